@@ -1,0 +1,70 @@
+# Limnos: every task by one word. Needs python3 (3.11 or later), make and a POSIX shell; brings the rest into .venv.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.PHONY: help setup demo test test-fast test-integration test-spark lint fix docs bench conformance jars
+
+BIN := .venv/bin
+STAMP := .venv/.limnos-setup
+PYTEST := $(BIN)/python -m pytest
+WORKERS ?= 2
+ARGS ?=
+# The three suites share out all tests, so one may be empty (with ARGS="-k …"): pytest says that by 5.
+NONE_IS_FINE := [ $$? -eq 5 ]
+CODE := $(wildcard src tests bench conformance scripts examples)
+
+# A caller's own Python settings must not leak into the environment of the project.
+unexport PYTHONPATH
+unexport PYTHONHOME
+unexport VIRTUAL_ENV
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## make .venv with the pinned versions of everything (again only when the lock changes)
+
+$(STAMP): pyproject.toml uv.lock scripts/setup.sh scripts/get_uv.py
+	@sh scripts/setup.sh
+	@touch $(STAMP)
+
+jars: setup ## fetch the Spark jar once, by its pinned SHA-256
+	@$(BIN)/limnos spark jars
+
+demo: setup ## start a server, run the Spark pipeline on real data, show access at work; ends with a report
+	@$(BIN)/limnos demo $(ARGS)
+
+test: setup jars ## all tests: fast suites, then servers and PostgreSQL, then Spark
+	@$(MAKE) --no-print-directory test-fast
+	@$(MAKE) --no-print-directory test-integration
+	@$(MAKE) --no-print-directory test-spark
+
+test-fast: setup ## tests that start nothing
+	$(PYTEST) -q -n $(WORKERS) --dist worksteal -m "not integration and not spark" $(ARGS) || $(NONE_IS_FINE)
+
+test-integration: setup ## tests that start servers or PostgreSQL
+	$(PYTEST) -q -n $(WORKERS) --dist loadfile -m "integration and not spark" $(ARGS) || $(NONE_IS_FINE)
+
+test-spark: setup jars ## tests that need Spark, in one process
+	$(PYTEST) -q -p no:xdist -m spark $(ARGS) || $(NONE_IS_FINE)
+
+lint: setup ## ruff, mypy --strict, import contracts, tidy
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy src/limnos tests/house scripts
+	$(BIN)/lint-imports --no-logo
+	$(PYTEST) -q -p no:xdist tests/house
+
+fix: setup ## let ruff mend and format what it can
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+docs: setup ## write the tables of docs/errors.md and docs/metrics.md from the code
+	@$(BIN)/python scripts/generate_docs.py
+
+bench: setup ## CPU per request, requests per second and latencies, per operation and store
+	@$(BIN)/python -m bench $(ARGS)
+
+conformance: setup jars ## foreign test suites and clients against a running server
+	@conformance/run $(ARGS)

@@ -1,0 +1,269 @@
+"""The load generator: keep-alive connections over plain sockets and epoll, in a process of its own.
+
+Imports the standard library only. Requests are bytes made before; of a response only the status and the length are
+read. Each connection has one request in flight. Talks to loopback only.
+"""
+
+from __future__ import annotations
+
+import gc
+import ipaddress
+import multiprocessing
+import select
+import socket
+import time
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from multiprocessing.connection import Connection as Pipe
+    from types import TracebackType
+
+RECEIVE_BYTES = 1 << 18
+SILENCE_MAX_S = 60.0
+"""How long the server may stay silent before a run fails."""
+_CHECK_EVERY_S = 0.1
+
+
+class LoadError(Exception):
+    """A request was refused, or the server closed a connection or fell silent: the run means nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What to send. Connection k of n sends `requests[k::n]` in order, from the start again unless `once`.
+
+    It is warmed by `warm` requests of each connection, and then measured until `seconds` are over or `count_max`
+    requests are sent, whichever comes first.
+    """
+
+    host: str
+    port: int
+    requests: tuple[bytes, ...]
+    connections: int
+    once: bool
+    warm: int
+    seconds: float
+    count_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came back: number of responses, wall seconds, latencies in milliseconds, mean bytes of a response."""
+
+    count: int
+    seconds: float
+    p50_ms: float
+    p99_ms: float
+    bytes_mean: float
+
+
+class _Connection:
+    """One keep-alive connection and its place in its own requests."""
+
+    __slots__ = ("cursor", "head", "left", "once", "requests", "sent_ns", "socket", "total_bytes")
+
+    def __init__(self, load: Load, number: int) -> None:
+        self.socket = socket.create_connection((load.host, load.port), timeout=SILENCE_MAX_S)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.requests = load.requests[number :: load.connections]
+        self.once = load.once
+        self.cursor = 0
+        self.head = b""
+        self.left = 0
+        self.sent_ns = 0
+        self.total_bytes = 0
+
+    def send(self) -> bool:
+        """Send the next request; says no when there is none left."""
+        if self.cursor == len(self.requests):
+            if self.once or not self.requests:
+                return False
+            self.cursor = 0
+        request = self.requests[self.cursor]
+        self.cursor += 1
+        self.sent_ns = time.perf_counter_ns()
+        self.socket.sendall(request)
+        return True
+
+    def receive(self) -> bool:
+        """Take what has arrived; says whether the response is complete. Raises LoadError."""
+        data = self.socket.recv(RECEIVE_BYTES)
+        if not data:
+            raise LoadError(f"the server closed the connection after {self._request()}")
+        self.total_bytes += len(data)
+        if self.left:
+            self.left -= len(data)
+            return self.left == 0
+        self.head += data
+        end = self.head.find(b"\r\n\r\n")
+        if end < 0:
+            return False
+        self.left = self._body_bytes(end) - (len(self.head) - end - 4)
+        if self.head[9:10] != b"2":
+            self._fail()
+        self.head = b""
+        return self.left == 0
+
+    def _body_bytes(self, end: int) -> int:
+        if self.requests[self.cursor - 1].startswith(b"HEAD ") or self.head[9:12] == b"204":
+            return 0
+        head = self.head[:end].lower() + b"\r\n"
+        start = head.find(b"\r\ncontent-length:")
+        if start < 0:
+            raise LoadError(f"no content-length in the response to {self._request()}")
+        return int(head[start + 17 : head.index(b"\r\n", start + 17)])
+
+    def _fail(self) -> None:
+        """Raise with the status and the beginning of the body."""
+        while self.left > 0 and len(self.head) < 4096:
+            more = self.socket.recv(RECEIVE_BYTES)
+            if not more:
+                break
+            self.head += more
+            self.left -= len(more)
+        head, _, body = self.head.partition(b"\r\n\r\n")
+        status = head.partition(b"\r\n")[0].decode("latin-1")
+        raise LoadError(f"{status} for {self._request()}: {body[:600].decode(errors='replace')}")
+
+    def _request(self) -> str:
+        return self.requests[self.cursor - 1].partition(b"\r\n")[0].decode("latin-1")
+
+
+class _Run:
+    """All connections of one load."""
+
+    def __init__(self, load: Load) -> None:
+        if not ipaddress.ip_address(load.host).is_loopback:
+            raise LoadError(f"{load.host} is not this machine: only loopback is loaded")
+        self.load = load
+        self.epoll = select.epoll()
+        self.connections = {each.socket.fileno(): each for each in (_Connection(load, k) for k in range(load.connections))}
+        for number in self.connections:
+            self.epoll.register(number, select.EPOLLIN)
+
+    def close(self) -> None:
+        self.epoll.close()
+        for connection in self.connections.values():
+            connection.socket.close()
+
+    def drive(self, goes_on: Callable[[_Connection], bool], latencies: array[int] | None) -> None:
+        """Let every connection send as long as `goes_on` says so, and take all answers."""
+        clock = time.perf_counter_ns
+        flying = sum(goes_on(each) and each.send() for each in self.connections.values())
+        while flying:
+            ready = self.epoll.poll(SILENCE_MAX_S)
+            if not ready:
+                raise LoadError(f"no answer within {SILENCE_MAX_S:g} s")
+            for number, _ in ready:
+                connection = self.connections[number]
+                if not connection.receive():
+                    continue
+                if latencies is not None:
+                    latencies.append(clock() - connection.sent_ns)
+                if not (goes_on(connection) and connection.send()):
+                    flying -= 1
+
+    def warm(self) -> None:
+        left = dict.fromkeys(self.connections, self.load.warm)
+
+        def goes_on(connection: _Connection) -> bool:
+            number = connection.socket.fileno()
+            left[number] -= 1
+            return left[number] >= 0
+
+        self.drive(goes_on, None)
+
+    def measure(self) -> Answered:
+        latencies = array("q")
+        for connection in self.connections.values():
+            connection.total_bytes = 0
+        count_left = self.load.count_max
+        started = time.perf_counter_ns()
+        deadline = started + int(self.load.seconds * 1e9)
+
+        def goes_on(_: _Connection) -> bool:
+            nonlocal count_left
+            count_left -= 1
+            return count_left >= 0 and time.perf_counter_ns() < deadline
+
+        self.drive(goes_on, latencies)
+        seconds = (time.perf_counter_ns() - started) / 1e9
+        if not latencies:
+            raise LoadError("nothing was left to measure: the warm-up took all requests")
+        ordered = sorted(latencies)
+        total_bytes = sum(each.total_bytes for each in self.connections.values())
+        return Answered(
+            len(ordered), seconds, _at(ordered, 0.50) / 1e6, _at(ordered, 0.99) / 1e6, total_bytes / len(ordered)
+        )
+
+
+def _at(ordered: list[int], share: float) -> int:
+    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+
+
+def _serve(pipe: Pipe) -> None:
+    """The generator's process: a load comes, is warmed, is measured on a word, is answered; None ends it."""
+    while (load := cast("Load | None", pipe.recv())) is not None:
+        gc.collect()
+        gc.disable()
+        run: _Run | None = None
+        try:
+            run = _Run(load)
+            run.warm()
+            pipe.send("ready")
+            pipe.recv()
+            pipe.send(run.measure())
+        except (LoadError, OSError) as error:
+            pipe.send(LoadError(str(error)))
+        finally:
+            if run is not None:
+                run.close()
+            gc.enable()
+
+
+class Generator:
+    """The load generator's process, as the benchmark sees it."""
+
+    def __init__(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def __enter__(self) -> Generator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._process.is_alive():
+            self._pipe.send(None)
+            self._process.join(5)
+        if self._process.is_alive():
+            self._process.terminate()
+
+    def run(self, load: Load, look: Callable[[], int]) -> tuple[Answered, int]:
+        """Warm and measure; returns what came back and by how much `look` grew meanwhile. Raises LoadError.
+
+        `look` is also called now and then during the run, for clocks that must be read before a thread ends.
+        """
+        self._pipe.send(load)
+        self._take()
+        before = look()
+        self._pipe.send("go")
+        while not self._pipe.poll(_CHECK_EVERY_S):
+            look()
+        answered = self._take()
+        assert isinstance(answered, Answered)
+        return answered, look() - before
+
+    def _take(self) -> object:
+        try:
+            message: object = self._pipe.recv()
+        except EOFError:
+            raise LoadError("the load generator's process ended") from None
+        if isinstance(message, LoadError):
+            raise message
+        return message

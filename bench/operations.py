@@ -1,0 +1,253 @@
+"""The operations that are measured, as data: how their requests are made, how they are sent, what they aim at.
+
+May import `seed` for the names that are planted. Knows nothing of servers and clocks.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import quote
+
+from bench import seed
+
+PREFIX: Final = "/iceberg/v1/lake.main"
+RATIO_AIM: Final = 1.25
+"""At most this much more CPU on the largest tree than on the smallest."""
+POSTGRES_AIM: Final = 2.0
+"""PostgreSQL's reads aim at this multiple of SQLite's aims."""
+AIM_CONNECTIONS: Final = 16
+COMMIT_CONNECTIONS_MAX: Final = 64
+_serial = itertools.count()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """What the requests of one measurement are made for. `part` of `parts` are shares of names used only once."""
+
+    host: str
+    shape: seed.Shape
+    connections: int
+    part: int
+    parts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
+
+    `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has.
+    `names` is how many names the body must list, checked before anything is measured.
+    """
+
+    key: str
+    title: str
+    requests: Callable[[Case], list[bytes]]
+    aim_us: float | None = None
+    writes: bool = False
+    once: bool = False
+    count_max: int = 1_000_000
+    big_tree_only: bool = False
+    names: int | None = None
+
+
+# ------------------------------------------------------------------------------------------------- requests
+
+
+def request(case: Case, method: str, path: str, *, user: str, body: object = None) -> bytes:
+    """Spell one request as an Iceberg client does, with Basic credentials."""
+    data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
+    head = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {case.host}",
+        f"Authorization: Basic {base64.b64encode(f'{user}:x'.encode()).decode()}",
+        "User-Agent: limnos-bench",
+        "Accept: application/json",
+    ]
+    if data:
+        head += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
+    return "\r\n".join((*head, "", "")).encode() + data
+
+
+def namespace_path(levels: Sequence[str]) -> str:
+    """Spell the address of a namespace."""
+    return f"{PREFIX}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
+
+
+def table_path(levels: Sequence[str], name: str) -> str:
+    """Spell the address of a table."""
+    return f"{namespace_path(levels)}/tables/{quote(name, safe='')}"
+
+
+def columns(count: int) -> list[dict[str, object]]:
+    """Make the columns of a table; each takes about 100 bytes of metadata."""
+    kinds = ("long", "string", "double", "timestamptz", "decimal(18,2)")
+    return [
+        {"id": i + 1, "name": f"column_{i:04}", "required": False, "type": kinds[i % len(kinds)], "doc": "what it holds"}
+        for i in range(count)
+    ]
+
+
+def new_table(name: str, *, width: int, properties: int = 10) -> dict[str, object]:
+    """Make the body that creates a table."""
+    return {
+        "name": name,
+        "schema": {"type": "struct", "schema-id": 0, "fields": columns(width)},
+        "properties": {f"owner.property.{i}": f"value {i} of this table" for i in range(properties)}
+        | {"write.metadata.previous-versions-max": "5"},
+    }
+
+
+TEMPLATES: Final = (new_table("small", width=1, properties=0), new_table("medium", width=50), new_table("large", width=1900))
+"""Tables of about 0.8, 6 and 200 KB of metadata, which `seed` copies."""
+
+
+def _shuffled(requests: list[bytes]) -> list[bytes]:
+    random.Random(7).shuffle(requests)
+    return requests
+
+
+def _hot(method: str) -> Callable[[Case], list[bytes]]:
+    """Any of 1,000 tables in 20 namespaces."""
+
+    def make(case: Case) -> list[bytes]:
+        return _shuffled(
+            [
+                request(case, method, table_path([f"hot{space}"], f"t{table}"), user="reader")
+                for space in range(seed.HOT_NAMESPACES)
+                for table in range(seed.HOT_TABLES)
+            ]
+        )
+
+    return make
+
+
+def _wide(case: Case) -> list[bytes]:
+    return [request(case, "GET", table_path(["wide"], f"t{table}"), user="reader") for table in range(seed.WIDE_TABLES)]
+
+
+def _list(size: int, user: str) -> Callable[[Case], list[bytes]]:
+    def make(case: Case) -> list[bytes]:
+        return [request(case, "GET", f"{namespace_path([f'list{size}'])}/tables", user=user)] * case.connections
+
+    return make
+
+
+def _deep_tables(case: Case) -> list[bytes]:
+    """Tables whose names are six levels deep, spread over the bulk."""
+    return _shuffled(
+        [
+            request(case, "HEAD", table_path(case.shape.leaf(leaf), f"t{table}"), user="reader")
+            for leaf in seed.deep_leaves(case.shape)
+            for table in range(seed.LEAF_TABLES)
+        ]
+    )
+
+
+def _deep_namespaces(case: Case) -> list[bytes]:
+    return _shuffled(
+        [
+            request(case, "GET", namespace_path((*case.shape.leaf(leaf), "deep")), user="reader")
+            for leaf in seed.deep_leaves(case.shape)
+        ]
+    )
+
+
+def _cold_namespaces(case: Case) -> list[bytes]:
+    """Namespaces six levels deep that nobody has asked for: each measurement has its own share of the leaves."""
+    asked = frozenset(seed.deep_leaves(case.shape))
+    leaves = [leaf for leaf in range(case.shape.leaves) if leaf not in asked]
+    random.Random(11).shuffle(leaves)
+    mine = leaves[case.part :: case.parts][:20_000]
+    return [request(case, "GET", namespace_path((*case.shape.leaf(leaf), "deep")), user="reader") for leaf in mine]
+
+
+def _create_tables(case: Case) -> list[bytes]:
+    serial = next(_serial)
+    path = f"{namespace_path(['made'])}/tables"
+    width = 10  # a table of ten columns and ten properties, as the peers were given
+    body = json.dumps(new_table("NAME", width=width), separators=(",", ":"))
+    whole = request(case, "POST", path, user="writer", body=json.loads(body.replace("NAME", f"made_{serial:03}_00000")))
+    return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
+
+
+def _create_namespaces(case: Case) -> list[bytes]:
+    serial = next(_serial)
+    path = f"{PREFIX}/namespaces"
+    return [
+        request(case, "POST", path, user="writer", body={"namespace": ["siblings", f"new_{serial:03}_{i:05}"]})
+        for i in range(1_200)
+    ]
+
+
+def _commits(case: Case) -> list[bytes]:
+    """Set one property. Every table belongs to one connection, so no commit meets another."""
+    tables = seed.COMMIT_TABLES // case.connections * case.connections
+    serial = next(_serial)
+    return [
+        request(
+            case, "POST", table_path(["commits"], f"t{table}"), user="writer",
+            body={"requirements": [], "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}]},
+        )
+        for turn in range(8)
+        for table in range(tables)
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- the list
+
+_PICKED: Final = {size: min(seed.SINGLE_GRANTS, (size + 2) // 3) for size in seed.LISTS}
+_PICKED[10_000] = seed.SINGLE_GRANTS - _PICKED[1_000]
+
+
+def _lists(size: int) -> tuple[Operation, ...]:
+    aim = 90.0 if size == 1_000 else None
+    word = f"{size:,}"
+    return (
+        Operation(
+            key=f"list-{size}-schema", title=f"list {word} tables, schema grant", requests=_list(size, "reader"),
+            aim_us=aim, names=size,
+        ),
+        Operation(
+            key=f"list-{size}-single", title=f"list {word} tables, 3,000 single grants",
+            requests=_list(size, "picker"), aim_us=aim, names=_PICKED[size],
+        ),
+        Operation(
+            key=f"list-{size}-deny", title=f"list {word} tables, one denied", requests=_list(size, "denied"),
+            aim_us=aim, names=size - 1,
+        ),
+    )  # fmt: skip
+
+
+OPERATIONS: Final = (
+    Operation(key="head", title="HEAD table", requests=_hot("HEAD"), aim_us=30),
+    Operation(key="load-6k", title="load table, 6 KB", requests=_hot("GET"), aim_us=35),
+    Operation(key="load-200k", title="load table, 200 KB", requests=_wide),
+    *_lists(1_000),
+    *_lists(10_000),
+    Operation(key="deep-table", title="HEAD table, six levels deep", requests=_deep_tables),
+    Operation(key="deep-namespace", title="load namespace, six levels deep", requests=_deep_namespaces),
+    Operation(
+        key="deep-cold", title="the same, never asked before", requests=_cold_namespaces, once=True, big_tree_only=True
+    ),
+    Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True),
+    Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True),
+    Operation(
+        key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
+        count_max=1_000,
+    ),
+)  # fmt: skip
+
+
+def aim_of(operation: Operation, *, store: str, connections: int) -> float | None:
+    """Return the aim in CPU µs for a measurement, if it has one."""
+    if operation.aim_us is None or connections != AIM_CONNECTIONS:
+        return None
+    if store == "sqlite":
+        return operation.aim_us
+    return None if operation.writes else operation.aim_us * POSTGRES_AIM

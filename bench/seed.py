@@ -1,0 +1,374 @@
+"""Fills a store with trees that would take hours over the wire: rows are written in SQL while no server runs.
+
+May import the store's schema and the model's numbers. Every namespace and table is a copy of one that the server itself
+made a moment before, with its own id, name, uuid and location; so a seeded object is what a created one would be. The
+fixtures are the same in every tree; the bulk beside them makes the size.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.model.records import RoleRecord, encode
+from limnos.store import schema
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from bench.stores import Place
+
+Value = int | str | bytes | bool | None
+Row = tuple[Value, ...]
+TEMPLATE = "template"
+"""The namespace of the objects that are copied; its tables are named after the sizes of their metadata."""
+
+HOT_NAMESPACES, HOT_TABLES = 20, 50
+WIDE_TABLES = 50
+COMMIT_TABLES = 1024
+LISTS = (1_000, 10_000)
+SIBLINGS = 5_000
+SINGLE_GRANTS = 3_000
+LEAF_TABLES = 8
+_BRANCH_LEVELS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The bulk: `nodes` objects, in leaves five levels deep with eight tables and a namespace each at the sixth."""
+
+    nodes: int
+
+    @property
+    def leaves(self) -> int:
+        """How many leaf namespaces there are."""
+        return max(1, self.nodes // (LEAF_TABLES + 2))
+
+    @property
+    def fan(self) -> int:
+        """How many children a branch has."""
+        fan = 2
+        while fan ** (_BRANCH_LEVELS + 1) < self.leaves:
+            fan += 1
+        return fan
+
+    def leaf(self, number: int) -> tuple[str, ...]:
+        """Return the five levels of a leaf."""
+        return ("tree", *(f"n{number // self.fan**power}" for power in range(_BRANCH_LEVELS, -1, -1)))
+
+
+def list_table(number: int) -> str:
+    """Name a table of the namespaces that are listed."""
+    return f"table_{number:05}"
+
+
+def is_picked(number: int) -> bool:
+    """Say whether the user with single grants has one on this table: every third, until there are none left."""
+    return number % 3 == 0
+
+
+class Filler(ABC):
+    """A database that is filled while nobody serves it."""
+
+    @abstractmethod
+    def rows(self, text: str) -> list[Row]:
+        """Read."""
+
+    @abstractmethod
+    def run(self, text: str) -> None:
+        """Write."""
+
+    @abstractmethod
+    def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        """Insert many rows."""
+
+    @abstractmethod
+    def first_id(self) -> int:
+        """Return an id from which on nobody has drawn any."""
+
+    @abstractmethod
+    def close(self, next_id: int) -> None:
+        """Let the server's ids begin there, settle, disconnect."""
+
+
+class SqliteFiller(Filler):
+    """The embedded file."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._connection.execute("PRAGMA cache_size = -262144")
+        self._connection.execute("BEGIN")
+
+    def rows(self, text: str) -> list[Row]:
+        return self._connection.execute(text).fetchall()
+
+    def run(self, text: str) -> None:
+        self._connection.execute(text)
+
+    def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        marks = ", ".join("?" * len(columns))
+        self._connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", rows)
+
+    def first_id(self) -> int:
+        return int(str(self.rows("SELECT next_id FROM store")[0][0]))
+
+    def close(self, next_id: int) -> None:
+        self.run(f"UPDATE store SET next_id = {next_id}")
+        self._connection.execute("COMMIT")
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._connection.close()
+
+
+class PostgresFiller(Filler):
+    """A PostgreSQL database."""
+
+    def __init__(self, url: str) -> None:
+        import psycopg
+
+        self._connection: psycopg.Connection[Row] = psycopg.connect(url)
+
+    def rows(self, text: str) -> list[Row]:
+        return self._connection.execute(text.encode()).fetchall()
+
+    def run(self, text: str) -> None:
+        self._connection.execute(text.encode())
+
+    def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
+        with self._connection.cursor() as cursor:
+            with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()) as copy:
+                for row in rows:
+                    copy.write_row(row)
+
+    def first_id(self) -> int:
+        return int(str(self.rows("SELECT nextval('limnos_id')")[0][0]))
+
+    def close(self, next_id: int) -> None:
+        self.run(f"SELECT setval('limnos_id', {next_id})")
+        self._connection.commit()
+        self._connection.autocommit = True
+        self.run("VACUUM (ANALYZE)")  # autovacuum would come in the middle of a measurement
+        self.run("CHECKPOINT")
+        self._connection.close()
+
+
+def open_filler(place: Place) -> Filler:
+    """Connect to the store of a place whose server is stopped."""
+    return SqliteFiller(place.sqlite_file) if place.database is None else PostgresFiller(place.database)
+
+
+def _columns(name: str) -> tuple[str, ...]:
+    return tuple(schema.metadata.tables[name].columns.keys())
+
+
+@dataclass(frozen=True, slots=True)
+class _Document:
+    """A template's document and its file."""
+
+    row: Row
+    file: bytes
+
+
+class Forest:
+    """Plants copies of the templates: rows are gathered and written table by table."""
+
+    def __init__(self, filler: Filler) -> None:
+        self.filler = filler
+        self._next_id = filler.first_id()
+        self._now_ms = time.time_ns() // 1_000_000
+        self._nodes: list[Row] = []
+        self._documents: list[Row] = []
+        self._owners: list[Row] = []
+        self._node_columns, self._document_columns = _columns("node"), _columns("document")
+        where = f"name = '{TEMPLATE}' AND kind = {int(Kind.NAMESPACE)} AND deleted = 0"
+        self._namespace = self._read("node", self._node_columns, where)
+        self.catalog_id = self._int(self._namespace, "parent_id")
+        self.metalake_id = int(str(filler.rows(f"SELECT parent_id FROM node WHERE id = {self.catalog_id}")[0][0]))
+        self.owner_id = filler.rows(f"SELECT principal_id FROM owner WHERE object_id = {self._namespace[0]}")[0][0]
+        self._tables: dict[str, tuple[Row, _Document]] = {}
+        self._template_id = self._int(self._namespace, "id")
+        self._revision = 1 + int(str(filler.rows(f"SELECT revision FROM clock WHERE zone = {self.catalog_id}")[0][0]))
+
+    def _read(self, table: str, columns: Sequence[str], where: str) -> Row:
+        return self.filler.rows(f"SELECT {', '.join(columns)} FROM {table} WHERE {where}")[0]
+
+    def _int(self, row: Row, column: str) -> int:
+        return int(str(row[self._node_columns.index(column)]))
+
+    def draw_id(self) -> int:
+        """Take the next id."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def namespace(self, parent_id: int, name: str) -> int:
+        """Plant a namespace; returns its id."""
+        return self._node(self._namespace, parent_id, name)
+
+    def _node(self, template: Row, parent_id: int, name: str) -> int:
+        node_id = self.draw_id()
+        changed: dict[str, Value] = {"id": node_id, "parent_id": parent_id, "name": name, "revision": self._revision}
+        self._nodes.append(
+            tuple(changed.get(column, old) for column, old in zip(self._node_columns, template, strict=True))
+        )
+        self._owners.append((node_id, self.owner_id))
+        if len(self._nodes) >= 50_000:
+            self.flush()
+        return node_id
+
+    def table(self, parent_id: int, name: str, *, like: str, with_file: bool = False) -> int:
+        """Plant a copy of a template table; with its metadata file when it will be loaded. Returns its id."""
+        if like not in self._tables:
+            self._tables[like] = self._table_template(like)
+        node, document = self._tables[like]
+        node_id = self._node(node, parent_id, name)
+        old = dict(zip(self._document_columns, document.row, strict=True))
+        uuid, location = str(UUID(int=(node_id << 64) | 0x4000_8000_0000_0000_0000, version=4)), str(old["location"])
+        base = location.rstrip("/").rpartition("/")[0]
+        new_location = f"{base}/{UUID(int=node_id).hex}"
+        marks = ((str(old["uuid"]), uuid), (location, new_location))
+        body = old["body"]
+        assert isinstance(body, bytes | memoryview)
+        changed: dict[str, Value] = {
+            "node_id": node_id, "uuid": uuid, "location": new_location,
+            "metadata_location": str(old["metadata_location"]).replace(location, new_location),
+            "body": _replaced(bytes(body), marks),
+        }  # fmt: skip
+        self._documents.append(tuple(changed.get(column, value) for column, value in old.items()))
+        if with_file:
+            path = _path_of(str(changed["metadata_location"]))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(_replaced(document.file, marks))
+        return node_id
+
+    def _table_template(self, name: str) -> tuple[Row, _Document]:
+        where = f"parent_id = {self._template_id} AND name = '{name}' AND deleted = 0"
+        node = self._read("node", self._node_columns, where)
+        row = self._read("document", self._document_columns, f"node_id = {node[0]}")
+        at = str(row[self._document_columns.index("metadata_location")])
+        return node, _Document(row, _path_of(at).read_bytes())
+
+    def principal(self, name: str) -> int:
+        """Plant a user."""
+        found = self.draw_id()
+        row = (found, self.metalake_id, int(Kind.USER), name, None, True, "bench", self._now_ms, None, None, 0)
+        self.filler.copy("principal", _columns("principal"), [row])
+        return found
+
+    def role(self, name: str, grants: Iterable[tuple[int, Kind, Privilege, bool]], *, held_by: int) -> None:
+        """Plant a role with its rules, held by one user."""
+        role_id = self.draw_id()
+        record = encode(RoleRecord(properties={}))
+        role = (role_id, self.metalake_id, name, "bench", self._now_ms, None, None, 0, record)
+        self.filler.copy("role", _columns("role"), [role])
+        self.filler.copy("owner", _columns("owner"), [(role_id, self.owner_id)])
+        self.filler.copy("role_member", _columns("role_member"), [(held_by, role_id)])
+        rows = ((role_id, object_id, int(privilege), int(kind), yes) for object_id, kind, privilege, yes in grants)
+        self.filler.copy("access_grant", _columns("access_grant"), rows)
+
+    def flush(self) -> None:
+        """Write what was gathered."""
+        self.filler.copy("node", self._node_columns, self._nodes)
+        self.filler.copy("owner", _columns("owner"), self._owners)
+        self.filler.copy("document", self._document_columns, self._documents)
+        self._nodes, self._owners, self._documents = [], [], []
+
+    def close(self) -> None:
+        """Write the rest and move the clocks: whoever knew the store before starts afresh."""
+        self.flush()
+        for zone in (self.catalog_id, self.metalake_id):
+            self.filler.run(
+                "UPDATE clock SET revision = revision + 1, access_revision = revision + 1, pruned_to = revision + 1"
+                f" WHERE zone = {zone}"
+            )
+            self.filler.run(f"DELETE FROM change WHERE zone = {zone}")
+        self.filler.close(self._next_id)
+
+
+def _replaced(body: bytes, marks: Iterable[tuple[str, str]]) -> bytes:
+    for old, new in marks:
+        body = body.replace(old.encode(), new.encode())
+    return body
+
+
+def _path_of(location: str) -> Path:
+    return Path(location.removeprefix("file://").removeprefix("file:"))
+
+
+def plant(place: Place, shape: Shape) -> None:
+    """Fill the store of a place that has the templates: fixtures, bulk, users and their roles."""
+    forest = Forest(open_filler(place))
+    parents = {name: forest.namespace(forest.catalog_id, name) for name in ("wide", "commits", "made", "siblings", "tree")}
+    hot = [forest.namespace(forest.catalog_id, f"hot{number}") for number in range(HOT_NAMESPACES)]
+    for parent in hot:
+        for number in range(HOT_TABLES):
+            forest.table(parent, f"t{number}", like="medium", with_file=True)
+    for number in range(WIDE_TABLES):
+        forest.table(parents["wide"], f"t{number}", like="large", with_file=True)
+    for number in range(COMMIT_TABLES):
+        forest.table(parents["commits"], f"t{number}", like="medium", with_file=True)
+    for number in range(SIBLINGS):
+        forest.namespace(parents["siblings"], f"s{number:05}")
+    lists = [forest.namespace(forest.catalog_id, f"list{size}") for size in LISTS]
+    listed = [
+        [forest.table(parent, list_table(number), like="small") for number in range(size)]
+        for parent, size in zip(lists, LISTS, strict=True)
+    ]
+    _plant_bulk(forest, parents["tree"], shape)
+    _plant_users(forest, [*hot, *lists, parents["wide"], parents["tree"]], lists, listed)
+    forest.close()
+
+
+def _plant_bulk(forest: Forest, root_id: int, shape: Shape) -> None:
+    known: dict[tuple[str, ...], int] = {("tree",): root_id}
+    loaded = frozenset(deep_leaves(shape))
+
+    def parent_of(levels: tuple[str, ...]) -> int:
+        found = known.get(levels)
+        if found is None:
+            found = known[levels] = forest.namespace(parent_of(levels[:-1]), levels[-1])
+        return found
+
+    for number in range(shape.leaves):
+        levels = shape.leaf(number)
+        leaf = forest.namespace(parent_of(levels[:-1]), levels[-1])
+        forest.namespace(leaf, "deep")
+        for table in range(LEAF_TABLES):
+            forest.table(leaf, f"t{table}", like="small", with_file=number in loaded)
+
+
+def deep_leaves(shape: Shape) -> list[int]:
+    """Return the leaves that the warm operations look into: a hundred, spread over the tree."""
+    return list(range(0, shape.leaves, max(1, shape.leaves // 100)))[:100]
+
+
+def _plant_users(
+    forest: Forest, readable: Sequence[int], lists: Sequence[int], listed: Sequence[Sequence[int]]
+) -> None:
+    p = Privilege
+    catalog = (forest.catalog_id, Kind.CATALOG)
+    schemas = [(each, Kind.NAMESPACE, right, True) for each in readable for right in (p.USE_SCHEMA, p.SELECT_TABLE)]
+    reader = [(*catalog, p.USE_CATALOG, True), *schemas]
+    forest.role("reading", reader, held_by=forest.principal("reader"))
+    denials = [(tables[len(tables) // 2], Kind.TABLE, p.SELECT_TABLE, False) for tables in listed]
+    forest.role("reading_but", [*reader, *denials], held_by=forest.principal("denied"))
+    forest.role("picking", _picked(catalog, lists, listed), held_by=forest.principal("picker"))
+    rights = (p.USE_CATALOG, p.USE_SCHEMA, p.CREATE_SCHEMA, p.CREATE_TABLE, p.MODIFY_TABLE, p.SELECT_TABLE)
+    forest.role("writing", [(*catalog, right, True) for right in rights], held_by=forest.principal("writer"))
+
+
+def _picked(
+    catalog: tuple[int, Kind], lists: Sequence[int], listed: Sequence[Sequence[int]]
+) -> Iterator[tuple[int, Kind, Privilege, bool]]:
+    """Single grants on tables, `SINGLE_GRANTS` in all, and what else it takes to see the namespaces."""
+    yield (*catalog, Privilege.USE_CATALOG, True)
+    yield from ((each, Kind.NAMESPACE, Privilege.USE_SCHEMA, True) for each in lists)
+    picked = [table for tables in listed for number, table in enumerate(tables) if is_picked(number)]
+    yield from ((table, Kind.TABLE, Privilege.SELECT_TABLE, True) for table in picked[:SINGLE_GRANTS])

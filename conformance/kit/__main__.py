@@ -1,0 +1,115 @@
+"""Iceberg's REST compatibility kit against a real server with access control on.
+
+Job: start a server, compile our few lines of Java, run the kit's table tests, print the score and compare it with
+`expected.txt`. May import the client, the Java and archive finders, and the demo's server starter. Needs no Java
+compiler: Eclipse's comes from the class path. `python -m conformance.kit [METHOD…]` runs all tests, or some by name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.kit.jars import cache_directory, class_path
+from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
+from limnos.client import Client
+from limnos.model.errors import LimnosError
+from limnos.spark.demo.server import running_server
+from limnos.spark.java import find_java
+
+VERSION = "1.11.0"
+CLASS = "org.apache.iceberg.rest.LimnosTableTests"
+HERE = Path(__file__).parent
+SOURCES = HERE / "src" / "test" / "java"
+OUTPUT = HERE.parent.parent / "conformance-out"
+CATALOG = "main"
+ALLOWED = "file:/tmp"
+"""The tests ask for locations there; Java spells a local URL with one slash."""
+
+FLAGS = {
+    "rck.local": "false",
+    "rck.requires-namespace-create": "true",
+    "rck.supports-serverside-retry": "true",
+    "rck.overrides-requested-location": "false",
+    "rck.supports-names-with-dot": "true",
+    "rck.supports-variant": "true",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """A compiled kit: the Java to run it and its class path."""
+
+    java: Path
+    path: str
+
+
+def main(methods: Sequence[str]) -> int:
+    """Run and report; 0 when the score is the expected one, 1 otherwise."""
+    kit = prepare()
+    with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
+        work = Path(folder)
+        shutil.rmtree(OUTPUT, ignore_errors=True)
+        OUTPUT.mkdir(parents=True)
+        with running_server(work / "data", log=OUTPUT / "server.log") as server:
+            token = (work / "data" / "admin.token").read_text().strip()
+            with Client(server.uri, token=token) as client:
+                client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
+            run_tests(kit, uri=f"{server.uri}/iceberg", token=token, work=work, methods=methods)
+        outcomes = read_report(work / "reports")
+    return report(outcomes, partial=bool(methods))
+
+
+def prepare() -> Kit:
+    """Fetch the archives, find a Java and compile our class into the cache."""
+    cache = cache_directory()
+    java = find_java(cache=cache).home / "bin" / "java"
+    archives = os.pathsep.join(str(path) for path in class_path(cache))
+    classes = cache / "classes"
+    sources = [str(path) for path in sorted(SOURCES.rglob("*.java"))]
+    compiler = [str(java), "-cp", archives, "org.eclipse.jdt.internal.compiler.batch.Main"]
+    options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", str(classes)]
+    subprocess.run([*compiler, *options, *sources], check=True)
+    return Kit(java=java, path=os.pathsep.join((str(classes), archives)))
+
+
+def run_tests(kit: Kit, *, uri: str, token: str, work: Path, methods: Sequence[str]) -> None:
+    """Run the tests in one Java process; its output goes to `kit.log`, its XML report to `reports`."""
+    properties = {"uri": uri, "warehouse": CATALOG, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
+    command = [str(kit.java), "-Xmx1g", "-Dfile.encoding=UTF-8"]
+    command += [f"-D{key}={value}" for key, value in properties.items()]
+    command += ["-cp", kit.path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
+    command += ["--details=tree", "--details-theme=ascii", "--disable-ansi-colors"]
+    command += ["--config", "rck.local=false", "--reports-dir", str(work / "reports")]
+    command += [f"--select-method={CLASS}#{method}" for method in methods] or [f"--select-class={CLASS}"]
+    # The token is given by the environment, where other users of the machine cannot read it.
+    environment = {**os.environ, "CATALOG_TOKEN": token}
+    with (OUTPUT / "kit.log").open("wb") as log:
+        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
+
+
+def report(outcomes: list[Outcome], *, partial: bool) -> int:
+    """Print the score, write it to `kit.json` and compare it with `expected.txt`, unless only some tests ran."""
+    (OUTPUT / "kit.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
+    print(f"Iceberg's REST compatibility kit {VERSION}, table tests: {as_text(outcomes)}")
+    print(f"details: {OUTPUT.name}/kit.json, kit.log, server.log")
+    if partial:
+        return int(any(outcome.verdict == "failed" for outcome in outcomes))
+    expected = parse_expectation((HERE / "expected.txt").read_text(encoding="utf-8"))
+    found = complaints(outcomes, expected)
+    for line in found:
+        print(f"  {line}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except LimnosError as error:
+        sys.exit(f"conformance: {error}")

@@ -1,0 +1,105 @@
+"""JUnit's XML report in, a score out; and the comparison with what is expected.
+
+Job: values and text only. May import the standard library. It must not know how tests are run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One test: `verdict` is passed, failed or skipped; `reason` is the failure's text or why it was skipped."""
+
+    name: str
+    verdict: str
+    reason: str
+    seconds: float
+
+    @property
+    def headline(self) -> str:
+        """The first line of the reason that says something."""
+        return next((line.strip() for line in self.reason.splitlines() if line.strip()), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What is known not to pass: names of failing and of skipped tests, and how many tests there are in all."""
+
+    failed: frozenset[str]
+    skipped: frozenset[str]
+    total: int
+
+
+def read_report(directory: Path) -> list[Outcome]:
+    """Read every `TEST-*.xml` below the directory; sorted by name."""
+    found = [
+        _outcome(case)
+        for file in sorted(directory.glob("TEST-*.xml"))
+        for case in ET.parse(file).getroot().iter("testcase")
+    ]
+    return sorted(found, key=lambda outcome: outcome.name)
+
+
+def _outcome(case: ET.Element) -> Outcome:
+    name, seconds = case.get("name", ""), float(case.get("time", "0").replace(",", ""))
+    for tag, verdict in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        if (element := case.find(tag)) is not None:
+            reason = element.get("message") or element.text or ""
+            return Outcome(name=name, verdict=verdict, reason=reason, seconds=seconds)
+    return Outcome(name=name, verdict="passed", reason="", seconds=seconds)
+
+
+def of(outcomes: Iterable[Outcome], verdict: str) -> list[Outcome]:
+    """The outcomes with that verdict."""
+    return [outcome for outcome in outcomes if outcome.verdict == verdict]
+
+
+def parse_expectation(text: str) -> Expectation:
+    """Read lines `total N`, `fail NAME` and `skip NAME`; what follows a `#` is a comment."""
+    words = [line.partition("#")[0].split() for line in text.splitlines()]
+    pairs = [(line[0], " ".join(line[1:])) for line in words if line]
+    return Expectation(
+        failed=frozenset(name for kind, name in pairs if kind == "fail"),
+        skipped=frozenset(name for kind, name in pairs if kind == "skip"),
+        total=next(int(value) for kind, value in pairs if kind == "total"),
+    )
+
+
+def complaints(outcomes: list[Outcome], expected: Expectation) -> list[str]:
+    """Say where the run differs from what is expected; better than expected is told too, so that the list shrinks."""
+    failed = {outcome.name for outcome in of(outcomes, "failed")}
+    skipped = {outcome.name for outcome in of(outcomes, "skipped")}
+    found = [f"fails, but is expected to pass: {name}" for name in sorted(failed - expected.failed)]
+    found += [f"is skipped, but is expected to run: {name}" for name in sorted(skipped - expected.skipped)]
+    better = (expected.failed - failed) | (expected.skipped - skipped)
+    found += [f"no longer true, take it out of expected.txt: {name}" for name in sorted(better)]
+    if len(outcomes) != expected.total:
+        found.append(f"{len(outcomes)} tests ran, {expected.total} are expected")
+    return found
+
+
+def as_json(outcomes: list[Outcome], *, kit: str) -> str:
+    """The score as a JSON document: counts, and each test with its verdict and reason."""
+    counts = {verdict: len(of(outcomes, verdict)) for verdict in ("passed", "failed", "skipped")}
+    tests = [
+        {"name": each.name, "verdict": each.verdict, "reason": each.reason, "seconds": each.seconds}
+        for each in outcomes
+    ]
+    return json.dumps({"kit": kit, **counts, "tests": tests}, indent=1, ensure_ascii=False) + "\n"
+
+
+def as_text(outcomes: list[Outcome]) -> str:
+    """The score for a terminal: counts, then what did not pass with the first line of why."""
+    lines = [", ".join(f"{len(of(outcomes, verdict))} {verdict}" for verdict in ("passed", "failed", "skipped"))]
+    lines += [
+        f"  {verdict} {each.name}: {each.headline}"
+        for verdict in ("failed", "skipped")
+        for each in of(outcomes, verdict)
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,106 @@
+"""Write the tables of docs/errors.md and docs/metrics.md from the code: codes and metrics with their own words.
+
+Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
+METRIC_CLASSES = frozenset({"Counter", "Gauge", "Histogram", "Summary"})
+
+
+def trees(package: Path) -> list[tuple[str, ast.Module]]:
+    """Parse every module of the package; the room (first folder) comes with it."""
+    files = sorted(file for file in package.rglob("*.py") if not file.name.endswith("_pb2.py"))
+    return [(file.relative_to(package).parts[0], ast.parse(file.read_text(encoding="utf-8"))) for file in files]
+
+
+def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
+    """One row per class with a `code`: code, what it means (the docstring's first paragraph), room."""
+    rows = [
+        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), room)
+        for room, tree in parsed
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and (code := _code(node))
+    ]
+    return [f"| `{code}` | {_cell(meaning)} | {room} |" for code, meaning, room in sorted(set(rows))]
+
+
+def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
+    """One row per `Counter("limnos_…", "help", (labels))` and its like: name, kind, labels, help."""
+    rows = [
+        (name, call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func), labels, told)
+        for _, tree in parsed
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).rpartition(".")[2] in METRIC_CLASSES
+        for name, told, labels in _metric(call)
+    ]
+    return [
+        f"| `{name}` | {kind.lower()} | {', '.join(f'`{label}`' for label in labels)} | {_cell(told)} |"
+        for name, kind, labels, told in sorted(rows)
+    ]
+
+
+def _code(owner: ast.ClassDef) -> str:
+    """Return the stable code that a class body sets; empty for none."""
+    for node in owner.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        named = any(isinstance(target, ast.Name) and target.id == "code" for target in targets)
+        if named and isinstance(value := getattr(node, "value", None), ast.Constant) and isinstance(value.value, str):
+            return value.value
+    return ""
+
+
+def _metric(call: ast.Call) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    texts = [argument.value for argument in call.args if isinstance(argument, ast.Constant)]
+    if not texts or not str(texts[0]).startswith("limnos_"):
+        return
+    sequences = [argument for argument in call.args[2:] if isinstance(argument, (ast.Tuple, ast.List))]
+    words = [*sequences, *(item.value for item in call.keywords if item.arg in {"labels", "labelnames"})]
+    labels = [str(item.value) for node in words for item in getattr(node, "elts", []) if isinstance(item, ast.Constant)]
+    yield str(texts[0]), str(texts[1]) if len(texts) > 1 else "", tuple(labels)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def pages() -> dict[Path, str]:
+    """Return each page with its table as it should be."""
+    parsed = trees(ROOT / "src" / "limnos")
+    tables = {
+        "errors.md": ["| code | meaning | room |", "|---|---|---|", *error_rows(parsed)],
+        "metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
+    }
+    docs = ROOT / "docs"
+    return {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+
+
+def _head(page: Path) -> str:
+    head, marker, _ = page.read_text(encoding="utf-8").partition(MARKER)
+    if not marker:
+        message = f"{page.name} has lost the line that tells where its table begins: {MARKER.strip()}"
+        raise SystemExit(message)
+    return head + marker
+
+
+def main(*, check: bool) -> int:
+    """Write the pages, or with `check` only tell which ones are behind; return the exit code."""
+    behind = [page for page, text in pages().items() if page.read_text(encoding="utf-8") != text]
+    for page in behind:
+        print(f"{page.relative_to(ROOT)}: {'behind the code; run `make docs`' if check else 'written'}")
+        if not check:
+            page.write_text(pages()[page], encoding="utf-8")
+    return 1 if check and behind else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(check="--check" in sys.argv[1:]))

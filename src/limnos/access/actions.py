@@ -1,0 +1,176 @@
+"""Every distinct thing that somebody can do, as one flat list of words.
+
+May import `model` only. Knows no rule: `access.policy` says who may. An action names what is literally done; two
+things that happen to need the same right today are two actions.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from enum import StrEnum
+from typing import Self
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.privileges import kind_word, shown
+
+_SCOPES = (Kind.CATALOG, Kind.NAMESPACE)
+_TREE = (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
+_LEAVES = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
+_APART = (Kind.ROLE, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE, Kind.JOB)
+
+
+class Action(StrEnum):
+    """A thing done: its word, then the kinds of object it is done to (for creates and lists: the scope).
+
+    Whatever an action is done to may be absent: see `Link.absent`.
+    """
+
+    kinds: frozenset[Kind]
+    word: str
+
+    def __new__(cls, word: str, *kinds: Kind) -> Self:
+        """An action is its word, so it can be stored, compared and sent as text."""
+        action = str.__new__(cls, word)
+        action._value_ = word
+        action.word = word
+        action.kinds = frozenset(kinds)
+        return action
+
+    # The server. The chain may be empty, or hold the metalake to be made.
+    METALAKE_CREATE = "metalake_create", Kind.METALAKE
+    TOKEN_MANAGE_OTHERS = "token_manage_others", Kind.METALAKE, Kind.USER, Kind.TOKEN
+
+    METALAKE_LOAD = "metalake_load", Kind.METALAKE
+    METALAKE_ALTER = "metalake_alter", Kind.METALAKE
+    METALAKE_SET = "metalake_set", Kind.METALAKE
+    METALAKE_DROP = "metalake_drop", Kind.METALAKE
+
+    CATALOG_LIST = "catalog_list", Kind.METALAKE
+    CATALOG_CREATE = "catalog_create", Kind.METALAKE
+    CATALOG_LOAD = "catalog_load", Kind.CATALOG
+    CATALOG_ENABLE = "catalog_enable", Kind.CATALOG
+    CATALOG_ALTER = "catalog_alter", Kind.CATALOG
+    CATALOG_DROP = "catalog_drop", Kind.CATALOG
+
+    NAMESPACE_LIST = "namespace_list", *_SCOPES
+    NAMESPACE_SEE = "namespace_see", Kind.NAMESPACE
+    NAMESPACE_CREATE = "namespace_create", *_SCOPES
+    NAMESPACE_LOAD = "namespace_load", Kind.NAMESPACE
+    NAMESPACE_LOAD_ICEBERG = "namespace_load_iceberg", Kind.NAMESPACE
+    NAMESPACE_ALTER = "namespace_alter", Kind.NAMESPACE
+    NAMESPACE_DROP = "namespace_drop", Kind.NAMESPACE
+    NAMESPACE_MOVE = "namespace_move", Kind.NAMESPACE
+
+    TABLE_LIST = "table_list", Kind.NAMESPACE
+    TABLE_SEE = "table_see", Kind.TABLE
+    TABLE_CREATE = "table_create", Kind.NAMESPACE
+    TABLE_REGISTER = "table_register", Kind.NAMESPACE
+    TABLE_LOAD = "table_load", Kind.TABLE
+    TABLE_EXISTS = "table_exists", Kind.TABLE, Kind.VIEW
+    TABLE_MAY_PROBE = "table_may_probe", Kind.TABLE, Kind.VIEW
+    TABLE_ALTER = "table_alter", Kind.TABLE
+    TABLE_COMMIT = "table_commit", Kind.TABLE
+    TABLE_DROP = "table_drop", Kind.TABLE
+    TABLE_RENAME = "table_rename", Kind.TABLE
+    TABLE_MOVE = "table_move", Kind.TABLE
+
+    VIEW_LIST = "view_list", Kind.NAMESPACE
+    VIEW_SEE = "view_see", Kind.VIEW
+    VIEW_CREATE = "view_create", Kind.NAMESPACE
+    VIEW_LOAD = "view_load", Kind.VIEW
+    VIEW_EXISTS = "view_exists", Kind.VIEW
+    VIEW_MAY_PROBE = "view_may_probe", Kind.VIEW, Kind.TABLE
+    VIEW_ALTER = "view_alter", Kind.VIEW
+    VIEW_DROP = "view_drop", Kind.VIEW
+    VIEW_RENAME = "view_rename", Kind.VIEW
+    VIEW_MOVE = "view_move", Kind.VIEW
+
+    FILESET_LIST = "fileset_list", Kind.NAMESPACE
+    FILESET_SEE = "fileset_see", Kind.FILESET
+    FILESET_CREATE = "fileset_create", Kind.NAMESPACE
+    FILESET_LOAD = "fileset_load", Kind.FILESET
+    FILESET_ALTER = "fileset_alter", Kind.FILESET
+    FILESET_DROP = "fileset_drop", Kind.FILESET
+
+    TOPIC_LIST = "topic_list", Kind.NAMESPACE
+    TOPIC_SEE = "topic_see", Kind.TOPIC
+    TOPIC_CREATE = "topic_create", Kind.NAMESPACE
+    TOPIC_LOAD = "topic_load", Kind.TOPIC
+    TOPIC_ALTER = "topic_alter", Kind.TOPIC
+    TOPIC_DROP = "topic_drop", Kind.TOPIC
+
+    MODEL_LIST = "model_list", Kind.NAMESPACE
+    MODEL_SEE = "model_see", Kind.MODEL
+    MODEL_CREATE = "model_create", Kind.NAMESPACE
+    MODEL_LOAD = "model_load", Kind.MODEL
+    MODEL_LINK = "model_link", Kind.MODEL
+    MODEL_ALTER = "model_alter", Kind.MODEL
+    MODEL_DROP = "model_drop", Kind.MODEL
+
+    FUNCTION_LIST = "function_list", Kind.NAMESPACE
+    FUNCTION_SEE = "function_see", Kind.FUNCTION
+    FUNCTION_CREATE = "function_create", Kind.NAMESPACE
+    FUNCTION_LOAD = "function_load", Kind.FUNCTION
+    FUNCTION_ALTER = "function_alter", Kind.FUNCTION
+    FUNCTION_DROP = "function_drop", Kind.FUNCTION
+
+    USER_LIST = "user_list", Kind.METALAKE
+    USER_MANAGE = "user_manage", Kind.METALAKE, Kind.USER
+    USER_LOAD = "user_load", Kind.USER
+    GROUP_LIST = "group_list", Kind.METALAKE
+    GROUP_MANAGE = "group_manage", Kind.METALAKE, Kind.GROUP
+    GROUP_MEMBERS = "group_members", Kind.GROUP
+    GROUP_LOAD = "group_load", Kind.GROUP
+
+    ROLE_LIST = "role_list", Kind.METALAKE
+    ROLE_CREATE = "role_create", Kind.METALAKE
+    ROLE_LOAD = "role_load", Kind.ROLE
+    ROLE_DROP = "role_drop", Kind.ROLE
+    ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
+
+    PRIVILEGE_GRANT = "privilege_grant", *_TREE, *_LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
+    OWNER_LOAD = "owner_load", *_TREE, *_LEAVES, *_APART
+    OWNER_SET = "owner_set", *_TREE, *_LEAVES, *_APART
+    METADATA_LOAD = "metadata_load", *_TREE, *_LEAVES, Kind.COLUMN, *_APART
+    EXPLAIN_OTHERS = "explain_others", *_TREE, *_LEAVES, *_APART, Kind.USER, Kind.GROUP
+
+    TAG_LIST = "tag_list", Kind.METALAKE
+    TAG_CREATE = "tag_create", Kind.METALAKE
+    TAG_LOAD = "tag_load", Kind.TAG
+    TAG_APPLY = "tag_apply", Kind.TAG
+    TAG_ALTER = "tag_alter", Kind.TAG
+    TAG_DROP = "tag_drop", Kind.TAG
+    POLICY_LIST = "policy_list", Kind.METALAKE
+    POLICY_CREATE = "policy_create", Kind.METALAKE
+    POLICY_LOAD = "policy_load", Kind.POLICY
+    POLICY_APPLY = "policy_apply", Kind.POLICY
+    POLICY_ALTER = "policy_alter", Kind.POLICY
+    POLICY_DROP = "policy_drop", Kind.POLICY
+
+    JOB_TEMPLATE_LIST = "job_template_list", Kind.METALAKE
+    JOB_TEMPLATE_CREATE = "job_template_create", Kind.METALAKE
+    JOB_TEMPLATE_LOAD = "job_template_load", Kind.JOB_TEMPLATE
+    JOB_TEMPLATE_ALTER = "job_template_alter", Kind.JOB_TEMPLATE
+    JOB_TEMPLATE_DROP = "job_template_drop", Kind.JOB_TEMPLATE
+    JOB_LIST = "job_list", Kind.METALAKE
+    JOB_RUN = "job_run", Kind.JOB_TEMPLATE
+    JOB_LOAD = "job_load", Kind.JOB
+    JOB_CANCEL = "job_cancel", Kind.JOB
+
+
+def parse_action(text: str) -> Action:
+    """Read an action's word, in any case and with dashes or underscores. Raises BadRequest with near misses."""
+    word = text.strip().lower().replace("-", "_")
+    try:
+        return Action(word)
+    except ValueError:
+        near = get_close_matches(word, [a.word for a in Action], n=4, cutoff=0.5) or ["table_load", "namespace_create"]
+        raise BadRequest(f"Unknown action '{shown(text)}'; did you mean {', '.join(near)}?") from None
+
+
+def require_kind(action: Action, kind: Kind) -> None:
+    """Refuse to explain an action on a kind of object it is not done to. Raises BadRequest."""
+    if kind not in action.kinds:
+        fits = " or ".join(kind_word(k).lower() for k in sorted(action.kinds))
+        raise BadRequest(f"Action {action.word} is done to a {fits}, not to a {kind_word(kind).lower()}")

@@ -1,0 +1,116 @@
+"""Who is asking: from the bytes of an Authorization header to a user's name.
+
+May import `view` and `model`. `simple`: the Basic user is believed. Tokens: `lim_<id>_<secret>`; the id finds the stored
+token (a fact of zone 0, so a revoked one is refused at the next request on every node), the secret's hash is compared.
+Parsed headers are remembered by their bytes; nothing about validity is.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.errors import Unauthenticated
+from limnos.model.kinds import ROOT_ID
+from limnos.view.cold import need
+from limnos.view.facts import token_key
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Token
+    from limnos.view.view import View
+
+ANONYMOUS = "anonymous"
+_PREFIX = "lim_"
+_NOBODY = frozenset({b"", b"Bearer None"})
+"""PyIceberg without a token sends `Bearer None`."""
+REMEMBERED_MAX = 10_000
+
+
+class Credential(NamedTuple):
+    """What a header says: a user to believe, or a token to check."""
+
+    user: str | None
+    token_id: int = 0
+    secret_hash: bytes = b""
+
+
+def hash_secret(secret: str) -> bytes:
+    """Hash a token's secret: it has 192 random bits, so a fast hash is enough."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def new_secret() -> str:
+    """Draw a token's secret."""
+    return secrets.token_urlsafe(24)
+
+
+def token_text(token_id: int, secret: str) -> str:
+    """Spell a token as its owner gets it, once."""
+    return f"{_PREFIX}{token_id}_{secret}"
+
+
+class Authenticator:
+    """Turns Authorization headers into user names. `believes_basic` is `access.authentication = simple`."""
+
+    def __init__(self, *, believes_basic: bool) -> None:
+        self.believes_basic = believes_basic
+        self._remembered: dict[bytes, Credential] = {}
+
+    def credential(self, header: bytes) -> Credential:
+        """Parse a header, or remember what it said. Raises Unauthenticated for anything malformed."""
+        found = self._remembered.get(header)
+        if found is None:
+            found = self._parse(header)
+            if len(self._remembered) >= REMEMBERED_MAX:
+                self._remembered.clear()
+            self._remembered[header] = found
+        return found
+
+    def _parse(self, header: bytes) -> Credential:
+        if header in _NOBODY:
+            return Credential(ANONYMOUS)
+        scheme, _, rest = header.partition(b" ")
+        if scheme.lower() == b"bearer":
+            return _parse_token(rest.strip())
+        if scheme.lower() == b"basic" and self.believes_basic:
+            return _parse_basic(rest.strip())
+        raise Unauthenticated(
+            "The Authorization header is not understood: send a token as 'Bearer lim_…'"
+            + (" or a user as Basic" if self.believes_basic else "")
+        )
+
+
+def _parse_basic(encoded: bytes) -> Credential:
+    try:
+        user, _, _ = base64.b64decode(encoded, validate=True).decode().partition(":")
+    except (binascii.Error, UnicodeDecodeError):
+        raise Unauthenticated("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
+    if not user:
+        raise Unauthenticated("The Basic credential names no user")
+    return Credential(user)
+
+
+def _parse_token(text: bytes) -> Credential:
+    head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
+    if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > 16:
+        raise Unauthenticated("The Bearer token is not one of this server: make one with 'limnos token create'")
+    return Credential(None, int(head), hash_secret(secret))
+
+
+def user_of(view: View, credential: Credential) -> str:
+    """Return the user's name. Raises Unauthenticated for a token that is wrong, expired or revoked; Cold."""
+    if credential.user is not None:
+        return credential.user
+    token: Token | None = need(view, token_key(credential.token_id), zone=ROOT_ID)  # type: ignore[assignment]
+    if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
+        raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
+    if token.revoked:
+        raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'")
+    if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
+        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
+    return token.user

@@ -1,0 +1,63 @@
+"""From a decision to lines for people: why, and what to do next.
+
+May import `model` only. Pure rendering: it decides nothing and looks nothing up.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from limnos.model.decisions import OWNER, SERVICE_ADMIN, Decision, Factor
+from limnos.model.privileges import shown
+
+_LINES_MAX = 4
+
+
+def suggest(decision: Decision) -> list[str]:
+    """What would turn a refusal into a permission: at most four lines, nothing for a permission."""
+    if decision.allowed:
+        return []
+    if any(f.kind == "member" for f in decision.factors):
+        metalake = next(f.object_name for f in decision.factors if f.kind == "member")
+        return [shown(f"Add user {decision.user} to the metalake {metalake}.")]
+    gaps = [f for f in decision.factors if f.kind in ("missing", "deny")]
+    lines = [_step(list(group), decision.user) for _, group in groupby(gaps, key=lambda f: f.clause)]
+    lines = list(dict.fromkeys(lines)) or ["Nothing that can be granted would allow this."]
+    if len(lines) > _LINES_MAX:
+        lines = [*lines[: _LINES_MAX - 1], f"And {len(lines) - _LINES_MAX + 1} more."]
+    return [shown(line) for line in lines]
+
+
+def describe(decision: Decision) -> list[str]:
+    """The whole decision, one reason per line: the sentence, each factor, then the suggestions."""
+    reasons = [shown(f"  {_reason(factor)}") for factor in decision.factors]
+    return [decision.message(), *reasons, *(f"  -> {line}" for line in suggest(decision))]
+
+
+def _step(clause: list[Factor], user: str) -> str:
+    """One thing to do: a grant if one would help, else a denial to lift, else a new owner."""
+    grants = [f for f in clause if f.kind == "missing" and f.privilege not in (OWNER, SERVICE_ADMIN)]
+    if grants:
+        words = " or ".join(dict.fromkeys(f.privilege or "" for f in grants if f.object_name == grants[0].object_name))
+        return f"Grant {words} on {_object(grants[0])} to a role of {user}."
+    denials = [f for f in clause if f.kind == "deny"]
+    if denials:
+        return f"Revoke the denial of {denials[0].privilege} on {_object(denials[0])} from role {denials[0].role}."
+    if clause[0].privilege == SERVICE_ADMIN:
+        return f"Ask a service admin, or make {user} one in the server's settings."
+    return f"Make {user}, or a group of theirs, the owner of {_object(clause[0])}."
+
+
+def _reason(factor: Factor) -> str:
+    parts: list[str] = [factor.kind]
+    parts += [factor.privilege] if factor.privilege else []
+    parts += [f"on {_object(factor)}"] if factor.object_name else []
+    parts += [f"through role {factor.role}"] if factor.role else []
+    parts += [f"of group {factor.group}"] if factor.group else []
+    return " ".join(parts)
+
+
+def _object(factor: Factor) -> str:
+    return (
+        factor.object_name if factor.object_kind == factor.object_name else f"{factor.object_kind} {factor.object_name}"
+    )

@@ -1,0 +1,135 @@
+"""List filters: one decision at the parent, then only the exceptions, as sets.
+
+May import `model` and the policy. Pure. A filter shows exactly the items for which `decide` would allow the item's
+action (`access.policy.ITEMS`), but looks at the rule once per list instead of once per item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import compress
+from operator import or_
+from typing import Final
+
+from limnos.access.actions import Action
+from limnos.access.policy import ITEMS, POLICY
+from limnos.access.rules import Allowed, AnyOf, Case, HoldsRole, Member, Owner, OwnerOf, Rule, Self
+from limnos.model.decisions import Chain
+from limnos.model.kinds import Kind
+from limnos.model.principals import Subject
+
+_NOBODY: Final[frozenset[int]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ListFilter:
+    """Which items of one parent a subject sees.
+
+    Unless `everything` or `nothing`: an item shows when its id is in `shown`, or its owner in `principals`, or a
+    right at the parent covers all items but the `hidden` ones (`hidden` None: no right at the parent).
+    """
+
+    everything: bool
+    nothing: bool
+    hidden: frozenset[int] | None = None
+    shown: frozenset[int] = _NOBODY
+    principals: frozenset[int] = _NOBODY
+
+    def positions(self, ids: Sequence[int], owners: Sequence[int | None]) -> list[int]:
+        """The visible positions, ascending. `owners` runs parallel to `ids`: the owning principal, None for nobody."""
+        if self.everything:
+            return list(range(len(ids)))
+        if self.nothing:
+            return []
+        owned = not self.principals.isdisjoint(owners)
+        if self.hidden is not None:
+            return self._all_but(self.hidden.intersection(ids) - self.shown, ids, owners if owned else ())
+        seen: Iterable[bool] = map(self.shown.__contains__, ids)
+        if owned:
+            seen = map(or_, seen, map(self.principals.__contains__, owners))
+        return list(compress(range(len(ids)), seen))
+
+    def _all_but(self, bad: frozenset[int], ids: Sequence[int], owners: Sequence[int | None]) -> list[int]:
+        if not bad:
+            return list(range(len(ids)))
+        if not owners:
+            return [i for i, item in enumerate(ids) if item not in bad]
+        pairs = enumerate(zip(ids, owners, strict=True))
+        return [i for i, (item, owner) in pairs if item not in bad or owner in self.principals]
+
+
+EVERYTHING: Final = ListFilter(everything=True, nothing=False)
+NOTHING: Final = ListFilter(everything=False, nothing=True)
+
+
+def list_filter(subject: Subject, action: Action, chain_of_parent: Chain, owner_of: OwnerOf) -> ListFilter:
+    """The filter for a list action (`TABLE_LIST`, `CATALOG_LIST`, …) on the children of the chain's first object.
+
+    It filters only: whether the subject may list at all is a decision of its own on the same action. `owner_of` is
+    asked about the parent and what lies above it, never about items; whatever it raises is not caught.
+    """
+    if not subject.member:
+        return NOTHING
+    item = ITEMS[action]
+    (kind,) = item.kinds
+    case = Case(subject, chain_of_parent, owner_of)
+    rule = POLICY[item]
+    return _combined([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
+
+
+def _part(rule: Rule, case: Case, kind: Kind) -> ListFilter:
+    """What one simple condition of an item's rule shows."""
+    match rule:
+        case Allowed(privilege):
+            return _granted(rule, case, case.allow_ids.get(privilege), case.deny_ids.get(privilege, _NOBODY))
+        case Owner(kinds):
+            if rule.evaluate(case) is not None:
+                return EVERYTHING
+            return _some(principals=case.principal_ids) if kind in kinds else NOTHING
+        case Self():
+            return _some(shown=case.principal_ids)
+        case HoldsRole():
+            return _some(shown=case.subject.role_ids)
+        case Member():
+            return EVERYTHING
+        case _:
+            raise TypeError(f"{type(rule).__name__} cannot be an item's rule: it depends on more than the item itself")
+
+
+def _granted(rule: Allowed, case: Case, allow: frozenset[int] | None, deny: frozenset[int]) -> ListFilter:
+    if allow is None or any(link.id in deny for link in case.chain):
+        return NOTHING
+    if rule.evaluate(case) is None:
+        return _some(shown=allow - deny if deny else allow)
+    return ListFilter(everything=False, nothing=False, hidden=deny) if deny else EVERYTHING
+
+
+def _some(*, shown: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
+    if not shown and not principals:
+        return NOTHING
+    return ListFilter(everything=False, nothing=False, shown=shown, principals=principals)
+
+
+def _combined(parts: list[ListFilter]) -> ListFilter:
+    """What any of the parts shows. Two covering rights hide only what both hide."""
+    live = [part for part in parts if not part.nothing]
+    if not live:
+        return NOTHING
+    if any(part.everything for part in live):
+        return EVERYTHING
+    covers = [part.hidden for part in live if part.hidden is not None]
+    hidden = covers[0].intersection(*covers[1:]) if covers else None
+    if hidden is not None and not hidden:
+        return EVERYTHING
+    return ListFilter(
+        everything=False,
+        nothing=False,
+        hidden=hidden,
+        shown=_union([part.shown for part in live if part.shown]),
+        principals=_union([part.principals for part in live if part.principals]),
+    )
+
+
+def _union(sets: list[frozenset[int]]) -> frozenset[int]:
+    return sets[0] if len(sets) == 1 else _NOBODY.union(*sets)

@@ -1,0 +1,279 @@
+"""The policy: for every action, who may. One table, to be read by people.
+
+May import `model` and the expressions of `access.rules`. Pure values; evaluated by `access.decide`. The rules are
+those of Gravitino's access control with nested namespaces, so that its users meet no surprise:
+
+- a privilege counts when some level of the chain allows it and none denies it (`Allowed`);
+- owners pass without asking for denials, except where the rule also wants USE_CATALOG or USE_SCHEMA;
+- who owns a namespace owns everything in it, and passes where its owner would, given USE_CATALOG.
+
+Where upstream leaves a gap (views over REST are not checked at all there), the rule here is the strict one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from limnos.access.actions import Action
+from limnos.access.rules import (
+    AllOf,
+    Allowed,
+    AnyOf,
+    ByKind,
+    HoldsRole,
+    Member,
+    Owner,
+    Rule,
+    Self,
+    ServiceAdmin,
+    Undenied,
+)
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+
+# ------------------------------------------------------------------------------------------ building blocks
+
+
+def owns(*kinds: Kind) -> Owner:
+    """The caller owns an object of one of these kinds on the chain."""
+    return Owner(frozenset(kinds))
+
+
+_METALAKE: Final = owns(Kind.METALAKE)
+_ABOVE: Final = owns(Kind.METALAKE, Kind.CATALOG)
+_NAMESPACE: Final = owns(Kind.NAMESPACE)
+_USE_CATALOG: Final = Allowed(Privilege.USE_CATALOG)
+_USE_SCHEMA: Final = Allowed(Privilege.USE_SCHEMA)
+_LEAVES: Final = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
+_APART: Final = (Kind.ROLE, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE, Kind.JOB)
+
+
+def inside(*enough: Rule) -> Rule:
+    """For what lies in a namespace: USE_CATALOG, USE_SCHEMA and any of `enough`; or a container's owner.
+
+    The owner of the metalake or catalog needs nothing else, the owner of a namespace also USE_CATALOG.
+    """
+    last = enough[0] if len(enough) == 1 else AnyOf(*enough)
+    return AnyOf(AllOf(_USE_CATALOG, _USE_SCHEMA, last), _ABOVE, AllOf(_USE_CATALOG, _NAMESPACE))
+
+
+def _namespace_load(*enough: Rule) -> Rule:
+    return AnyOf(AllOf(_USE_CATALOG, AnyOf(*enough, _NAMESPACE)), _ABOVE)
+
+
+def _seen(kind: Kind, *privileges: Privilege) -> Rule:
+    """An item of a list whose parent one may list: no USE privilege is asked for again."""
+    return AnyOf(*map(Allowed, privileges), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE, kind))
+
+
+def _managed(privilege: Privilege) -> Rule:
+    """Things of the metalake: a privilege on it, or its owner."""
+    return AnyOf(Allowed(privilege), _METALAKE)
+
+
+def _own(kind: Kind) -> Rule:
+    """Things of the metalake that have owners of their own: that owner, or the metalake's."""
+    return owns(kind, Kind.METALAKE)
+
+
+def _usable(kind: Kind, privilege: Privilege) -> Rule:
+    """The same, or who may use it."""
+    return AnyOf(Allowed(privilege), _own(kind))
+
+
+_CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
+_CATALOG_OWNED: Final = _ABOVE
+_NAMESPACE_LOAD: Final = _namespace_load(_USE_SCHEMA)
+_NAMESPACE_OWNED: Final = AnyOf(AllOf(_USE_CATALOG, _NAMESPACE), _ABOVE)
+_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION = (owns(kind) for kind in _LEAVES)
+_SELECT, _MODIFY, _CREATE_TABLE = (
+    Allowed(Privilege.SELECT_TABLE),
+    Allowed(Privilege.MODIFY_TABLE),
+    Allowed(Privilege.CREATE_TABLE),
+)
+_SELECT_VIEW, _CREATE_VIEW = Allowed(Privilege.SELECT_VIEW), Allowed(Privilege.CREATE_VIEW)
+
+# ------------------------------------------------------------------------------------------------ the table
+
+_TREE: Final[dict[Action, Rule]] = {
+    Action.METALAKE_LOAD: Member(),  # being a user of the metalake is all it takes
+    Action.METALAKE_ALTER: _METALAKE,
+    Action.METALAKE_SET: _METALAKE,  # switch on and off
+    Action.METALAKE_DROP: _METALAKE,
+    Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
+    Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
+    Action.CATALOG_LOAD: _CATALOG_LOAD,
+    Action.CATALOG_ENABLE: _CATALOG_LOAD,  # as upstream: not for owners only
+    Action.CATALOG_ALTER: _CATALOG_OWNED,
+    Action.CATALOG_DROP: _CATALOG_OWNED,
+    Action.NAMESPACE_LIST: _CATALOG_LOAD,  # at every depth; the items are filtered
+    Action.NAMESPACE_SEE: _seen(Kind.NAMESPACE, Privilege.USE_SCHEMA),
+    # On the nearest existing scope; the owner of that scope needs no USE_CATALOG.
+    Action.NAMESPACE_CREATE: AnyOf(
+        AllOf(_USE_CATALOG, Allowed(Privilege.CREATE_SCHEMA)), owns(Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
+    ),
+    Action.NAMESPACE_LOAD: _NAMESPACE_LOAD,
+    Action.NAMESPACE_LOAD_ICEBERG: _namespace_load(_USE_SCHEMA, Allowed(Privilege.CREATE_SCHEMA)),
+    Action.NAMESPACE_ALTER: _NAMESPACE_OWNED,
+    Action.NAMESPACE_DROP: _NAMESPACE_OWNED,
+    Action.NAMESPACE_MOVE: _NAMESPACE_OWNED,  # and NAMESPACE_CREATE where it goes
+}
+
+_LEAF: Final[dict[Action, Rule]] = {
+    Action.TABLE_LIST: _NAMESPACE_LOAD,
+    Action.TABLE_SEE: _seen(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Action.TABLE_CREATE: inside(_CREATE_TABLE),
+    Action.TABLE_REGISTER: inside(_CREATE_TABLE),
+    Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
+    # Anyone who works with tables or views may ask whether the name is taken.
+    Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),
+    # Who may not load a table but works with views or creates tables here learns that it does not exist.
+    Action.TABLE_MAY_PROBE: AllOf(_USE_CATALOG, _USE_SCHEMA, AnyOf(_CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _VIEW)),
+    Action.TABLE_ALTER: inside(_MODIFY, _TABLE),
+    Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
+    Action.TABLE_DROP: inside(_TABLE),
+    Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
+    Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE where it goes
+    Action.VIEW_LIST: _NAMESPACE_LOAD,
+    Action.VIEW_SEE: _seen(Kind.VIEW, Privilege.SELECT_VIEW),
+    Action.VIEW_CREATE: inside(_CREATE_VIEW),
+    Action.VIEW_LOAD: inside(_SELECT_VIEW, _VIEW),
+    Action.VIEW_EXISTS: inside(_SELECT_VIEW, _CREATE_VIEW, _VIEW),
+    # Engines look for a view before a table: any right on a like-named table answers for its absence.
+    Action.VIEW_MAY_PROBE: AllOf(
+        _USE_CATALOG, _USE_SCHEMA, AnyOf(_CREATE_VIEW, _SELECT, _MODIFY, _CREATE_TABLE, _TABLE)
+    ),
+    Action.VIEW_ALTER: inside(_VIEW),
+    Action.VIEW_DROP: inside(_VIEW),
+    Action.VIEW_RENAME: inside(_VIEW),
+    Action.VIEW_MOVE: inside(_VIEW),  # and VIEW_CREATE where it goes
+    Action.FILESET_LIST: _NAMESPACE_LOAD,
+    Action.FILESET_SEE: _seen(Kind.FILESET, Privilege.READ_FILESET, Privilege.WRITE_FILESET),
+    Action.FILESET_CREATE: inside(Allowed(Privilege.CREATE_FILESET)),
+    Action.FILESET_LOAD: inside(
+        Allowed(Privilege.READ_FILESET), Allowed(Privilege.WRITE_FILESET), _FILESET
+    ),  # files and locations too
+    Action.FILESET_ALTER: inside(Allowed(Privilege.WRITE_FILESET), _FILESET),
+    Action.FILESET_DROP: inside(_FILESET),
+    Action.TOPIC_LIST: _NAMESPACE_LOAD,
+    Action.TOPIC_SEE: _seen(Kind.TOPIC, Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC),
+    Action.TOPIC_CREATE: inside(Allowed(Privilege.CREATE_TOPIC)),
+    Action.TOPIC_LOAD: inside(Allowed(Privilege.CONSUME_TOPIC), Allowed(Privilege.PRODUCE_TOPIC), _TOPIC),
+    Action.TOPIC_ALTER: inside(Allowed(Privilege.PRODUCE_TOPIC), _TOPIC),
+    Action.TOPIC_DROP: inside(_TOPIC),
+    Action.MODEL_LIST: _NAMESPACE_LOAD,
+    Action.MODEL_SEE: _seen(Kind.MODEL, Privilege.USE_MODEL),
+    Action.MODEL_CREATE: inside(Allowed(Privilege.REGISTER_MODEL)),
+    Action.MODEL_LOAD: inside(Allowed(Privilege.USE_MODEL), _MODEL),  # versions and their URIs too
+    Action.MODEL_LINK: inside(AllOf(Allowed(Privilege.USE_MODEL), Allowed(Privilege.LINK_MODEL_VERSION)), _MODEL),
+    Action.MODEL_ALTER: inside(_MODEL),  # versions and aliases too
+    Action.MODEL_DROP: inside(_MODEL),
+    Action.FUNCTION_LIST: _NAMESPACE_LOAD,
+    Action.FUNCTION_SEE: _seen(Kind.FUNCTION, Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
+    Action.FUNCTION_CREATE: inside(Allowed(Privilege.REGISTER_FUNCTION)),
+    Action.FUNCTION_LOAD: inside(Allowed(Privilege.EXECUTE_FUNCTION), Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
+    Action.FUNCTION_ALTER: inside(Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
+    Action.FUNCTION_DROP: inside(_FUNCTION),
+}
+
+_ROLE_LOAD: Final = AnyOf(Allowed(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRole())
+_JOB_OWNED: Final = _own(Kind.JOB)
+
+_APART_RULES: Final[dict[Action, Rule]] = {
+    # Lists are open to members and shrink to what each may load.
+    **dict.fromkeys((Action.USER_LIST, Action.GROUP_LIST, Action.ROLE_LIST, Action.TAG_LIST), Member()),
+    **dict.fromkeys((Action.POLICY_LIST, Action.JOB_TEMPLATE_LIST, Action.JOB_LIST), Member()),
+    Action.USER_MANAGE: _managed(Privilege.MANAGE_USERS),  # add, remove, disable
+    Action.USER_LOAD: AnyOf(Allowed(Privilege.MANAGE_USERS), _METALAKE, Self()),
+    Action.GROUP_MANAGE: _managed(Privilege.MANAGE_GROUPS),  # add and remove the group itself
+    # Whoever fills a group hands out its roles, so that takes the right to hand out roles as well.
+    Action.GROUP_MEMBERS: AnyOf(AllOf(Allowed(Privilege.MANAGE_GROUPS), Allowed(Privilege.MANAGE_GRANTS)), _METALAKE),
+    Action.GROUP_LOAD: AnyOf(Allowed(Privilege.MANAGE_GROUPS), _METALAKE, Self()),
+    Action.ROLE_CREATE: _managed(Privilege.CREATE_ROLE),
+    Action.ROLE_LOAD: _ROLE_LOAD,
+    Action.ROLE_DROP: _own(Kind.ROLE),
+    Action.ROLE_ASSIGN: _managed(Privilege.MANAGE_GRANTS),  # to users and groups; replacing a role's rules too
+    Action.TAG_CREATE: _managed(Privilege.CREATE_TAG),
+    Action.TAG_LOAD: _usable(Kind.TAG, Privilege.APPLY_TAG),
+    Action.TAG_APPLY: _usable(Kind.TAG, Privilege.APPLY_TAG),  # and METADATA_LOAD on what is tagged
+    Action.TAG_ALTER: _own(Kind.TAG),
+    Action.TAG_DROP: _own(Kind.TAG),
+    Action.POLICY_CREATE: _managed(Privilege.CREATE_POLICY),
+    Action.POLICY_LOAD: _usable(Kind.POLICY, Privilege.APPLY_POLICY),
+    Action.POLICY_APPLY: _usable(Kind.POLICY, Privilege.APPLY_POLICY),  # and METADATA_LOAD on what it is attached to
+    Action.POLICY_ALTER: _own(Kind.POLICY),
+    Action.POLICY_DROP: _own(Kind.POLICY),
+    Action.JOB_TEMPLATE_CREATE: _managed(Privilege.REGISTER_JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_LOAD: _usable(Kind.JOB_TEMPLATE, Privilege.USE_JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_ALTER: _own(Kind.JOB_TEMPLATE),
+    Action.JOB_TEMPLATE_DROP: _own(Kind.JOB_TEMPLATE),
+    Action.JOB_RUN: AnyOf(
+        AllOf(Allowed(Privilege.RUN_JOB), AnyOf(Allowed(Privilege.USE_JOB_TEMPLATE), owns(Kind.JOB_TEMPLATE))),
+        _METALAKE,
+    ),
+    Action.JOB_LOAD: _JOB_OWNED,
+    Action.JOB_CANCEL: _JOB_OWNED,
+}
+
+# Reading what hangs on an object (owner, tags, policies, credentials) takes the right to load the object.
+_METADATA_LOAD: Final = ByKind(
+    {
+        Kind.METALAKE: Member(),
+        Kind.CATALOG: _CATALOG_LOAD,
+        Kind.NAMESPACE: _NAMESPACE_LOAD,
+        Kind.COLUMN: _LEAF[Action.TABLE_LOAD],
+        Kind.ROLE: _ROLE_LOAD,
+        Kind.JOB: _JOB_OWNED,
+        **{kind: _LEAF[Action(f"{kind.word}_load")] for kind in _LEAVES},
+        **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)},
+        **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.USER, Kind.GROUP)},
+    }
+)
+
+# To give an object away: own it or a container of it, and be able to reach what one owns.
+_LEAF_REACHED: Final = AllOf(_USE_SCHEMA, Undenied(Privilege.USE_CATALOG))
+_OWNER_SET: Final = AnyOf(AllOf(_LEAF_REACHED, owns(*_LEAVES)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*_APART), _ABOVE)
+
+# To grant on an object: MANAGE_GRANTS on it or above it, and be able to reach it; or the right to give it away.
+_GRANTS: Final = Allowed(Privilege.MANAGE_GRANTS)
+_PRIVILEGE_GRANT: Final = AnyOf(
+    ByKind(
+        {
+            **dict.fromkeys((Kind.METALAKE, Kind.CATALOG, *_APART), _GRANTS),
+            Kind.NAMESPACE: AllOf(_USE_CATALOG, _GRANTS),
+            **dict.fromkeys(_LEAVES, AllOf(_LEAF_REACHED, _GRANTS)),
+        }
+    ),
+    _OWNER_SET,
+)
+
+POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
+    {
+        Action.METALAKE_CREATE: ServiceAdmin(),
+        Action.TOKEN_MANAGE_OTHERS: ServiceAdmin(),
+        **_TREE,
+        **_LEAF,
+        **_APART_RULES,
+        Action.METADATA_LOAD: _METADATA_LOAD,
+        Action.OWNER_LOAD: _METADATA_LOAD,
+        Action.OWNER_SET: _OWNER_SET,
+        Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
+        Action.EXPLAIN_OTHERS: _managed(Privilege.MANAGE_GRANTS),  # on the object or above it
+    }
+)
+"""Who may, for every action."""
+
+SERVER_ACTIONS: Final = frozenset({Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS})
+"""Asked of the server: being a user of a metalake is neither needed nor of help."""
+
+ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(
+    {
+        Action.CATALOG_LIST: Action.CATALOG_LOAD,
+        Action.NAMESPACE_LIST: Action.NAMESPACE_SEE,
+        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_see") for kind in _LEAVES},
+        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_load") for kind in (*_APART, Kind.USER, Kind.GROUP)},
+    }
+)
+"""For every list, the action that decides whether an item shows in it."""

@@ -1,0 +1,309 @@
+"""The small expressions that rules are made of, and how they are evaluated over one chain.
+
+May import `model` only. Knows no action and no rule of its own: `access.policy` composes them. Everything here is
+pure. `evaluate` gives the proof (the factors that make an expression true) or None; `wants` says what is missing.
+
+An `AnyOf` begins with its ordinary way, the one that an administrator would open with a grant: it is the cheapest to
+evaluate (sets in memory, no owner to look up) and the one a refusal asks for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from limnos.model.decisions import KIND_WORDS, OWNER, SERVICE_ADMIN, Chain, Factor, FactorKind, display_names
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import HeldRole, Subject
+from limnos.model.privileges import BINDS, Privilege
+
+OwnerOf = Callable[[int], int | None]
+"""The principal (user or group id) that owns an object, or None; may raise when the fact is not at hand."""
+
+Proof = tuple[Factor, ...]
+Clauses = tuple[tuple[Factor, ...], ...]
+"""What is missing: one alternative of every clause is needed."""
+
+
+class Case:
+    """One question being decided: who, on what, and how to learn owners."""
+
+    __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
+
+    def __init__(self, subject: Subject, chain: Chain, owner_of: OwnerOf) -> None:
+        self.subject = subject
+        self.chain = chain
+        self.names = display_names(chain)
+        self.owner_of = owner_of
+        self.allow_ids = subject.allow_ids
+        self.deny_ids = subject.deny_ids
+        self.principal_ids = subject.principal_ids
+
+    @property
+    def target_kind(self) -> Kind | None:
+        """The kind of what is asked about; None for the server itself."""
+        return self.chain[0].kind if self.chain else None
+
+    def factor(
+        self,
+        kind: FactorKind,
+        at: int,
+        privilege: str | None = None,
+        held: HeldRole | None = None,
+        group: str | None = None,
+    ) -> Factor:
+        """A factor about the chain's object at a position; the server when the chain is empty."""
+        role = None
+        if held is not None:
+            role, group = held.rules.name, held.via
+        if not self.chain:
+            return Factor(kind, privilege, ROOT_ID, "server", "server", role, group)
+        link = self.chain[at]
+        return Factor(kind, privilege, link.id, KIND_WORDS[link.kind], self.names[at], role, group)
+
+    def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
+        """The first role that allows (or denies) a privilege on an object."""
+        rule = (privilege, object_id)
+        for held in self.subject.roles:
+            if rule in (held.rules.deny if denied else held.rules.allow):
+                return held
+        return None
+
+    def deepest(self, kinds: frozenset[Kind]) -> int | None:
+        """The position of the innermost object of one of the kinds."""
+        for i, link in enumerate(self.chain):
+            if link.kind in kinds:
+                return i
+        return None
+
+
+class Rule(ABC):
+    """A condition over a case."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def evaluate(self, case: Case) -> Proof | None:
+        """The factors that make the condition true, None when it is false."""
+
+    @abstractmethod
+    def wants(self, case: Case) -> Clauses | None:
+        """What would make a false condition true; None when nothing that one can give would."""
+
+    def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
+        """The simple conditions inside, those for one kind of target when it is given."""
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed(Rule):
+    """The privilege is allowed at any level of the chain and denied at none."""
+
+    privilege: Privilege
+    name: str = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", self.privilege.name)
+
+    def evaluate(self, case: Case) -> Proof | None:
+        privilege = self.privilege
+        ids = case.allow_ids.get(privilege)
+        if ids is None:
+            return None
+        denied = case.deny_ids.get(privilege)
+        if denied is not None and any(link.id in denied for link in case.chain):
+            return None
+        for i, link in enumerate(case.chain):
+            if link.id in ids:
+                return (case.factor("allow", i, self.name, case.holder(privilege, link.id)),)
+        return None
+
+    def wants(self, case: Case) -> Clauses | None:
+        denial = Undenied(self.privilege).wants(case)
+        if denial:
+            return denial
+        at = case.deepest(BINDS[self.privilege])
+        return None if at is None else ((case.factor("missing", at, self.name),),)
+
+
+@dataclass(frozen=True, slots=True)
+class Undenied(Rule):
+    """The privilege is denied at no level of the chain."""
+
+    privilege: Privilege
+
+    def evaluate(self, case: Case) -> Proof | None:
+        denied = case.deny_ids.get(self.privilege)
+        return None if denied is not None and any(link.id in denied for link in case.chain) else ()
+
+    def wants(self, case: Case) -> Clauses | None:
+        denied = case.deny_ids.get(self.privilege, frozenset())
+        return tuple(
+            (case.factor("deny", i, self.privilege.name, case.holder(self.privilege, link.id, denied=True)),)
+            for i, link in enumerate(case.chain)
+            if link.id in denied
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Owner(Rule):
+    """The caller, or one of the caller's groups, owns an object of the chain that is of one of the kinds.
+
+    For namespaces that means any namespace of the chain: who owns an ancestor owns the subtree.
+    """
+
+    kinds: frozenset[Kind]
+
+    def evaluate(self, case: Case) -> Proof | None:
+        kinds, owner_of, principals = self.kinds, case.owner_of, case.principal_ids
+        for i, link in enumerate(case.chain):
+            if link.kind in kinds and link.id >= 0 and (owner := owner_of(link.id)) in principals:
+                return (case.factor("owner", i, None, None, _group(case.subject, owner)),)
+        return None
+
+    def wants(self, case: Case) -> Clauses | None:
+        at = case.deepest(self.kinds)
+        return None if at is None else ((case.factor("missing", at, OWNER),),)
+
+
+def _group(subject: Subject, owner: int | None) -> str | None:
+    """The name of the owning group, when it can be told: ids and names of several groups are not paired."""
+    through_group = owner != subject.user_id and len(subject.groups) == len(subject.group_names) == 1
+    return subject.group_names[0] if through_group else None
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAdmin(Rule):
+    """The caller is an administrator of the server."""
+
+    def evaluate(self, case: Case) -> Proof | None:
+        return (Factor("service-admin"),) if case.subject.service_admin else None
+
+    def wants(self, case: Case) -> Clauses | None:
+        return ((Factor("missing", SERVICE_ADMIN, object_name="server", object_kind="server"),),)
+
+
+@dataclass(frozen=True, slots=True)
+class Member(Rule):
+    """The caller is a user of the metalake; true for everybody who gets as far as a rule of a metalake."""
+
+    def evaluate(self, case: Case) -> Proof | None:
+        return (case.factor("member", len(case.chain) - 1),) if case.subject.member else None
+
+    def wants(self, case: Case) -> Clauses | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Self(Rule):
+    """The target is the caller, or a group that the caller is in."""
+
+    def evaluate(self, case: Case) -> Proof | None:
+        found = bool(case.chain) and case.chain[0].id in case.principal_ids
+        return (case.factor("self", 0),) if found else None
+
+    def wants(self, case: Case) -> Clauses | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class HoldsRole(Rule):
+    """The target is a role that the caller holds."""
+
+    def evaluate(self, case: Case) -> Proof | None:
+        if not case.chain or case.chain[0].id not in case.subject.role_ids:
+            return None
+        held = next(h for h in case.subject.roles if h.rules.id == case.chain[0].id)
+        return (case.factor("self", 0, None, held),)
+
+    def wants(self, case: Case) -> Clauses | None:
+        return None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AllOf(Rule):
+    """Every part holds."""
+
+    parts: tuple[Rule, ...]
+
+    def __init__(self, *parts: Rule) -> None:
+        object.__setattr__(self, "parts", parts)
+
+    def evaluate(self, case: Case) -> Proof | None:
+        proof: Proof = ()
+        for part in self.parts:
+            found = part.evaluate(case)
+            if found is None:
+                return None
+            proof += found
+        return proof
+
+    def wants(self, case: Case) -> Clauses | None:
+        clauses: Clauses = ()
+        for part in self.parts:
+            if part.evaluate(case) is None:
+                wanted = part.wants(case)
+                if wanted is None:
+                    return None
+                clauses += wanted
+        return clauses
+
+    def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
+        for part in self.parts:
+            yield from part.leaves(kind)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class AnyOf(Rule):
+    """Some part holds; the first part is the ordinary way."""
+
+    parts: tuple[Rule, ...]
+    flat: bool = field(compare=False, repr=False)
+
+    def __init__(self, *parts: Rule) -> None:
+        object.__setattr__(self, "parts", parts)
+        object.__setattr__(self, "flat", not any(isinstance(leaf, AllOf | ByKind) for leaf in parts))
+
+    def evaluate(self, case: Case) -> Proof | None:
+        for part in self.parts:
+            found = part.evaluate(case)
+            if found is not None:
+                return found
+        return None
+
+    def wants(self, case: Case) -> Clauses | None:
+        """Of simple parts all, as alternatives; otherwise those of the first way that can be opened."""
+        options = [wanted for part in self.parts if (wanted := part.wants(case)) is not None]
+        if not options:
+            return None
+        if not self.flat:
+            return options[0]
+        return (tuple(factor for option in options for clause in option for factor in clause),)
+
+    def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
+        for part in self.parts:
+            yield from part.leaves(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class ByKind(Rule):
+    """Another rule for each kind of target; kinds that are not named never hold."""
+
+    rules: Mapping[Kind, Rule]
+
+    def evaluate(self, case: Case) -> Proof | None:
+        rule = self._chosen(case)
+        return None if rule is None else rule.evaluate(case)
+
+    def wants(self, case: Case) -> Clauses | None:
+        rule = self._chosen(case)
+        return None if rule is None else rule.wants(case)
+
+    def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
+        chosen = self.rules.values() if kind is None else [self.rules[kind]] if kind in self.rules else []
+        for rule in chosen:
+            yield from rule.leaves(kind)
+
+    def _chosen(self, case: Case) -> Rule | None:
+        return None if case.target_kind is None else self.rules.get(case.target_kind)

@@ -1,0 +1,103 @@
+"""Build a node from settings: store, view, gate, services, protocols.
+
+May import every room but `cli` and `spark`. The only place that knows which class implements what.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from limnos.access.authentication import Authenticator
+from limnos.app.upkeep import Upkeep
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.application import Application
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.services.context import Defaults, Services
+from limnos.services.places import Files
+from limnos.services.scene import Rules
+from limnos.store.migrate import migrate
+from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.view import View
+
+if TYPE_CHECKING:
+    from limnos.config.settings import Settings
+    from limnos.store.interface import Store
+    from limnos.view.gate import Gate
+
+DATABASE_FILE = "limnos.db"
+
+
+class Built(NamedTuple):
+    """A node: what serves, and what must be closed."""
+
+    application: Application
+    services: Services
+    upkeep: Upkeep
+
+
+def database_of(settings: Settings) -> str:
+    """Return the store's address: a `postgresql://` URL, or the path of an SQLite file."""
+    url = settings.database.url
+    if url is None:
+        return str(Path(settings.server.data).absolute() / DATABASE_FILE)
+    if url.startswith("sqlite:"):
+        return unquote(urlsplit(url).path)
+    return url
+
+
+def warehouse_of(settings: Settings) -> str:
+    """Return the location below which catalogs without a warehouse of their own put their tables."""
+    return f"file://{Path(settings.server.data).absolute()}/warehouse"
+
+
+def open_store(settings: Settings) -> Store:
+    """Migrate the store if need be, and open it."""
+    database = database_of(settings)
+    migrate(database)
+    if "://" in database:
+        from limnos.store.postgres import PostgresStore
+
+        return PostgresStore(database, pool_max=settings.database.pool_max)
+    from limnos.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(database))
+
+
+def build(settings: Settings) -> Built:
+    """Build a node. Opens the store; nothing listens yet."""
+    Path(settings.server.data).mkdir(parents=True, exist_ok=True)
+    store = open_store(settings)
+    view = View(bytes_max=settings.view.bytes_max)
+    gate: Gate = (
+        InlineGate(view, store)  # type: ignore[arg-type]
+        if store.inline
+        else SharedGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
+    )
+    files = Files()
+    upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000)
+    services = Services(
+        store=store,
+        gate=gate,
+        rules=Rules(settings.access.enabled, frozenset({settings.server.admin, *settings.access.service_admins})),
+        authenticator=Authenticator(believes_basic=settings.access.authentication == "simple"),
+        defaults=Defaults(
+            settings.server.metalake,
+            settings.server.catalog,
+            warehouse_of(settings),
+            settings.names.separator,
+            settings.names.separator_policy,
+            settings.iceberg.verify_metadata_file,
+        ),
+        files=files,
+        wake_worker=upkeep.wake,
+    )
+    application = Application(
+        services,
+        [IcebergProtocol(), GravitinoProtocol(), AdminProtocol()],
+        body_bytes_max=settings.server.body_bytes_max,
+        request_timeout_s=settings.server.request_timeout_s,
+    )
+    return Built(application, services, upkeep)

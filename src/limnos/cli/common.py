@@ -1,0 +1,123 @@
+"""What every command that talks to a server takes: where it is, who one is, how to show the answer.
+
+May import cyclopts and `client` (when a client is made). Must not know any command. A credential named on the command
+line wins over one of the environment, a token over a user.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import Group, Parameter
+
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.output import Format, format_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+CONNECTION = Group("Connection", sort_key=100)
+URI_DEFAULT = "http://127.0.0.1:8090"
+
+Kind = Literal["metalake", "catalog", "namespace", "table"]
+KindFlag = Annotated[
+    Kind | None,
+    Parameter(help="What PATH is, when it is not plain: with `metalake`, PATH is a metalake's name."),
+]
+Yes = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask.")]
+Comment = Annotated[str | None, Parameter(help="A remark for people.")]
+Property = Annotated[list[str] | None, Parameter(name="--property", negative="", help="KEY=VALUE; may be repeated.")]
+
+
+@Parameter(name="*", group=CONNECTION)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Common:
+    """Flags of every command that talks to a server."""
+
+    uri: Annotated[str, Parameter(env_var="LIMNOS_URI", help="Address of the server.")] = URI_DEFAULT
+    metalake: Annotated[str, Parameter(env_var="LIMNOS_METALAKE", help="Metalake that paths and names are in.")] = (
+        "lake"
+    )
+    token: Annotated[str | None, Parameter(help="API token; better in LIMNOS_TOKEN, where others cannot read it.")] = (
+        None
+    )
+    token_file: Annotated[Path | None, Parameter(help="File with an API token; also LIMNOS_TOKEN_FILE.")] = None
+    user: Annotated[str | None, Parameter(help="User name, where the server believes names; also LIMNOS_USER.")] = None
+    timeout: Annotated[float, Parameter(help="Longest wait for an answer, in seconds.")] = 30.0
+    output: Annotated[
+        Format | None,
+        Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told."),
+    ] = None
+
+    @property
+    def shape(self) -> Format:
+        """The format in effect."""
+        return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
+
+    def client(self) -> Client:
+        """Make the client. Raises UsageError for flags that cannot be used."""
+        from limnos.client import Client
+
+        token, user = self.credential(os.environ)
+        return Client(self.uri, token=token, user=user, metalake=self.metalake, timeout_s=self.timeout)
+
+    def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+        """Tell token and user, of which at most one is set. Raises UsageError when more than one flag names one."""
+        given = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
+        if len(given) > 1:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+            raise UsageError(f"{flags} say twice who you are", hint="keep one of them")
+        if self.token is not None:
+            return self.token, None
+        if self.token_file is not None:
+            return read_token(self.token_file), None
+        if self.user is not None:
+            return None, self.user
+        if token := environ.get("LIMNOS_TOKEN"):
+            return token, None
+        if file := environ.get("LIMNOS_TOKEN_FILE"):
+            return read_token(Path(file)), None
+        return None, environ.get("LIMNOS_USER") or None
+
+
+DEFAULTS = Common()
+"""Stands for flags that were not given; cyclopts reads the environment all the same."""
+
+
+def read_token(file: Path) -> str:
+    """Read an API token from a file. Raises UsageError when there is none."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(
+            f"the token file '{file}' cannot be read: {error}",
+            hint="a server writes the admin's to admin.token in its --data directory",
+        ) from error
+    if not token:
+        raise UsageError(f"the token file '{file}' is empty", hint="'limnos token create --save FILE' writes one")
+    return token
+
+
+def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:
+    """Read `--property KEY=VALUE` flags. Raises UsageError."""
+    found: dict[str, str] = {}
+    for pair in pairs or ():
+        key, sign, value = pair.partition("=")
+        if not sign or not key:
+            raise UsageError(f"'{pair}' is not KEY=VALUE", hint="write for example --property team=logistics")
+        found[key] = value
+    return found
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask on a terminal before something is destroyed; elsewhere, or with `--yes`, go on. Raises StoppedError."""
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+        raise StoppedError("nothing was done", hint="answer y, or pass --yes")

@@ -1,0 +1,99 @@
+"""What `describe` shows of each kind of object, as one flat map.
+
+May import `client` and `names`. Must not know how maps are printed.
+"""
+
+from __future__ import annotations
+
+from limnos.cli.output import Row
+from limnos.client import Client
+from limnos.client.values import Audit, Json
+from limnos.names import display
+
+
+def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
+    """Load something and list what there is to say about it."""
+    if kind == "metalake":
+        metalake = client.metalakes.get(path)
+        return {
+            "kind": kind,
+            "name": metalake.name,
+            "comment": metalake.comment,
+            "properties": metalake.properties,
+            **_audit(metalake.audit),
+        }
+    if kind == "catalog":
+        return _catalog(client, path)
+    if kind == "namespace":
+        namespace = client.namespaces.load(path)
+        name = display.render(namespace.path)
+        return {"kind": kind, "name": name, "path": namespace.path, "properties": namespace.properties}
+    return _table(client, path)
+
+
+def _catalog(client: Client, path: str) -> dict[str, object]:
+    catalog = client.catalogs.get(display.parse(path)[0])
+    return {
+        "kind": "catalog",
+        "name": catalog.name,
+        "path": [catalog.name],
+        "type": catalog.type,
+        "provider": catalog.provider,
+        "comment": catalog.comment,
+        "properties": catalog.properties,
+        **_audit(catalog.audit),
+    }
+
+
+def _audit(audit: Audit) -> Row:
+    return {
+        "created_by": audit.creator,
+        "created_at": audit.create_time,
+        "modified_by": audit.last_modifier,
+        "modified_at": audit.last_modified_time,
+    }
+
+
+def _table(client: Client, path: str) -> dict[str, object]:
+    table = client.tables.load(path)
+    metadata = table.metadata
+    return {
+        "kind": "table",
+        "name": display.render(table.path),
+        "path": table.path,
+        "format": f"iceberg v{metadata.get('format-version')}",
+        "uuid": metadata.get("table-uuid"),
+        "location": metadata.get("location"),
+        "metadata_location": table.metadata_location,
+        "current_snapshot": metadata.get("current-snapshot-id"),
+        "snapshots": len(_items(metadata, "snapshots")),
+        "columns": _columns(metadata),
+        "partition_by": _partitions(metadata),
+        "properties": metadata.get("properties") or {},
+        "metadata": metadata,
+    }
+
+
+def _columns(metadata: Json) -> dict[str, str]:
+    for schema in _items(metadata, "schemas"):
+        if schema.get("schema-id") == metadata.get("current-schema-id"):
+            return {str(field.get("name")): _type(field) for field in _items(schema, "fields")}
+    return {}
+
+
+def _type(field: Json) -> str:
+    kind = field.get("type")
+    word = str(kind.get("type")) if isinstance(kind, dict) else str(kind)
+    return f"{word} required" if field.get("required") else word
+
+
+def _partitions(metadata: Json) -> list[str]:
+    for spec in _items(metadata, "partition-specs"):
+        if spec.get("spec-id") == metadata.get("default-spec-id"):
+            return [f"{field.get('name')} ({field.get('transform')})" for field in _items(spec, "fields")]
+    return []
+
+
+def _items(document: Json, key: str) -> list[Json]:
+    found = document.get(key)
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []

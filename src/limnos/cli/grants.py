@@ -1,0 +1,191 @@
+"""`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
+
+May import this room and the words of `model.privileges`. Whether a privilege fits an object is the server's to say.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done
+from limnos.client import Client
+from limnos.model.privileges import ALIASES, Privilege
+
+On = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; what lies below it is included.")]
+OnMetalake = Annotated[bool, Parameter(negative="", help="The whole metalake instead of an object in it.")]
+Deny = Annotated[bool, Parameter(negative="", help="Deny instead of allow; a denial beats every allowance.")]
+
+_EXAMPLES = "write 'limnos {0} role ROLE {1} USER', or 'limnos {0} select_table --on main.raw.nyc {1} ROLE'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """A grant or revoke as it was typed. `holder` is a user, group or role."""
+
+    verb: str
+    names: Sequence[str]
+    holder: str | None
+    group: str | None
+    on: str | None
+    on_metalake: bool
+    kind: str | None
+    deny: bool
+
+    @property
+    def preposition(self) -> str:
+        return "to" if self.verb == "grant" else "from"
+
+
+def grant(
+    *what: str,
+    to: Annotated[str | None, Parameter(help="The user who gets the role, or the role that gets privileges.")] = None,
+    to_group: Annotated[str | None, Parameter(help="The group that gets the role.")] = None,
+    on: On = None,
+    on_metalake: OnMetalake = False,
+    kind: KindFlag = None,
+    deny: Deny = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Give a role to a user or group, or privileges on an object to a role.
+
+    `limnos grant role analyst --to ana` · `limnos grant select_table use_schema --on main.raw.nyc --to analyst`
+
+    Parameters
+    ----------
+    what
+        `role` and the names of roles; or privileges, as `select_table`.
+    """
+    _carry_out(
+        _Wish(
+            verb="grant", names=what, holder=to, group=to_group, on=on, on_metalake=on_metalake, kind=kind, deny=deny
+        ),
+        common,
+    )
+
+
+def revoke(
+    *what: str,
+    from_: Annotated[
+        str | None, Parameter(name="--from", help="The user who loses the role, or the role that loses privileges.")
+    ] = None,
+    from_group: Annotated[str | None, Parameter(help="The group that loses the role.")] = None,
+    on: On = None,
+    on_metalake: OnMetalake = False,
+    kind: KindFlag = None,
+    deny: Annotated[bool, Parameter(negative="", help="Take back a denial.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Take a role from a user or group, or privileges on an object from a role.
+
+    `limnos revoke role analyst --from ana` · `limnos revoke select_table --on main.raw.nyc --from analyst`
+
+    Parameters
+    ----------
+    what
+        `role` and the names of roles; or privileges, as `select_table`.
+    """
+    _carry_out(
+        _Wish(
+            verb="revoke",
+            names=what,
+            holder=from_,
+            group=from_group,
+            on=on,
+            on_metalake=on_metalake,
+            kind=kind,
+            deny=deny,
+        ),
+        common,
+    )
+
+
+def _carry_out(wish: _Wish, common: Common) -> None:
+    if not wish.names or wish.names == ("role",):
+        raise UsageError(f"nothing to {wish.verb}", hint=_EXAMPLES.format(wish.verb, f"--{wish.preposition}"))
+    if wish.names[0] == "role":
+        _check_roles(wish)
+        with common.client() as client:
+            _hand_roles(client, wish)
+        message, result = _told_roles(wish)
+    else:
+        privileges = [_privilege(name) for name in wish.names]
+        _check_privileges(wish)
+        with common.client() as client:
+            kind = "metalake" if wish.on_metalake else wish.kind or client.objects.kind(wish.on or "")
+            target = common.metalake if wish.on_metalake else wish.on or ""
+            _change_role(client, wish, privileges, target=target, kind=kind)
+        message, result = _told_privileges(wish, privileges, target=target, kind=kind)
+    show_done(message, result, shape=common.shape)
+
+
+def _check_roles(wish: _Wish) -> None:
+    if wish.on is not None or wish.on_metalake or wish.deny or wish.kind:
+        raise UsageError("a role is held as a whole: --on, --on-metalake, --kind and --deny are for privileges")
+    if (wish.holder is None) == (wish.group is None):
+        flag = f"--{wish.preposition}"
+        raise UsageError(f"name one holder of the role: {flag} USER or {flag}-group GROUP")
+
+
+def _check_privileges(wish: _Wish) -> None:
+    flag = f"--{wish.preposition}"
+    if wish.group is not None or wish.holder is None:
+        raise UsageError(
+            f"privileges are held by roles: name one with {flag} ROLE",
+            hint=f"then give it to people with 'limnos grant role {wish.holder or 'ROLE'} --to USER'",
+        )
+    if (wish.on is None) != wish.on_metalake:
+        raise UsageError("name one object: --on PATH, or --on-metalake for the whole metalake")
+
+
+def _privilege(text: str) -> str:
+    word = text.lower().replace("-", "_")
+    known = [privilege.word for privilege in Privilege]
+    if word in known or word in ALIASES:
+        return word
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"privileges are {', '.join(known)}"
+    raise UsageError(f"'{text}' is no privilege", hint=hint)
+
+
+def _hand_roles(client: Client, wish: _Wish) -> None:
+    roles = wish.names[1:]
+    give = wish.verb == "grant"
+    if wish.group is not None:
+        (client.roles.grant_to_group if give else client.roles.revoke_from_group)(wish.group, roles)
+    elif wish.holder is not None:
+        (client.roles.grant_to_user if give else client.roles.revoke_from_user)(wish.holder, roles)
+
+
+def _change_role(client: Client, wish: _Wish, privileges: Sequence[str], *, target: str, kind: str) -> None:
+    change = client.roles.allow if wish.verb == "grant" else client.roles.withdraw
+    change(wish.holder or "", privileges, on=target, kind=kind, deny=wish.deny)
+
+
+def _told_roles(wish: _Wish) -> tuple[str, dict[str, object]]:
+    roles = list(wish.names[1:])
+    holder = f"group {wish.group}" if wish.group is not None else f"user {wish.holder}"
+    who = {"group": wish.group} if wish.group is not None else {"user": wish.holder}
+    done = "granted" if wish.verb == "grant" else "revoked"
+    return f"{done} role {', '.join(roles)} {wish.preposition} {holder}", {"roles": roles, **who}
+
+
+def _told_privileges(
+    wish: _Wish, privileges: Sequence[str], *, target: str, kind: str
+) -> tuple[str, dict[str, object]]:
+    done = "granted" if wish.verb == "grant" else "revoked"
+    what = f"{'denial of ' if wish.deny else ''}{', '.join(privileges)}"
+    result: dict[str, object] = {
+        "role": wish.holder,
+        "privileges": list(privileges),
+        "condition": "deny" if wish.deny else "allow",
+        "object": target,
+        "kind": kind,
+    }
+    return f"{done} {what} on {kind} {target} {wish.preposition} role {wish.holder}", result

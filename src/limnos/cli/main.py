@@ -1,0 +1,129 @@
+"""The entry point: find the command, run it, turn any failure into a message and an exit code.
+
+May import cyclopts and this room. Commands themselves are imported when they are called, so that `limnos --version`
+and `--help` answer at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from cyclopts import App, CycloptsError
+
+from limnos import __version__
+from limnos.cli import failures
+from limnos.cli.output import Format, format_of
+
+COMMANDS = {
+    "server": "Start a server, or check, migrate and configure one.",
+    "ls": "List catalogs, namespaces and tables.",
+    "describe": "Show what something is.",
+    "create": "Make a metalake, catalog or namespace.",
+    "drop": "Drop a metalake, catalog, namespace or table.",
+    "mv": "Rename or move a namespace with everything below it, or a table.",
+    "user": "Add, remove, list, disable and enable users.",
+    "group": "Manage groups and who is in them.",
+    "role": "Manage roles.",
+    "grant": "Give a role to somebody, or privileges to a role.",
+    "revoke": "Take a role from somebody, or privileges from a role.",
+    "owner": "Show and set owners.",
+    "token": "Make, list and revoke API tokens.",
+    "access": "Explain who may do what, and why.",
+    "whoami": "Show which user the server takes you for.",
+    "spark": "What Spark needs.",
+    "demo": "Run the demonstration pipeline on real data.",
+}
+"""Every command and its one line of help, in the order of the help page."""
+
+_MODULES = {
+    "server": "limnos.cli.server:app",
+    "ls": "limnos.cli.tree:ls",
+    "describe": "limnos.cli.tree:describe",
+    "create": "limnos.cli.create:app",
+    "drop": "limnos.cli.tree:drop",
+    "mv": "limnos.cli.tree:mv",
+    "user": "limnos.cli.users:app",
+    "group": "limnos.cli.groups:app",
+    "role": "limnos.cli.roles:app",
+    "grant": "limnos.cli.grants:grant",
+    "revoke": "limnos.cli.grants:revoke",
+    "owner": "limnos.cli.owners:app",
+    "token": "limnos.cli.tokens:app",
+    "access": "limnos.cli.access:app",
+    "whoami": "limnos.cli.tree:whoami",
+    "spark": "limnos.cli.spark:app",
+    "demo": "limnos.cli.spark:demo",
+}
+
+EPILOGUE = (
+    "Start a server with 'limnos server start'. Paths are written catalog.namespace.table, back-quotes where needed."
+)
+
+
+def build(wanted: str | None = None) -> App:
+    """Put the command tree together; modules are imported only when their command is used.
+
+    The command `wanted` speaks for itself: its own docstring is its help, not the one line above.
+    """
+    app = App(
+        name="limnos",
+        help="A metadata lake: one governed tree of names for lakehouse data.",
+        help_epilogue=EPILOGUE,
+        version=f"limnos {__version__}",
+        help_format="markdown",
+        sort_key=None,
+    )
+    for order, (name, summary) in enumerate(COMMANDS.items()):
+        app.command(
+            _MODULES[name],
+            name=name,
+            help=None if name == wanted and not _MODULES[name].endswith(":app") else summary,
+            sort_key=order,
+        )
+    return app
+
+
+app = build()
+"""The whole tree, for whoever wants to walk it."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code (see `failures.ExitCode`)."""
+    tokens = list(sys.argv[1:] if argv is None else argv)
+    shape = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
+    try:
+        result = build(tokens[0] if tokens else None)(
+            tokens, exit_on_error=False, print_error=False, result_action="return_value"
+        )
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; do not let the interpreter complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(failures.ExitCode.FAILED)
+    except KeyboardInterrupt:
+        return int(failures.ExitCode.INTERRUPTED)
+    except CycloptsError as error:
+        return _fail(failures.usage(str(error), _command(tokens)), shape)
+    except Exception as error:
+        failure = failures.failure_of(error)
+        if failure is None:
+            raise
+        return _fail(failure, shape)
+    return result if isinstance(result, int) else 0
+
+
+def _fail(failure: failures.Failure, shape: Format) -> int:
+    print(failures.render(failure, shape), file=sys.stderr)
+    return int(failure.exit_code)
+
+
+def _command(tokens: Sequence[str]) -> str:
+    """Name the command that was meant, as far as it is one, for the hint about its help page."""
+    words = [token for token in tokens[:1] if token in COMMANDS]
+    return " ".join(["limnos", *words])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

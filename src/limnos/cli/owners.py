@@ -1,0 +1,66 @@
+"""`owner show | set`.
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_done, show_fields
+from limnos.client import NotFoundError
+
+app = App(name="owner")
+
+OwnedKind = Annotated[
+    Literal["metalake", "catalog", "namespace", "table", "role"] | None,
+    Parameter(help="What PATH is, when it is not plain: with `metalake` or `role`, PATH is its name."),
+]
+
+
+@app.command
+def show(path: str, /, *, kind: OwnedKind = None, common: Common = DEFAULTS) -> None:
+    """Show who owns something.
+
+    Parameters
+    ----------
+    path
+        The object, as `main.raw.nyc`.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        owner = client.owners.get(path, kind=found)
+    if owner is None:
+        raise NotFoundError(f"{found} '{path}' has no owner", status=404, code="not-found")
+    fields = {"object": path, "kind": found, "owner": owner.name, "owner_type": owner.type.lower()}
+    show_fields(fields, shape=common.shape)
+
+
+@app.command(name="set")
+def set_owner(
+    path: str,
+    owner: str,
+    /,
+    *,
+    group: Annotated[bool, Parameter(negative="", help="OWNER is a group, not a user.")] = False,
+    kind: OwnedKind = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Hand something to another owner.
+
+    Parameters
+    ----------
+    path
+        The object, as `main.raw.nyc`.
+    owner
+        The user, or with `--group` the group, who gets it.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        client.owners.set(path, owner, kind=found, group=group)
+    word = "group" if group else "user"
+    result = {"object": path, "kind": found, "owner": owner, "owner_type": word}
+    show_done(f"{found} {path} is now owned by {word} {owner}", result, shape=common.shape)

@@ -1,0 +1,84 @@
+"""`role create | delete | list | describe`.
+
+May import this room. What a role grants is changed by `grant` and `revoke`.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.common import DEFAULTS, Common, Property, Yes, confirm, properties_of
+from limnos.cli.output import Row, show_done, show_rows
+from limnos.cli.tree import require
+from limnos.client.values import Role
+
+app = App(name="role")
+
+
+@app.command
+def create(name: str, /, *, property: Property = None, common: Common = DEFAULTS) -> None:
+    """Make a role that grants nothing yet.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    with common.client() as client:
+        role = client.roles.create(name, properties=properties_of(property))
+    show_done(f"created role {role.name}", {"name": role.name, "grants": grants_of(role)}, shape=common.shape)
+
+
+@app.command
+def delete(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Delete a role; whoever had it loses what it granted.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.roles.delete(name), "role", name)
+    show_done(f"deleted role {name}", {"deleted": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_roles(*, common: Common = DEFAULTS) -> None:
+    """List the roles you may see."""
+    with common.client() as client:
+        rows = [{"name": name} for name in client.roles.list()]
+    show_rows(rows, ["name"], shape=common.shape, empty="no roles")
+
+
+@app.command
+def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Show everything a role grants.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    with common.client() as client:
+        role = client.roles.get(name)
+    if common.shape == "json":
+        show_done("", {"name": role.name, "properties": role.properties or {}, "grants": grants_of(role)}, shape="json")
+    else:
+        columns = ["privilege", "condition", "kind", "object"]
+        show_rows(grants_of(role), columns, shape="table", empty=f"role {role.name} grants nothing")
+
+
+def grants_of(role: Role) -> list[Row]:
+    """List what a role grants, one row per privilege and object; `object` is as Gravitino spells it."""
+    return [
+        {
+            "privilege": privilege.name.lower(),
+            "condition": privilege.condition,
+            "kind": "namespace" if found.type.lower() == "schema" else found.type.lower(),
+            "object": found.full_name,
+        }
+        for found in role.securable_objects
+        for privilege in found.privileges
+    ]

@@ -1,0 +1,101 @@
+"""`server start | check | migrate | config`.
+
+May import `config`; the server itself only when it is started, checked or migrated.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from limnos.cli.output import Format, format_of, show_rows
+from limnos.cli.rooms import room
+
+if TYPE_CHECKING:
+    from limnos.config import Loaded, Settings
+
+app = App(name="server")
+ROOM = "limnos.app.server"
+
+Output = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """Settings that have a flag; each wins over the environment and the file."""
+
+    data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
+    listen: Annotated[str | None, Parameter(help="HOST:PORT to serve on, only there; port 0 takes a free one.")] = None
+    database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = None
+    config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
+    access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
+    admin: Annotated[str | None, Parameter(help="The first service admin.")] = None
+    bare: Annotated[bool, Parameter(negative="", help="Leave an empty store empty.")] = False
+    insecure_listen: Annotated[
+        bool, Parameter(negative="", help="Listen beyond loopback although callers need not prove who they are.")
+    ] = False
+
+    def load(self) -> Loaded:
+        """Put the flags over the environment and the file. Raises ConfigError."""
+        from limnos.config import load
+
+        given: dict[str, object] = {
+            "server.data": self.data,
+            "server.listen": self.listen,
+            "database.url": self.database,
+            "access.enabled": self.access,
+            "server.admin": self.admin,
+            "server.bare": self.bare or None,
+            "server.insecure_listen": self.insecure_listen or None,
+        }
+        return load(flags=given, file=self.config, environ=os.environ)
+
+
+NO_FLAGS = Flags()
+
+
+@app.command
+def start(*, flags: Flags = NO_FLAGS) -> int:
+    """Serve every protocol at one address until SIGTERM; prints `ready URL` when it serves."""
+    settings = flags.load().settings
+    run: Callable[[Settings], int] = room(ROOM, extra="server").start
+    return run(settings)
+
+
+@app.command
+def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
+    """Look whether a server could start: settings, directory, store. Exit code 1 when something is wrong."""
+    settings = flags.load().settings
+    look: Callable[[Settings], Sequence[object]] = room(ROOM, extra="server").check
+    problems = [str(problem) for problem in look(settings)]
+    rows = [{"problem": problem} for problem in problems]
+    show_rows(rows, ["problem"], shape=_shape(output), empty="nothing is wrong")
+    return 1 if problems else 0
+
+
+@app.command
+def migrate(*, flags: Flags = NO_FLAGS) -> None:
+    """Bring the store's schema up to this version; a server does so too when it starts."""
+    settings = flags.load().settings
+    bring: Callable[[Settings], str] = room(ROOM, extra="server").migrate
+    print(bring(settings))
+
+
+@app.command
+def config(*, flags: Flags = NO_FLAGS, output: Output = None) -> None:
+    """Show every setting with its value and where that comes from. Secrets are masked."""
+    from limnos.config.report import rows
+
+    found = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]
+    show_rows(found, ["setting", "value", "origin"], shape=_shape(output))
+
+
+def _shape(output: Format | None) -> Format:
+    return output or format_of((), os.environ, terminal=sys.stdout.isatty())

@@ -1,0 +1,137 @@
+"""`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
+
+May import this room, `client` values and `names`. What a path means is asked of the server unless `--kind` says so.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common, KindFlag, Yes, confirm
+from limnos.cli.describe import fields_of
+from limnos.cli.failures import UsageError
+from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.client import Client, NotFoundError
+from limnos.client.values import Parts
+from limnos.names import display
+
+
+def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces and tables.
+
+    Parameters
+    ----------
+    path
+        A catalog or namespace, as `main` or `main.raw.nyc`.
+    """
+    with common.client() as client:
+        rows = _children(client, path, kind)
+    show_rows(rows, ["name", "kind"], shape=common.shape)
+
+
+def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """Show what PATH is: without PATH the metalake.
+
+    Parameters
+    ----------
+    path
+        A catalog, namespace or table, as `main.raw.nyc.flights`.
+    """
+    with common.client() as client:
+        found = kind or (client.objects.kind(path) if path else "metalake")
+        fields = fields_of(client, found, path or common.metalake)
+    show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
+
+
+def drop(
+    path: str,
+    /,
+    *,
+    kind: KindFlag = None,
+    purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake in use or not empty.")] = False,
+    yes: Yes = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Drop a catalog, namespace or table. Namespaces must be empty.
+
+    Parameters
+    ----------
+    path
+        What to drop; with `--kind metalake` a metalake's name.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        _check_drop_flags(found, purge=purge, force=force)
+        confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
+        _drop(client, found, path, purge=purge, force=force)
+    show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)
+
+
+def mv(source: str, target: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """Rename or move a namespace with everything below it, or a table, within its catalog. Grants go with it.
+
+    Parameters
+    ----------
+    source
+        What to move, as `main.raw.nyc`.
+    target
+        Its new path, as `main.archive.nyc`; the parent must exist.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(source)
+        if found not in {"namespace", "table"}:
+            raise UsageError(f"a {found} cannot be moved", hint="give a namespace or table, as main.raw.nyc")
+        moved = (client.tables if found == "table" else client.namespaces).move(source, target)
+    name = display.render(moved.path)
+    result = {"kind": found, "source": source, "target": name, "path": moved.path}
+    show_done(f"moved {found} {source} to {name}", result, shape=common.shape)
+
+
+def whoami(*, common: Common = DEFAULTS) -> None:
+    """Show which user the server takes you for."""
+    with common.client() as client:
+        user = client.whoami()
+    show_done(user, {"user": user}, shape=common.shape)
+
+
+def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
+    if kind == "metalake":
+        return [{"name": found.name, "kind": "metalake", "path": []} for found in client.metalakes.list()]
+    if path is None:
+        return [_row((found.name,), "catalog") for found in client.catalogs.list()]
+    parts = display.parse(path)
+    rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
+    if len(parts) > 1:
+        rows += [_row(table, "table") for table in client.tables.list(parts)]
+    return rows
+
+
+def _row(parts: Parts, kind: str) -> Row:
+    return {"name": display.render(parts), "kind": kind, "path": parts}
+
+
+def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
+    if purge and kind != "table":
+        raise UsageError(f"--purge is for tables, and this is a {kind}", hint="leave --purge out")
+    if force and kind not in {"catalog", "metalake"}:
+        raise UsageError(f"--force is for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
+
+
+def _drop(client: Client, kind: str, path: str, *, purge: bool, force: bool) -> None:
+    if kind == "table":
+        client.tables.drop(path, purge=purge)
+    elif kind == "namespace":
+        client.namespaces.drop(path)
+    elif kind == "catalog":
+        require(client.catalogs.drop(display.parse(path)[0], force=force), kind, path)
+    else:
+        require(client.metalakes.drop(path, force=force), kind, path)
+
+
+def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
+    """Raise NotFoundError when the server says that there was nothing to remove."""
+    if not was_there:
+        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")

@@ -1,0 +1,98 @@
+"""`user add | remove | list | describe | disable | enable`.
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.cli.tree import require
+from limnos.client.values import User
+
+app = App(name="user")
+
+
+@app.command
+def add(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Make somebody a member of the metalake.
+
+    Parameters
+    ----------
+    name
+        The user, as they authenticate.
+    """
+    with common.client() as client:
+        user = client.users.add(name)
+    show_done(f"added user {user.name}", _row(user), shape=common.shape)
+
+
+@app.command
+def remove(name: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Take a user out of the metalake.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.users.remove(name), "user", name)
+    show_done(f"removed user {name}", {"removed": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_users(*, common: Common = DEFAULTS) -> None:
+    """List the users of the metalake."""
+    with common.client() as client:
+        rows = [_row(user) for user in client.users.list()]
+    show_rows(rows, ["name", "enabled", "roles"], shape=common.shape, empty="no users")
+
+
+@app.command
+def describe(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Show a user with the roles given to them.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.get(name)
+    show_fields(_row(user), shape=common.shape)
+
+
+@app.command
+def disable(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Refuse a user everywhere, from their next request on; roles and ownership stay.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.disable(name)
+    show_done(f"disabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+
+
+@app.command
+def enable(name: str, /, *, common: Common = DEFAULTS) -> None:
+    """Let a disabled user in again.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.enable(name)
+    show_done(f"enabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+
+
+def _row(user: User) -> Row:
+    return {"name": user.name, "enabled": user.enabled, "roles": user.roles}

@@ -1,0 +1,31 @@
+"""Calls that explain access (own API).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import own_url, parts_of
+from limnos.client.values import Explanation
+
+
+class Access(Resource[S]):
+    """Why somebody may do something, or not."""
+
+    __slots__ = ()
+
+    @verb
+    def explain(
+        self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None
+    ) -> Flow[Explanation]:
+        """Explain a decision without acting; for oneself, or for another user with the right to manage grants.
+
+        An empty `path` is the metalake itself.
+        """
+        parts = parts_of(path, least=0) if path else ()
+        body = {"user": user, "action": action, "path": parts, "kind": kind}
+        reply = yield request("POST", own_url(self.scope.metalake, "access", "explain"), body=body)
+        return decode(reply, Explanation)

@@ -1,0 +1,214 @@
+"""What can go wrong on the client's side: one exception per kind of failure, whatever protocol answered.
+
+May import msgspec and this room's values. Must not know how bytes travel. Codes are those of `model.errors`, so that
+a caller need not tell Gravitino's numbers from Iceberg's type names.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+from limnos.client.values import Decision
+
+_BY_NUMBER = {
+    1001: "bad-request",
+    1002: "internal",
+    1003: "not-found",
+    1004: "already-exists",
+    1005: "not-empty",
+    1006: "unsupported",
+    1007: "unavailable",
+    1008: "forbidden",
+    1009: "not-in-use",
+    1010: "in-use",
+    1011: "unauthenticated",
+    1012: "commit-conflict",
+}
+"""Gravitino's error numbers (reference: Gravitino REST, ErrorConstants)."""
+
+_BY_TYPE = {
+    "AlreadyExistsException": "already-exists",
+    "CommitFailedException": "commit-conflict",
+    "CommitStateUnknownException": "state-unknown",
+    "NamespaceNotEmptyException": "not-empty",
+    "NotFoundException": "missing-file",
+}
+"""Iceberg's error types, where they say more than the status does."""
+
+_BY_STATUS = {
+    400: "bad-request",
+    401: "unauthenticated",
+    403: "forbidden",
+    404: "not-found",
+    405: "unsupported",
+    406: "unsupported",
+    409: "conflict",
+    413: "too-large",
+    419: "unauthenticated",
+    422: "unprocessable",
+    429: "unavailable",
+    501: "unsupported",
+    502: "unavailable",
+    503: "unavailable",
+    504: "unavailable",
+}
+
+
+class ClientError(Exception):
+    """A call that failed.
+
+    `status` is the HTTP status, 0 when nothing was answered. `code` is stable (`not-found`, `forbidden`, …),
+    `request_id` finds the call in the server's log, `decision` says why access was refused, when the server told.
+    """
+
+    kind: ClassVar[str] = "failed"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        code: str = "internal",
+        request_id: str | None = None,
+        decision: Decision | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+        self.code = code
+        self.request_id = request_id
+        self.decision = decision
+
+
+class ArgumentError(ValueError):
+    """A call that makes no sense, found before anything was sent. The message says what to give instead."""
+
+
+class RefusedError(ClientError):
+    """The request itself is wrong, or the server cannot do this: 4xx without a class of its own."""
+
+
+class UnauthenticatedError(ClientError):
+    """The credential is missing, wrong, expired or revoked: 401."""
+
+    kind = "denied"
+
+
+class DeniedError(ClientError):
+    """The caller is known but not allowed: 403. `decision` names the missing privilege when the server told."""
+
+    kind = "denied"
+
+
+class NotFoundError(ClientError):
+    """Nothing has that name, or the caller may not know of it: 404."""
+
+    kind = "not-found"
+
+
+class ConflictError(ClientError):
+    """The name is taken, the container is not empty, or somebody else was faster: 409."""
+
+    kind = "conflict"
+
+
+class ServerError(ClientError):
+    """The server failed: 5xx. Whether anything was changed is not known."""
+
+
+class UnexpectedAnswerError(ClientError):
+    """The answer has not the promised shape: something else than a Limnos server, or another version of it."""
+
+
+class UnavailableError(ClientError):
+    """No answer, or 429, 502, 503, 504.
+
+    `sent` tells whether the request may have reached the server; `retry_after_s` is what the server asked for.
+    """
+
+    kind = "unavailable"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        request_id: str | None = None,
+        sent: bool = True,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message, status=status, code="unavailable", request_id=request_id)
+        self.sent = sent
+        self.retry_after_s = retry_after_s
+
+
+class _Inner(msgspec.Struct):
+    message: str = ""
+    code: str | int = ""
+    type: str = ""
+    request_id: str | None = None
+    decision: Decision | None = None
+
+
+class _Body(msgspec.Struct):
+    """Any of the three error bodies: own and Iceberg's under `error`, Gravitino's at the top."""
+
+    error: _Inner | None = None
+    message: str = ""
+    code: str | int = ""
+    type: str = ""
+    decision: Decision | None = None
+
+
+_CLASSES: dict[int, type[ClientError]] = {
+    401: UnauthenticatedError,
+    403: DeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    419: UnauthenticatedError,
+}
+
+
+def error_from(status: int, body: bytes, *, request_id: str | None, retry_after: str | None) -> ClientError:
+    """Make the exception for an answer with a status of 300 or more; any body will do."""
+    if status < 400:
+        return UnexpectedAnswerError(
+            f"the server answered {status}, a redirect, which a Limnos server never does; check the URI",
+            status=status,
+            code="unexpected-answer",
+        )
+    inner = _inner(body)
+    message = inner.message or _excerpt(body) or f"the server answered {status} without a reason"
+    code = _code(status, inner)
+    request_id = inner.request_id or request_id
+    if _BY_STATUS.get(status) == "unavailable":
+        wait_s = float(retry_after) if retry_after and retry_after.isdigit() else None
+        return UnavailableError(message, status=status, request_id=request_id, retry_after_s=wait_s)
+    error = _CLASSES.get(status, ServerError if status >= 500 else RefusedError)
+    return error(message, status=status, code=code, request_id=request_id, decision=inner.decision)
+
+
+def _inner(body: bytes) -> _Inner:
+    try:
+        parsed = msgspec.json.decode(body, type=_Body)
+    except msgspec.DecodeError:
+        return _Inner()
+    if parsed.error is not None:
+        return parsed.error
+    # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there.
+    message = parsed.message.replace("%%", "%")
+    return _Inner(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
+
+
+def _code(status: int, inner: _Inner) -> str:
+    if isinstance(inner.code, str) and inner.code:
+        return inner.code
+    if isinstance(inner.code, int) and inner.code in _BY_NUMBER:
+        return _BY_NUMBER[inner.code]
+    return _BY_TYPE.get(inner.type) or _BY_STATUS.get(status, "internal")
+
+
+def _excerpt(body: bytes) -> str:
+    return " ".join(body[:300].decode(errors="replace").split())

@@ -1,0 +1,154 @@
+"""Calls as values: a flow yields requests, is sent replies, and returns its result; nothing here does I/O.
+
+May import this room's errors. Must not know whether a flow is driven by a blocking or an asynchronous sender: that is
+why every resource is written once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from urllib.parse import quote, urlencode
+
+import msgspec
+
+from limnos.client.errors import UnavailableError, UnexpectedAnswerError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+S = TypeVar("S", bound="Sender")
+
+ATTEMPTS_MAX = 3
+PAUSE_MAX_S = 10.0
+_REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One HTTP request. `path` is percent-encoded and starts at the server's base; `body` is JSON or nothing."""
+
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+
+    @property
+    def target(self) -> str:
+        """Path and query as they stand in the request line."""
+        return f"{self.path}?{urlencode(self.query, quote_via=quote, safe='')}" if self.query else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a request, with a status below 400."""
+
+    status: int
+    body: bytes
+
+
+Flow: TypeAlias = Generator[Request, Reply, T]
+
+
+def request(
+    method: str, path: str, *, query: Mapping[str, str | None] | None = None, body: Mapping[str, object] | None = None
+) -> Request:
+    """Describe a request; query parameters and body fields that are None are left out."""
+    pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
+    fields = None if body is None else {key: value for key, value in body.items() if value is not None}
+    return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields))
+
+
+def segments(*names: str) -> str:
+    """Join names to a path, each one percent-encoded whole: `/a%2Fb/c`."""
+    return "".join(f"/{quote(name, safe='')}" for name in names)
+
+
+def decode(reply: Reply, shape: type[T]) -> T:
+    """Read the JSON of a reply. Raises UnexpectedAnswerError when it has not the promised shape."""
+    try:
+        return msgspec.json.decode(reply.body, type=shape)
+    except msgspec.DecodeError as error:
+        raise UnexpectedAnswerError(
+            f"the server's answer could not be read ({error}); check that the URI is that of a Limnos server "
+            "and that client and server are of the same version",
+            status=reply.status,
+            code="unexpected-answer",
+        ) from error
+
+
+def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None:
+    """Tell how long to wait before trying again, in seconds, or None for not at all.
+
+    A request that never left, or was answered 503 with Retry-After, is repeated when its method is idempotent. One
+    whose answer was lost is repeated only when doing it twice also answers the same, which a DELETE does not.
+    """
+    if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError):
+        return None
+    lost = error.status == 0 and error.sent
+    if sent.method not in _REPEATABLE and (lost or sent.method != "DELETE"):
+        return None
+    if error.status == 503 and error.retry_after_s is not None:
+        return min(error.retry_after_s, PAUSE_MAX_S)
+    return 0.1 * 4 ** (attempt - 1) if error.status == 0 else None
+
+
+class Blocking(Protocol):
+    """A sender whose calls return the result."""
+
+    def run(self, flow: Flow[T]) -> T: ...
+
+
+class Awaited(Protocol):
+    """A sender whose calls must be awaited."""
+
+    def run(self, flow: Flow[T]) -> Awaitable[T]: ...
+
+
+Sender: TypeAlias = Blocking | Awaited
+
+
+class Scope:
+    """What the resources of one client share: the metalake, and the separator the server told, once asked."""
+
+    __slots__ = ("metalake", "separator")
+
+    def __init__(self, metalake: str) -> None:
+        self.metalake = metalake
+        self.separator: str | None = None
+
+
+class Resource(Generic[S]):
+    """Calls on one kind of thing."""
+
+    __slots__ = ("scope", "sender")
+
+    def __init__(self, sender: S, scope: Scope) -> None:
+        self.sender = sender
+        self.scope = scope
+
+
+class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
+    """Turn a flow into a method: on a blocking client it returns the result, on an asynchronous one an awaitable."""
+
+    def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
+        self.flow = flow
+        self.__doc__ = flow.__doc__
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> verb[P, T]: ...
+    @overload
+    def __get__(self, instance: Resource[Blocking], owner: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, instance: Resource[Awaited], owner: type) -> Callable[P, Awaitable[T]]: ...
+    def __get__(self, instance: Resource[Any] | None, owner: type) -> object:
+        if instance is None:
+            return self
+        sender = instance.sender
+
+        @functools.wraps(self.flow)
+        def call(*args: P.args, **kwargs: P.kwargs) -> object:
+            return sender.run(self.flow(instance, *args, **kwargs))
+
+        return call

@@ -1,0 +1,104 @@
+"""Calls on metalakes (Gravitino REST).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import API, metalake_url
+from limnos.client.values import Json, Metalake
+
+
+class _ListAnswer(msgspec.Struct):
+    metalakes: tuple[Metalake, ...]
+
+
+class _OneAnswer(msgspec.Struct):
+    metalake: Metalake
+
+
+class DropAnswer(msgspec.Struct):
+    """Gravitino's answer to a drop: whether there was anything to drop."""
+
+    dropped: bool
+
+
+def update_body(
+    *,
+    name: str | None = None,
+    comment: str | None = None,
+    updates: Mapping[str, str] | None = None,
+    removals: Iterable[str] = (),
+) -> Json:
+    """Spell changes of a metalake or catalog as Gravitino's list of updates."""
+    changes: list[Json] = []
+    if name is not None:
+        changes.append({"@type": "rename", "newName": name})
+    if comment is not None:
+        changes.append({"@type": "updateComment", "newComment": comment})
+    changes += [{"@type": "setProperty", "property": key, "value": value} for key, value in (updates or {}).items()]
+    changes += [{"@type": "removeProperty", "property": key} for key in removals]
+    return {"updates": changes}
+
+
+class Metalakes(Resource[S]):
+    """The tops of the server's trees."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self) -> Flow[tuple[Metalake, ...]]:
+        """List the metalakes the caller is a member of."""
+        reply = yield request("GET", f"{API}/metalakes")
+        return decode(reply, _ListAnswer).metalakes
+
+    @verb
+    def get(self, name: str) -> Flow[Metalake]:
+        """Load one metalake."""
+        reply = yield request("GET", metalake_url(name))
+        return decode(reply, _OneAnswer).metalake
+
+    @verb
+    def create(
+        self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Flow[Metalake]:
+        """Make a metalake; only service admins may."""
+        body = {"name": name, "comment": comment, "properties": dict(properties or {})}
+        reply = yield request("POST", f"{API}/metalakes", body=body)
+        return decode(reply, _OneAnswer).metalake
+
+    @verb
+    def alter(
+        self,
+        metalake: str,
+        *,
+        name: str | None = None,
+        comment: str | None = None,
+        updates: Mapping[str, str] | None = None,
+        removals: Iterable[str] = (),
+    ) -> Flow[Metalake]:
+        """Rename a metalake, or change its comment or properties, all at once."""
+        body = update_body(name=name, comment=comment, updates=updates, removals=removals)
+        reply = yield request("PUT", metalake_url(metalake), body=body)
+        return decode(reply, _OneAnswer).metalake
+
+    @verb
+    def enable(self, name: str) -> Flow[None]:
+        """Put a metalake to use."""
+        yield request("PATCH", metalake_url(name), body={"inUse": True})
+
+    @verb
+    def disable(self, name: str) -> Flow[None]:
+        """Take a metalake out of use; then it can be dropped."""
+        yield request("PATCH", metalake_url(name), body={"inUse": False})
+
+    @verb
+    def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
+        """Drop a metalake and tell whether it was there; `force` drops one in use or with catalogs."""
+        reply = yield request("DELETE", metalake_url(name), query={"force": "true" if force else None})
+        return decode(reply, DropAnswer).dropped

@@ -1,0 +1,119 @@
+"""Calls on namespaces: Iceberg REST, Gravitino REST to make missing parents, the own API to move.
+
+May import this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping, Sequence
+
+import msgspec
+
+from limnos.client.errors import ArgumentError
+from limnos.client.flow import Flow, Reply, Request, Resource, S, decode, request, verb
+from limnos.client.paths import metalake_url, namespace_url, namespaces_url, own_url, parts_of
+from limnos.client.server import separator
+from limnos.client.values import Moved, Namespace, Parts
+from limnos.names.iceberg import SEPARATOR
+from limnos.names.logical import LogicalCodec
+
+PAGE_SIZE = "1000"
+
+
+class _ListAnswer(msgspec.Struct, rename="kebab"):
+    namespaces: tuple[Parts, ...]
+    next_page_token: str | None = None
+
+
+class _OneAnswer(msgspec.Struct):
+    namespace: Parts
+    properties: dict[str, str] | None = None
+
+
+class Namespaces(Resource[S]):
+    """The nested namespaces of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the direct children of a catalog or namespace, as whole paths, sorted by the server."""
+        catalog, *levels = parts_of(parent)
+        url = namespaces_url(self.scope.metalake, catalog)
+        found: tuple[Parts, ...] = ()
+        token: str | None = ""
+        while token is not None:
+            query = {"parent": SEPARATOR.join(levels) or None, "pageToken": token, "pageSize": PAGE_SIZE}
+            answer = decode((yield request("GET", url, query=query)), _ListAnswer)
+            found += tuple((catalog, *child) for child in answer.namespaces)
+            token = answer.next_page_token or None
+        return found
+
+    @verb
+    def load(self, path: str | Sequence[str]) -> Flow[Namespace]:
+        """Load a namespace with its properties."""
+        parts = parts_of(path, least=2)
+        reply = yield request("GET", self._url(parts))
+        return Namespace(path=parts, properties=decode(reply, _OneAnswer).properties or {})
+
+    @verb
+    def create(
+        self,
+        path: str | Sequence[str],
+        *,
+        properties: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        parents: bool = False,
+    ) -> Flow[Namespace]:
+        """Make a namespace.
+
+        With `parents`, missing parents are made in the same transaction; then names follow Gravitino's stricter rule.
+        """
+        parts = parts_of(path, least=2)
+        wanted = dict(properties or {}) | ({"comment": comment} if comment else {})
+        if parents:
+            yield from self._create_chain(parts, properties=dict(properties or {}), comment=comment)
+            return Namespace(path=parts, properties=wanted)
+        body = {"namespace": parts[1:], "properties": wanted}
+        reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), body=body)
+        return Namespace(path=parts, properties=decode(reply, _OneAnswer).properties or {})
+
+    @verb
+    def update(
+        self, path: str | Sequence[str], *, updates: Mapping[str, str] | None = None, removals: Iterable[str] = ()
+    ) -> Flow[None]:
+        """Set and remove properties of a namespace."""
+        body = {"updates": dict(updates or {}), "removals": [*removals]}
+        yield request("POST", f"{self._url(parts_of(path, least=2))}/properties", body=body)
+
+    @verb
+    def drop(self, path: str | Sequence[str]) -> Flow[None]:
+        """Drop an empty namespace."""
+        yield request("DELETE", self._url(parts_of(path, least=2)))
+
+    @verb
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
+        """Rename or move a namespace with everything below it, within its catalog."""
+        return (yield from move(self.scope.metalake, "namespace", parts_of(source), parts_of(target)))
+
+    def _url(self, parts: Parts) -> str:
+        return namespace_url(self.scope.metalake, parts)
+
+    def _create_chain(
+        self, parts: Parts, *, properties: dict[str, str], comment: str | None
+    ) -> Generator[Request, Reply, None]:
+        glue = yield from separator(self.scope)
+        name = LogicalCodec(glue, policy="unrestricted").join(parts[1:])
+        body = {"name": name, "comment": comment, "properties": properties}
+        yield request("POST", metalake_url(self.scope.metalake, "catalogs", parts[0], "schemas"), body=body)
+
+
+def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[Moved]:
+    """Move a namespace or table within its catalog. Raises ArgumentError when the catalogs differ."""
+    if source[0] != target[0]:
+        raise ArgumentError(f"a {kind} stays in its catalog: '{source[0]}' is not '{target[0]}'; give a target in it")
+    if len(source) < 2 or len(target) < 2:
+        raise ArgumentError(f"a {kind} has at least two parts, catalog and name; a catalog itself cannot be moved")
+    body = {"kind": kind, "source": source[1:], "target": target[1:]}
+    reply = yield request("POST", own_url(metalake, "catalogs", source[0], "move"), body=body)
+    return Moved(kind=decode(reply, Moved).kind, path=target)

@@ -1,0 +1,76 @@
+"""How an object is named where one string must do, and what kind of object a path means.
+
+May import this room. Knows that a namespace and a table of one path can exist side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
+from limnos.client.flow import Flow, Resource, S, Scope, request, verb
+from limnos.client.paths import full_name, namespace_url, parts_of, table_url
+from limnos.client.server import DEFAULT_SEPARATOR, separator
+from limnos.client.values import Parts
+from limnos.names import display
+
+
+def object_name(scope: Scope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
+    """Spell Gravitino's `fullName` of an object; the separator is asked for only when it is needed."""
+    if kind in {"metalake", "role"}:
+        return path if isinstance(path, str) else path[-1]
+    if kind == "catalog":
+        return parts_of(path)[0]
+    parts = parts_of(path, least=2 if kind == "namespace" else 3)
+    levels = len(parts) - (2 if kind == "table" else 1)
+    glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
+    return full_name(parts, kind, separator=glue)
+
+
+class Objects(Resource[S]):
+    """Anything in the tree, whatever its kind."""
+
+    __slots__ = ()
+
+    @verb
+    def kind(self, path: str | Sequence[str]) -> Flow[str]:
+        """Find out what a path means: `catalog`, `namespace` or `table`.
+
+        Raises NotFoundError, DeniedError, or ArgumentError when both a namespace and a table have the path.
+        """
+        parts = parts_of(path)
+        if len(parts) == 1:
+            return "catalog"
+        found: list[str] = []
+        problems: list[ClientError] = []
+        for kind, url in self._candidates(parts):
+            try:
+                yield request("GET", url)
+                found.append(kind)
+            except (NotFoundError, DeniedError) as error:
+                problems.append(error)
+        if len(found) > 1:
+            raise ArgumentError(
+                f"'{display.render(parts)}' is both a namespace and a table; say which one with its kind"
+            )
+        if not found:
+            raise _most_telling(parts, problems)
+        return found[0]
+
+    def _candidates(self, parts: Parts) -> tuple[tuple[str, str], ...]:
+        namespace = ("namespace", namespace_url(self.scope.metalake, parts))
+        if len(parts) == 2:
+            return (namespace,)
+        return (namespace, ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs"))
+
+
+def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
+    """Prefer a refusal, which has a reason, over two times "not found", of which one could only mislead."""
+    for problem in problems:
+        if isinstance(problem, DeniedError):
+            return problem
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    message = f"there is no namespace or table '{display.render(parts)}', or you may not know of it"
+    return NotFoundError(message, status=first.status, code="not-found", request_id=first.request_id)

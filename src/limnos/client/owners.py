@@ -1,0 +1,39 @@
+"""Calls on owners (Gravitino REST).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.objects import object_name
+from limnos.client.paths import TYPES, metalake_url
+from limnos.client.values import Owner
+
+
+class _OwnerAnswer(msgspec.Struct):
+    owner: Owner | None = None
+
+
+class Owners(Resource[S]):
+    """Who owns what: each object has one owner, a user or a group."""
+
+    __slots__ = ()
+
+    @verb
+    def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:
+        """Tell who owns an object; `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
+        name = yield from object_name(self.scope, path, kind=kind)
+        reply = yield request("GET", metalake_url(self.scope.metalake, "owners", TYPES[kind], name))
+        return decode(reply, _OwnerAnswer).owner
+
+    @verb
+    def set(self, path: str | Sequence[str], owner: str, *, kind: str, group: bool = False) -> Flow[None]:
+        """Hand an object to another user, or with `group` to a group."""
+        name = yield from object_name(self.scope, path, kind=kind)
+        body = {"name": owner, "type": "GROUP" if group else "USER"}
+        yield request("PUT", metalake_url(self.scope.metalake, "owners", TYPES[kind], name), body=body)

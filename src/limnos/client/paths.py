@@ -1,0 +1,66 @@
+"""How the client spells a path for each protocol.
+
+May import `names`. A path is given as text in display form (`main.raw.nyc`, back-quotes where needed) or as its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.errors import ArgumentError
+from limnos.client.flow import segments
+from limnos.client.values import Parts
+from limnos.names import display, iceberg
+from limnos.names.fullname import FullName, render_quoted
+from limnos.names.logical import LogicalCodec
+
+API = "/api"
+OWN = "/api/limnos/v1"
+
+TYPES = {"metalake": "metalake", "catalog": "catalog", "namespace": "schema", "table": "table", "role": "role"}
+"""Our word for a kind of object, and Gravitino's."""
+
+
+def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
+    """Read a path; `least` is how many parts it must have.
+
+    Raises ArgumentError with advice when it is too short, and what `names.display.parse` raises when it is malformed.
+    """
+    parts = tuple(display.parse(path)) if isinstance(path, str) else tuple(path)
+    if len(parts) < least:
+        shape = ".".join(("catalog", "namespace", "table")[:least])
+        raise ArgumentError(f"'{display.render(parts)}' is too short: give {shape}")
+    return parts
+
+
+def metalake_url(metalake: str, *names: str) -> str:
+    """Spell the Gravitino address of something in a metalake."""
+    return f"{API}/metalakes{segments(metalake, *names)}"
+
+
+def own_url(metalake: str, *names: str) -> str:
+    """Spell the address of something in a metalake in Limnos' own API."""
+    return f"{OWN}/metalakes{segments(metalake, *names)}"
+
+
+def namespaces_url(metalake: str, catalog: str) -> str:
+    """Spell the address of a catalog's namespaces in Iceberg REST."""
+    return f"/iceberg/v1/{iceberg.encode_prefix(metalake, catalog)}/namespaces"
+
+
+def namespace_url(metalake: str, parts: Parts) -> str:
+    """Spell the address of a namespace in Iceberg REST."""
+    return f"{namespaces_url(metalake, parts[0])}/{iceberg.encode_path(parts[1:])}"
+
+
+def table_url(metalake: str, parts: Parts) -> str:
+    """Spell the address of a table in Iceberg REST."""
+    return f"{namespace_url(metalake, parts[:-1])}/tables/{iceberg.encode_name(parts[-1])}"
+
+
+def full_name(parts: Parts, kind: str, *, separator: str) -> str:
+    """Spell Gravitino's `fullName` of something in a catalog: `catalog.a:b.table`, quoted where it could be misread."""
+    leaf = parts[-1] if kind == "table" else None
+    levels = parts[1:-1] if kind == "table" else parts[1:]
+    codec = LogicalCodec(separator, policy="unrestricted")
+    return render_quoted(FullName(parts[0], levels, leaf), codec=codec)

@@ -1,0 +1,267 @@
+"""The two clients: `Client` blocks, `AsyncClient` is awaited; both drive the same flows.
+
+May import httpx2 and this room. The only module of the room that does I/O.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import time
+from types import TracebackType
+from typing import Generic, Self, TypeVar, cast
+from urllib.parse import urlsplit
+
+import httpx2
+
+from limnos import __version__
+from limnos.client.access import Access
+from limnos.client.catalogs import Catalogs
+from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
+from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
+from limnos.client.groups import Groups
+from limnos.client.metalakes import Metalakes
+from limnos.client.namespaces import Namespaces
+from limnos.client.objects import Objects
+from limnos.client.owners import Owners
+from limnos.client.roles import Roles
+from limnos.client.server import Server
+from limnos.client.tables import Tables
+from limnos.client.tokens import Tokens
+from limnos.client.users import Users
+
+T = TypeVar("T")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class _Resources(Generic[S]):
+    """The resources of a client as attributes."""
+
+    def __init__(self, sender: S, metalake: str) -> None:
+        scope = Scope(metalake)
+        self.server = Server(sender, scope)
+        self.metalakes = Metalakes(sender, scope)
+        self.catalogs = Catalogs(sender, scope)
+        self.namespaces = Namespaces(sender, scope)
+        self.tables = Tables(sender, scope)
+        self.objects = Objects(sender, scope)
+        self.users = Users(sender, scope)
+        self.groups = Groups(sender, scope)
+        self.roles = Roles(sender, scope)
+        self.owners = Owners(sender, scope)
+        self.tokens = Tokens(sender, scope)
+        self.access = Access(sender, scope)
+
+
+class _Target:
+    """Where a client sends to and who it says it is."""
+
+    def __init__(self, uri: str, *, token: str | None, user: str | None, metalake: str) -> None:
+        parts = urlsplit(uri)
+        if parts.scheme not in {"http", "https"} or not parts.hostname:
+            raise ArgumentError(f"'{uri}' is not the address of a server; write for example http://127.0.0.1:8090")
+        if token is not None and user is not None:
+            raise ArgumentError("give a token or a user, not both")
+        if user is not None and (not user or ":" in user):
+            raise ArgumentError(f"'{user}' is no user name: it must not be empty or hold ':'")
+        self.uri = uri.rstrip("/")
+        self.token = token
+        self.metalake = metalake
+        # A proxy from the environment cannot reach this machine's own loopback for us.
+        self.trust_env = parts.hostname not in _LOOPBACK
+        self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
+
+    def iceberg_properties(self, catalog: str) -> dict[str, str]:
+        found = {"type": "rest", "uri": f"{self.uri}/iceberg", "warehouse": f"{self.metalake}/{catalog}"}
+        return found | ({"token": self.token} if self.token else {})
+
+
+def _credential(token: str | None, user: str | None) -> dict[str, str]:
+    if token is not None:
+        return {"Authorization": f"Bearer {token}"}
+    if user is not None:
+        return {"Authorization": f"Basic {base64.b64encode(f'{user}:'.encode()).decode()}"}
+    return {}
+
+
+def _content(sent: Request) -> dict[str, str]:
+    return {} if sent.body is None else {"Content-Type": "application/json"}
+
+
+def _reply(answer: httpx2.Response) -> Reply:
+    """Turn an answer into a reply, or raise what it means."""
+    if answer.status_code < 300:
+        return Reply(answer.status_code, answer.content)
+    headers = answer.headers
+    raise error_from(
+        answer.status_code,
+        answer.content,
+        request_id=headers.get("X-Request-Id"),
+        retry_after=headers.get("Retry-After"),
+    )
+
+
+def _unanswered(uri: str, error: httpx2.TransportError) -> UnavailableError:
+    """Say what became of a request without an answer, and whether it may have been carried out."""
+    if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
+        return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
+    if isinstance(error, httpx2.TimeoutException):
+        return UnavailableError(f"the server at {uri} did not answer in time", status=504)
+    return UnavailableError(f"the connection to {uri} broke before the answer was complete ({error})")
+
+
+class _BlockingSender:
+    def __init__(self, target: _Target, timeout_s: float) -> None:
+        self.uri = target.uri
+        self.http = httpx2.Client(headers=target.headers, timeout=timeout_s, trust_env=target.trust_env)
+
+    def run(self, flow: Flow[T]) -> T:
+        try:
+            wanted = next(flow)
+            while True:
+                try:
+                    reply = self._exchange(wanted)
+                except ClientError as error:
+                    wanted = flow.throw(error)
+                else:
+                    wanted = flow.send(reply)
+        except StopIteration as stop:
+            return cast("T", stop.value)
+
+    def _exchange(self, wanted: Request) -> Reply:
+        attempt = 1
+        while True:
+            try:
+                return self._send(wanted)
+            except UnavailableError as error:
+                pause_s = retry_pause_s(wanted, error, attempt)
+                if pause_s is None:
+                    raise
+            time.sleep(pause_s)
+            attempt += 1
+
+    def _send(self, wanted: Request) -> Reply:
+        url = self.uri + wanted.target
+        try:
+            answer = self.http.request(wanted.method, url, content=wanted.body, headers=_content(wanted))
+        except httpx2.TransportError as error:
+            raise _unanswered(self.uri, error) from error
+        return _reply(answer)
+
+
+class _AsyncSender:
+    def __init__(self, target: _Target, timeout_s: float) -> None:
+        self.uri = target.uri
+        self.http = httpx2.AsyncClient(headers=target.headers, timeout=timeout_s, trust_env=target.trust_env)
+
+    async def run(self, flow: Flow[T]) -> T:
+        try:
+            wanted = next(flow)
+            while True:
+                try:
+                    reply = await self._exchange(wanted)
+                except ClientError as error:
+                    wanted = flow.throw(error)
+                else:
+                    wanted = flow.send(reply)
+        except StopIteration as stop:
+            return cast("T", stop.value)
+
+    async def _exchange(self, wanted: Request) -> Reply:
+        attempt = 1
+        while True:
+            try:
+                return await self._send(wanted)
+            except UnavailableError as error:
+                pause_s = retry_pause_s(wanted, error, attempt)
+                if pause_s is None:
+                    raise
+            await asyncio.sleep(pause_s)
+            attempt += 1
+
+    async def _send(self, wanted: Request) -> Reply:
+        url = self.uri + wanted.target
+        try:
+            answer = await self.http.request(wanted.method, url, content=wanted.body, headers=_content(wanted))
+        except httpx2.TransportError as error:
+            raise _unanswered(self.uri, error) from error
+        return _reply(answer)
+
+
+class Client(_Resources[Blocking]):
+    """A blocking client of one server and one metalake.
+
+    `uri` is the server's base, `http://127.0.0.1:8090`; give a `token`, or where the server believes names a `user`;
+    without either one is `anonymous`. Calls raise `ClientError` and its kinds; idempotent ones are repeated up to
+    twice when the server cannot be reached or asks to come again. Close it, or use it in a `with` statement.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        metalake: str = "lake",
+        timeout_s: float = 30,
+    ) -> None:
+        self._target = _Target(uri, token=token, user=user, metalake=metalake)
+        self._sender = _BlockingSender(self._target, timeout_s)
+        super().__init__(self._sender, metalake)
+
+    def whoami(self) -> str:
+        """Tell which user the server takes the caller for."""
+        return self.server.whoami()
+
+    def iceberg_properties(self, catalog: str) -> dict[str, str]:
+        """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        return self._target.iceberg_properties(catalog)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sender.http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncClient(_Resources[Awaited]):
+    """The twin of `Client` whose calls are awaited; the same arguments, resources and errors."""
+
+    def __init__(
+        self,
+        uri: str,
+        *,
+        token: str | None = None,
+        user: str | None = None,
+        metalake: str = "lake",
+        timeout_s: float = 30,
+    ) -> None:
+        self._target = _Target(uri, token=token, user=user, metalake=metalake)
+        self._sender = _AsyncSender(self._target, timeout_s)
+        super().__init__(self._sender, metalake)
+
+    async def whoami(self) -> str:
+        """Tell which user the server takes the caller for."""
+        return await self.server.whoami()
+
+    def iceberg_properties(self, catalog: str) -> dict[str, str]:
+        """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        return self._target.iceberg_properties(catalog)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._sender.http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()

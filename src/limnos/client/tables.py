@@ -1,0 +1,90 @@
+"""Calls on Iceberg tables: Iceberg REST, and the own API to move.
+
+May import this room. Paths start with the catalog. Making and committing tables is the work of Iceberg's own clients:
+`Client.iceberg_properties` has what they need to connect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.errors import NotFoundError
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.namespaces import PAGE_SIZE, move
+from limnos.client.paths import namespace_url, parts_of, table_url
+from limnos.client.values import Json, Moved, Parts, Table
+
+
+class _Identifier(msgspec.Struct):
+    namespace: Parts
+    name: str
+
+
+class _ListAnswer(msgspec.Struct, rename="kebab"):
+    identifiers: tuple[_Identifier, ...]
+    next_page_token: str | None = None
+
+
+class _LoadAnswer(msgspec.Struct, rename="kebab"):
+    metadata: Json
+    metadata_location: str | None = None
+    config: dict[str, str] | None = None
+
+
+class Tables(Resource[S]):
+    """The Iceberg tables of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the tables of a namespace, as whole paths, sorted by the server."""
+        parts = parts_of(namespace, least=2)
+        url = f"{namespace_url(self.scope.metalake, parts)}/tables"
+        found: tuple[Parts, ...] = ()
+        token: str | None = ""
+        while token is not None:
+            reply = yield request("GET", url, query={"pageToken": token, "pageSize": PAGE_SIZE})
+            answer = decode(reply, _ListAnswer)
+            found += tuple((parts[0], *table.namespace, table.name) for table in answer.identifiers)
+            token = answer.next_page_token or None
+        return found
+
+    @verb
+    def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[Table]:
+        """Load a table; `snapshots` is `all`, or `refs` for those that branches and tags point to."""
+        parts = parts_of(path, least=3)
+        query = {"snapshots": None if snapshots == "all" else snapshots}
+        answer = decode((yield request("GET", self._url(parts), query=query)), _LoadAnswer)
+        return Table(
+            path=parts,
+            metadata_location=answer.metadata_location,
+            metadata=answer.metadata,
+            config=answer.config or {},
+        )
+
+    @verb
+    def exists(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Tell whether the table is there, as far as the caller may know."""
+        try:
+            yield request("HEAD", self._url(parts_of(path, least=3)))
+        except NotFoundError:
+            return False
+        return True
+
+    @verb
+    def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:
+        """Drop a table; `purge` also deletes its files, afterwards."""
+        query = {"purgeRequested": "true" if purge else None}
+        yield request("DELETE", self._url(parts_of(path, least=3)), query=query)
+
+    @verb
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
+        """Rename or move a table within its catalog; grants and tags go with it."""
+        parts = parts_of(target, least=3)
+        return (yield from move(self.scope.metalake, "table", parts_of(source, least=3), parts))
+
+    def _url(self, parts: Parts) -> str:
+        return table_url(self.scope.metalake, parts)

@@ -1,0 +1,201 @@
+"""What the client's calls answer: frozen structs that read the servers' JSON directly.
+
+May import msgspec. Knows no HTTP. Fields that a server adds later are ignored; fields it may leave out have defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Parts = tuple[str, ...]
+"""A path inside a metalake: catalog, namespaces, and for a table its name."""
+
+Json = dict[str, object]
+"""A JSON document that is handed on as it is."""
+
+
+class Audit(msgspec.Struct, frozen=True, rename="camel"):
+    """Who made and changed an object; times are ISO-8601 texts, UTC."""
+
+    creator: str | None = None
+    create_time: str | None = None
+    last_modifier: str | None = None
+    last_modified_time: str | None = None
+
+
+class Version(msgspec.Struct, frozen=True, rename="camel"):
+    """The version a server speaks for."""
+
+    version: str
+    compile_date: str | None = None
+    git_commit: str | None = None
+
+
+class Metalake(msgspec.Struct, frozen=True):
+    """The top of one tree."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    audit: Audit = Audit()
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """A catalog: a subtree of one provider."""
+
+    name: str
+    type: str
+    provider: str | None = None
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    audit: Audit = Audit()
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace with its properties; `path` starts with the catalog."""
+
+    path: Parts
+    properties: dict[str, str] = {}
+
+
+class Table(msgspec.Struct, frozen=True):
+    """An Iceberg table: where its metadata lies and what it says; `path` starts with the catalog."""
+
+    path: Parts
+    metadata_location: str | None
+    metadata: Json
+    config: dict[str, str] = {}
+
+
+class User(msgspec.Struct, frozen=True, rename="camel"):
+    """A member of a metalake. A disabled one is refused everywhere."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+    enabled: bool = True
+    external_id: str | None = None
+    audit: Audit = Audit()
+
+
+class Group(msgspec.Struct, frozen=True, rename="camel"):
+    """A group of a metalake and the roles it has."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+    external_id: str | None = None
+    audit: Audit = Audit()
+
+
+class Privilege(msgspec.Struct, frozen=True):
+    """A privilege of a role on one object, allowed or denied."""
+
+    name: str
+    condition: Literal["allow", "deny"] = "allow"
+
+
+class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
+    """An object in a role, as Gravitino spells it, with the role's privileges there."""
+
+    full_name: str
+    type: str
+    privileges: tuple[Privilege, ...] = ()
+
+
+class Role(msgspec.Struct, frozen=True, rename="camel"):
+    """A role and everything it grants."""
+
+    name: str
+    securable_objects: tuple[SecurableObject, ...] = ()
+    properties: dict[str, str] | None = None
+    audit: Audit = Audit()
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who owns an object; `type` is `user` or `group`."""
+
+    name: str
+    type: str
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """Where a namespace or table is now; `path` starts with the catalog."""
+
+    kind: str
+    path: Parts
+
+
+class TokenInfo(msgspec.Struct, frozen=True):
+    """An API token without its secret. Times are as the server gives them."""
+
+    id: int | str
+    user: str
+    name: str | None = None
+    created_at: int | float | str | None = None
+    expires_at: int | float | str | None = None
+    revoked: bool = False
+
+
+class NewToken(msgspec.Struct, frozen=True):
+    """An API token just made. `token` is the secret; it is never shown again."""
+
+    id: int | str
+    token: str
+    user: str
+    expires_at: int | float | str | None = None
+
+
+class ObjectName(msgspec.Struct, frozen=True):
+    """An object of a decision: its kind, and its path for people."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Factor(msgspec.Struct, frozen=True):
+    """One reason of a decision: what kind it is, which privilege on which object, through which role or group."""
+
+    kind: str = ""
+    privilege: str | None = None
+    object: ObjectName | str | None = None
+    object_kind: str | None = None
+    role: str | None = None
+    group: str | None = None
+
+    @property
+    def object_name(self) -> str:
+        """The object for people, or nothing."""
+        return _name(self.object)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """Whether somebody may do something, and why."""
+
+    allowed: bool = False
+    action: str = ""
+    target: ObjectName | str | None = None
+    user: str | None = None
+    factors: tuple[Factor, ...] = ()
+    message: str | None = None
+
+    @property
+    def target_name(self) -> str:
+        """The target for people, or nothing."""
+        return _name(self.target)
+
+    @property
+    def sentence(self) -> str:
+        """The decision in words; servers double percent signs for clients that format messages."""
+        return (self.message or "").replace("%%", "%")
+
+
+def _name(named: ObjectName | str | None) -> str:
+    return named.name if isinstance(named, ObjectName) else named or ""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A decision, and what would change it."""
+
+    decision: Decision
+    suggestions: tuple[str, ...] = ()

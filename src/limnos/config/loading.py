@@ -1,0 +1,143 @@
+"""Put the layers of settings together: flags over environment over one TOML file over defaults.
+
+May import `settings` of this room and the standard library. Must not know what a setting is for; it knows names,
+origins and how to say what is wrong.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from limnos.config.settings import ConfigError, Settings, keys
+
+PREFIX = "LIMNOS__"
+
+FLAGS: Mapping[str, str] = {
+    "server.data": "--data",
+    "server.listen": "--listen",
+    "server.insecure_listen": "--insecure-listen",
+    "server.bare": "--bare",
+    "server.admin": "--admin",
+    "database.url": "--database",
+    "access.enabled": "--access",
+}
+"""Settings that have a flag of their own on `server start`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings in effect.
+
+    `origins` names, for each `section.key`, where its value came from: `flag --data`,
+    `environment LIMNOS__SERVER__DATA`, `file limnos.toml` or `default`.
+    """
+
+    settings: Settings
+    origins: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    key: str
+    value: object
+    origin: str
+
+
+def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str, str]) -> Loaded:
+    """Read every layer and check the result.
+
+    `flags` is keyed `section.key`; a value of None means that the flag was not given. `file` is a TOML file, or None.
+    An empty environment variable counts as not set. Raises ConfigError, naming every wrong setting and its origin.
+    """
+    layers = [*_file_values(file), *_environment_values(environ), *_flag_values(flags)]
+    _refuse_unknown(layers)
+    winners = {item.key: item for item in layers}
+    origins = {key: winners[key].origin if key in winners else "default" for key in keys()}
+    return Loaded(settings=_build(winners, origins), origins=origins)
+
+
+def _flag_values(flags: Mapping[str, object]) -> Iterator[_Value]:
+    for key, value in flags.items():
+        if value is not None:
+            yield _Value(key, value, f"flag {FLAGS.get(key, key)}")
+
+
+def _environment_values(environ: Mapping[str, str]) -> Iterator[_Value]:
+    for name in sorted(environ):
+        if name.upper().startswith(PREFIX) and environ[name]:
+            yield _Value(name[len(PREFIX) :].lower().replace("__", "."), environ[name], f"environment {name}")
+
+
+def _file_values(file: Path | None) -> Iterator[_Value]:
+    if file is None:
+        return
+    origin = f"file {file}"
+    for section, body in _read_toml(file).items():
+        if not isinstance(body, dict):
+            raise ConfigError(f"{origin}: '{section}' stands outside a section; {_advice(section)}")
+        for key, value in body.items():
+            yield _Value(f"{section}.{key}", value, origin)
+
+
+def _read_toml(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise ConfigError(f"there is no settings file '{file}'; check --config or leave it out") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the settings file '{file}' cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"the settings file '{file}' is not valid TOML: {error}") from error
+
+
+def _refuse_unknown(values: Iterable[_Value]) -> None:
+    known = set(keys())
+    wrong = [
+        f"unknown setting '{item.key}' ({item.origin}); {_advice(item.key)}" for item in values if item.key not in known
+    ]
+    if wrong:
+        raise ConfigError("\n".join(wrong))
+
+
+def _advice(key: str) -> str:
+    """Say which setting was probably meant: the nearest full name, or the nearest key of any section."""
+    known = keys()
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    if not near:
+        tails = {name.partition(".")[2]: name for name in reversed(known)}
+        near = [tails[tail] for tail in difflib.get_close_matches(key.rpartition(".")[2], tails, n=1, cutoff=0.6)]
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return "'limnos server config' lists every setting"
+
+
+def _build(winners: Mapping[str, _Value], origins: Mapping[str, str]) -> Settings:
+    tree: dict[str, dict[str, object]] = {}
+    for item in winners.values():
+        section, _, key = item.key.partition(".")
+        tree.setdefault(section, {})[key] = item.value
+    try:
+        return Settings.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(error, origins))) from error
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        key = ".".join(str(part) for part in problem["loc"][:2])
+        text = problem["msg"].removeprefix("Value error, ")
+        if key in origins:
+            yield f"setting '{key}' ({origins[key]}): {text}{_got(problem['type'], problem['input'])}"
+        else:
+            yield text
+
+
+def _got(kind: str, value: object) -> str:
+    """Repeat the value unless the message of our own already does, or it might hold a secret."""
+    return "" if kind == "value_error" or "://" in str(value) else f", not {value!r}"

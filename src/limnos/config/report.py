@@ -1,0 +1,80 @@
+"""Show settings: the effective values with their origin, and the reference page.
+
+May import the rest of this room. Secrets never leave it: a password inside a URL is masked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from limnos.config.loading import FLAGS, PREFIX, Loaded
+from limnos.config.settings import keys, sections
+
+MASK = "*****"
+_SECRET_WORDS = ("password", "secret", "token")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One effective setting: `section.key`, its value with secrets masked, and where it came from."""
+
+    key: str
+    value: object
+    origin: str
+
+
+def rows(loaded: Loaded) -> tuple[Row, ...]:
+    """List every setting in effect, in the order of the reference page."""
+    dump = loaded.settings.model_dump(mode="json")
+    found = []
+    for key in keys():
+        section, _, name = key.partition(".")
+        found.append(Row(key=key, value=mask(dump[section][name]), origin=loaded.origins[key]))
+    return tuple(found)
+
+
+def mask(value: object) -> object:
+    """Hide what is secret in a value: the password of a URL, and query parameters that carry one."""
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    url = urlsplit(value)
+    user, at, host = url.netloc.rpartition("@")
+    name, colon, _ = user.partition(":")
+    netloc = f"{name}:{MASK}@{host}" if colon else f"{user}{at}{host}"
+    pairs = [(key, MASK if _is_secret(key) else text) for key, text in parse_qsl(url.query, keep_blank_values=True)]
+    return urlunsplit(url._replace(netloc=netloc, query=urlencode(pairs, quote_via=quote, safe="*/:,")))
+
+
+def _is_secret(key: str) -> bool:
+    return any(word in key.lower() for word in _SECRET_WORDS)
+
+
+def variable(key: str) -> str:
+    """Name the environment variable of a setting: `LIMNOS__SECTION__KEY`."""
+    return PREFIX + key.replace(".", "__").upper()
+
+
+def reference() -> str:
+    """Render the tables of `docs/settings.md` (Markdown): one per section, made from the settings themselves."""
+    return "\n".join(_reference_lines())
+
+
+def _reference_lines() -> Iterator[str]:
+    for section, model in sections().items():
+        yield from (f"## {section}", "", (model.__doc__ or "").strip(), "")
+        yield "| setting | environment | flag | default | meaning |"
+        yield "|---|---|---|---|---|"
+        for name, field in model.model_fields.items():
+            key = f"{section}.{name}"
+            flag = f"`{FLAGS[key]}`" if key in FLAGS else ""
+            meaning = field.description or ""
+            yield f"| `{key}` | `{variable(key)}` | {flag} | {_default(field.default)} | {meaning} |"
+        yield ""
+
+
+def _default(value: object) -> str:
+    if value is None or value == ():
+        return "unset"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"

@@ -1,0 +1,259 @@
+"""The settings of a server: every section, key, default, and the rules one value must keep.
+
+May import pydantic, `model` and `names`. Must not know where values come from (that is `loading`): building `Settings`
+never looks at the environment or at a file.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from limnos.model.errors import LimnosError
+from limnos.names.logical import check_separator
+from limnos.names.path import check_catalog_name, check_metalake_name
+
+SCHEMES = ("sqlite", "postgresql")
+"""Databases a server can use, as URL schemes."""
+
+
+class ConfigError(LimnosError):
+    """Settings that cannot be used: unknown key, wrong value, unreadable file. The message says what to change."""
+
+    code = "config"
+
+
+def split_listen(text: str) -> tuple[str, int]:
+    """Take `HOST:PORT` apart; an IPv6 host stands in brackets; port 0 means any free one.
+
+    Raises ValueError with a message for the reader of the settings.
+    """
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    bare = host[1:-1] if bracketed else host
+    if not colon or not bare or not port.isascii() or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"'{text}' is not HOST:PORT with a port from 0 to 65535; write for example 127.0.0.1:8090")
+    if ":" in bare and not bracketed:
+        raise ValueError(f"'{text}': put an IPv6 address in brackets, for example [::1]:8090")
+    return bare, int(port)
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine can reach `host`."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listen(text: str) -> str:
+    split_listen(text)
+    return text
+
+
+def _user(name: str) -> str:
+    if not name or ":" in name or any(ord(char) < 32 for char in name):
+        raise ValueError(f"'{name}' is no user name: it must not be empty or hold ':' or control characters")
+    return name
+
+
+def _url(url: str) -> str:
+    scheme = urlsplit(url).scheme
+    if scheme not in SCHEMES:
+        raise ValueError(f"the scheme '{scheme}' is not supported; write postgresql://user@host/name or sqlite:///file")
+    return url
+
+
+def _words(value: object) -> object:
+    """Let one string hold several names, separated by commas, as the environment needs."""
+    if isinstance(value, str):
+        return tuple(word for word in (part.strip() for part in value.split(",")) if word)
+    return value
+
+
+Listen = Annotated[str, AfterValidator(_listen)]
+User = Annotated[str, AfterValidator(_user)]
+
+
+class Section(BaseModel):
+    """A group of settings: frozen, unknown keys refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Server(Section):
+    """Where the server listens and keeps its data, and its limits."""
+
+    data: str = Field(
+        default="./limnos-data",
+        min_length=1,
+        description="Directory of the embedded database, warehouse and admin token.",
+    )
+    listen: Listen | None = Field(
+        default=None,
+        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 when free.",
+    )
+    insecure_listen: bool = Field(
+        default=False, description="Allow listening beyond loopback although nobody has to prove who they are."
+    )
+    bare: bool = Field(default=False, description="Leave an empty store empty: make no metalake, no catalog.")
+    admin: User = Field(
+        default="admin", description="The first service admin, who owns what is made on an empty store."
+    )
+    metalake: Annotated[str, AfterValidator(check_metalake_name)] = Field(
+        default="lake", description="Metalake made on an empty store, and used where a protocol names none."
+    )
+    catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
+        default="main", description="Catalog made on an empty store, and used where a protocol names none."
+    )
+    body_bytes_max: PositiveInt = Field(default=33_554_432, description="Largest request body, in bytes.")
+    request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
+    drain_timeout_s: NonNegativeFloat = Field(
+        default=5.0, description="How long a stopping server waits for requests in flight, in seconds."
+    )
+
+
+class Database(Section):
+    """Which store the server uses."""
+
+    url: Annotated[str, AfterValidator(_url)] | None = Field(
+        default=None,
+        description="postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`.",
+    )
+    pool_max: PositiveInt = Field(default=8, description="Most database connections of this process for writes.")
+
+
+class Access(Section):
+    """Who may do what, and how callers say who they are."""
+
+    enabled: bool = Field(default=True, description="Decide by roles and owners; `off` lets everyone do everything.")
+    authentication: Literal["simple", "token"] = Field(
+        default="simple",
+        description="`simple` believes the user named by Basic, beside tokens; `token` takes tokens only.",
+    )
+    service_admins: Annotated[tuple[User, ...], BeforeValidator(_words)] = Field(
+        default=(), description="Users who may make metalakes, beside `server.admin`; separated by commas."
+    )
+
+
+class Names(Section):
+    """How nested namespaces are spelled where a protocol has one string for them."""
+
+    separator: str = Field(default=":", description="One character between the parts of a nested namespace.")
+    separator_policy: Literal["restricted", "unrestricted"] = Field(
+        default="restricted",
+        description="`restricted` allows only : ; $ as separator; `unrestricted` nearly any character.",
+    )
+
+    @model_validator(mode="after")
+    def _separator_fits(self) -> Names:
+        check_separator(self.separator, policy=self.separator_policy)
+        return self
+
+
+class Iceberg(Section):
+    """Iceberg REST."""
+
+    verify_metadata_file: Literal["local", "always", "never"] = Field(
+        default="local",
+        description="Look whether a table's metadata file still exists: for file: locations, always, never.",
+    )
+
+
+class View(Section):
+    """The in-memory view of the store."""
+
+    bytes_max: PositiveInt = Field(default=268_435_456, description="Memory for cached facts, in bytes.")
+    cold_reads_max: PositiveInt = Field(default=64, description="Reads of the store at once; more are answered 503.")
+
+
+class Store(Section):
+    """What the store keeps."""
+
+    change_retention_s: PositiveInt = Field(
+        default=604_800, description="How long changes are kept for other nodes and readers of the feed, in seconds."
+    )
+
+
+class Log(Section):
+    """Logs, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Least severe level to log."
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="`auto` is `console` on a terminal and `json` elsewhere."
+    )
+
+
+class Spark(Section):
+    """Where Spark's jars come from."""
+
+    repository: str | None = Field(default=None, description="Maven repository URL for jars. Unset: Maven Central.")
+    cache: str | None = Field(
+        default=None, description="Directory of fetched jars. Unset: in the user's cache directory."
+    )
+
+
+class Settings(BaseSettings):
+    """Every setting, checked and frozen. Build it with `loading.load`."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+    server: Server = Server()
+    database: Database = Database()
+    access: Access = Access()
+    names: Names = Names()
+    iceberg: Iceberg = Iceberg()
+    view: View = View()
+    store: Store = Store()
+    log: Log = Log()
+    spark: Spark = Spark()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Take values from the constructor alone: `loading` has already put the layers together, with their origins."""
+        return (init_settings,)
+
+    @model_validator(mode="after")
+    def _listens_safely(self) -> Settings:
+        if self.server.listen is None or self.server.insecure_listen:
+            return self
+        host, _ = split_listen(self.server.listen)
+        proven = self.access.enabled and self.access.authentication == "token"
+        if not proven and not is_loopback(host):
+            raise ValueError(
+                f"server.listen {self.server.listen} can be reached from other machines, but callers need not prove "
+                "who they are; set access.authentication to token (and access on), listen on 127.0.0.1, "
+                "or add --insecure-listen"
+            )
+        return self
+
+
+def sections() -> dict[str, type[Section]]:
+    """Name every section and its model, in the order of the documents."""
+    found: dict[str, type[Section]] = {}
+    for name, field in Settings.model_fields.items():
+        model = field.annotation
+        if isinstance(model, type) and issubclass(model, Section):
+            found[name] = model
+    return found
+
+
+def keys() -> tuple[str, ...]:
+    """Name every setting as `section.key`, in the order of the documents."""
+    return tuple(f"{name}.{key}" for name, model in sections().items() for key in model.model_fields)

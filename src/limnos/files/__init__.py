@@ -1,0 +1,11 @@
+"""Object stores behind one small interface: whole files, written once under fresh names, read and deleted.
+
+May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP: bytes go in and out as
+they are, compression is the caller's, and whether a location is allowed is asked before, not found out here.
+"""
+
+from limnos.files.locations import allowed_roots, check_within, is_within, normalise
+from limnos.files.stores import FileStore, store_for
+from limnos.files.trouble import StorageFailed
+
+__all__ = ["FileStore", "StorageFailed", "allowed_roots", "check_within", "is_within", "normalise", "store_for"]

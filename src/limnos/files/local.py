@@ -1,0 +1,106 @@
+"""Files on a local disk, by plain calls of the operating system.
+
+May import `model` and this room's locations and errors. Must not know other stores.
+
+Nothing is synced to disk here: a metadata document is served from the store's own database, and the data files beside
+this one are not synced by their writers either.
+"""
+# `exists` is asked on every load of a table, and pathlib costs more than the call it wraps.
+# ruff: noqa: PTH103, PTH108, PTH116, PTH120
+
+from __future__ import annotations
+
+import os
+import stat
+from functools import lru_cache
+from typing import Final
+
+from limnos.files import trouble
+from limnos.files.locations import parse
+
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at this place must not hold the reader for ever
+_READ_SIZE: Final = 1 << 20
+_PATHS_MAX: Final = 8192
+
+
+class LocalFiles:
+    """The FileStore of `file:` locations and absolute paths."""
+
+    __slots__ = ()
+
+    def write_new(self, location: str, data: bytes) -> None:
+        path = _path(location)
+        try:
+            descriptor = _created(path)
+            try:
+                _write_all(descriptor, data)
+            except BaseException:
+                os.unlink(path)  # ours: O_EXCL made it
+                raise
+            finally:
+                os.close(descriptor)
+        except FileExistsError as error:
+            raise trouble.taken(location) from error
+        except OSError as error:
+            raise trouble.failed("write", location, error) from error
+
+    def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
+        try:
+            descriptor = os.open(_path(location), _OPEN)
+            try:
+                status = os.fstat(descriptor)
+                if not stat.S_ISREG(status.st_mode):
+                    raise trouble.missing(location, "it is not a file")
+                if bytes_max is not None and status.st_size > bytes_max:
+                    raise trouble.too_large(location, bytes_max)
+                return _read_all(descriptor, status.st_size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if trouble.is_missing(error):
+                raise trouble.missing(location) from error
+            raise trouble.failed("read", location, error) from error
+
+    def exists(self, location: str) -> bool:
+        try:
+            return stat.S_ISREG(os.stat(_path(location)).st_mode)
+        except OSError as error:
+            if trouble.is_missing(error):
+                return False
+            raise trouble.failed("look for", location, error) from error
+
+    def delete(self, location: str) -> None:
+        try:
+            os.unlink(_path(location))
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise trouble.failed("delete", location, error) from error
+
+
+@lru_cache(maxsize=_PATHS_MAX)
+def _path(location: str) -> str:
+    return "/" + "/".join(parse(location).segments)
+
+
+def _created(path: str) -> int:
+    try:
+        return os.open(path, _CREATE, 0o666)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return os.open(path, _CREATE, 0o666)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _read_all(descriptor: int, size: int) -> bytes:
+    """Read to the end; one call is enough unless the file is huge or still grows."""
+    pieces = [os.read(descriptor, size + 1)]
+    while pieces[-1]:
+        pieces.append(os.read(descriptor, _READ_SIZE))
+    return b"".join(pieces)

@@ -1,0 +1,191 @@
+"""Files in object stores, through fsspec.
+
+May import `model`, this room's locations and errors, and fsspec. Must not know local paths. fsspec's shorthands are kept
+out: locations are parsed here, so its chained URLs, globs and caches of listings never see one.
+
+S3 is configured by a catalog's properties, under Iceberg's names or Gravitino's, Iceberg's first; what they leave open
+comes from the environment, as for every AWS client. Other stores take their credentials from the environment.
+"""
+
+from __future__ import annotations
+
+import errno
+import inspect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from limnos.files import trouble
+from limnos.files.locations import parse
+from limnos.model.errors import BadRequest, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PACKAGES: Final = {
+    "s3": "pip install 'limnos[s3]'",
+    "gs": "pip install gcsfs",
+    "abfs": "pip install adlfs",
+    "oss": "pip install ossfs",
+}
+_S3_NAMES: Final = {
+    "endpoint": ("s3.endpoint", "s3-endpoint"),
+    "access_key_id": ("s3.access-key-id", "s3-access-key-id"),
+    "secret_access_key": ("s3.secret-access-key", "s3-secret-access-key"),
+    "session_token": ("s3.session-token", "s3-session-token"),
+    "region": ("s3.region", "client.region", "s3-region"),
+    "path_style_access": ("s3.path-style-access", "s3-path-style-access"),
+}
+_CONNECT_TIMEOUT_S: Final = 5
+_READ_TIMEOUT_S: Final = 30
+_ATTEMPTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a store needs to be reached; equal options share one connection pool. Secrets stay out of its text."""
+
+    values: tuple[tuple[str, str], ...]
+
+    def __repr__(self) -> str:
+        return f"Options({', '.join(name for name, _ in self.values)})"
+
+
+class _FileSystem(Protocol):
+    """The part of fsspec's file systems that is used."""
+
+    retries: int
+
+    def pipe_file(self, path: str, value: bytes, **options: str) -> object: ...
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
+    def info(self, path: str) -> dict[str, object]: ...
+    def rm_file(self, path: str) -> None: ...
+
+
+class _FileSystemClass(Protocol):
+    def __call__(self, **options: object) -> _FileSystem: ...
+    def _strip_protocol(self, url: str) -> str: ...
+    def _get_kwargs_from_urls(self, url: str) -> dict[str, object]: ...
+
+
+def options_from(scheme: str, properties: Mapping[str, str]) -> Options:
+    """Choose what a scheme needs from a catalog's properties. Raises BadRequest for half a pair of keys."""
+    if scheme != "s3":
+        return Options(())
+    found = {}
+    for option, names in _S3_NAMES.items():
+        value = next((properties[name] for name in names if properties.get(name)), None)
+        if value is not None:
+            found[option] = value
+    if ("access_key_id" in found) != ("secret_access_key" in found):
+        raise BadRequest("Set both 's3.access-key-id' and 's3.secret-access-key', or neither to use the environment's.")
+    return Options(tuple(found.items()))
+
+
+class RemoteFiles:
+    """The FileStore of one object store: a scheme, a root URL (its account or bucket), and options."""
+
+    def __init__(self, scheme: str, *, root: str, options: Options) -> None:
+        self._class = _class_of(scheme)
+        arguments = _s3_arguments(dict(options.values)) if scheme == "s3" else {}
+        account = self._class._get_kwargs_from_urls(root)  # noqa: SLF001 - how fsspec itself opens URLs
+        # No instance of fsspec's own cache: those are shared with whoever else uses fsspec in this process.
+        self._fs = self._class(**account, **arguments, use_listings_cache=False, skip_instance_cache=True)
+        self._fs.retries = _ATTEMPTS
+        pipe = getattr(self._fs, "_pipe_file", self._fs.pipe_file)
+        self._creates = "mode" in inspect.signature(pipe).parameters
+
+    def write_new(self, location: str, data: bytes) -> None:
+        path = self._path(location)
+        try:
+            self._create(path, data)
+        except Exception as error:
+            if not _is_taken(error):
+                raise trouble.failed("write", location, error) from error
+            # An answer that was lost and asked for again meets the file that the first try has written.
+            if self.read(location) != data:
+                raise trouble.taken(location) from error
+
+    def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
+        path = self._path(location)
+        end = None if bytes_max is None else bytes_max + 1
+        try:
+            data = self._fs.cat_file(path, start=None if end is None else 0, end=end)
+        except Exception as error:
+            if trouble.is_missing(error):
+                raise trouble.missing(location) from error
+            if end is None or "InvalidRange" not in str(error.__cause__):
+                raise trouble.failed("read", location, error) from error
+            return b""  # only an empty file has no first byte to give
+        if bytes_max is not None and len(data) > bytes_max:
+            raise trouble.too_large(location, bytes_max)
+        return data
+
+    def exists(self, location: str) -> bool:
+        path = self._path(location)
+        try:
+            return self._fs.info(path)["type"] == "file"
+        except Exception as error:
+            if trouble.is_missing(error):
+                return False
+            raise trouble.failed("look for", location, error) from error
+
+    def delete(self, location: str) -> None:
+        path = self._path(location)
+        try:
+            self._fs.rm_file(path)
+        except Exception as error:
+            if not trouble.is_missing(error):
+                raise trouble.failed("delete", location, error) from error
+
+    def _path(self, location: str) -> str:
+        place = parse(location)
+        if not place.segments:
+            raise BadRequest(f"Location {location} names a whole store, not a file in it.")
+        return self._class._strip_protocol(str(place))  # noqa: SLF001 - as above
+
+    def _create(self, path: str, data: bytes) -> None:
+        """Write only where nothing is; a store that knows no such condition writes, for the name is fresh anyway."""
+        if not self._creates:
+            self._fs.pipe_file(path, data)
+            return
+        try:
+            self._fs.pipe_file(path, data, mode="create")
+        except OSError as error:
+            if error.errno != errno.ENOSYS:
+                raise
+            self._fs.pipe_file(path, data)
+
+
+def _class_of(scheme: str) -> _FileSystemClass:
+    try:
+        import fsspec
+
+        return cast("_FileSystemClass", fsspec.get_filesystem_class(scheme))
+    except ImportError as error:
+        command = _PACKAGES.get(scheme, "pip install 'limnos[server]'")
+        raise Unsupported(f"Locations {scheme}:// need a package that is not installed here: {command}.") from error
+
+
+def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
+    """Translate to s3fs: `client_kwargs` go to the client, `config_kwargs` to botocore's configuration."""
+    config: dict[str, object] = {
+        "connect_timeout": _CONNECT_TIMEOUT_S,
+        "read_timeout": _READ_TIMEOUT_S,
+        "retries": {"mode": "standard", "total_max_attempts": 1},  # s3fs tries again by itself
+    }
+    if "path_style_access" in options:
+        style = "path" if options["path_style_access"].strip().lower() == "true" else "virtual"
+        config["s3"] = {"addressing_style": style}
+    return {
+        "key": options.get("access_key_id"),
+        "secret": options.get("secret_access_key"),
+        "token": options.get("session_token"),
+        "endpoint_url": options.get("endpoint"),
+        "client_kwargs": {"region_name": options["region"]} if "region" in options else {},
+        "config_kwargs": config,
+    }
+
+
+def _is_taken(error: Exception) -> bool:
+    """Say whether a conditional write met a file; not every S3 says so in the same words."""
+    return isinstance(error, FileExistsError) or "PreconditionFailed" in str(error.__cause__)

@@ -1,0 +1,60 @@
+"""Which store serves a location: local paths by the operating system, object stores through fsspec.
+
+May import `model` and this room. Must not know what the files hold.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, Protocol
+
+from limnos.files.local import LocalFiles
+from limnos.files.locations import LOCAL, Place, parse
+from limnos.files.remote import Options, RemoteFiles, options_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_STORES_MAX: Final = 128
+_LOCAL_FILES: Final = LocalFiles()
+
+
+class FileStore(Protocol):
+    """Whole files of one store. Calls block; safe from any thread. Locations need not be in normal form.
+
+    Beside what each method names, all raise BadRequest (a malformed location), Unavailable (come again) and
+    StorageFailed (the store refused). A write that failed so has put nothing under its name, except when its answer was
+    lost on the way from an object store: then a file that nothing refers to may be left.
+    """
+
+    def write_new(self, location: str, data: bytes) -> None:
+        """Write a file under a fresh name, making parents; leaves nothing half written.
+
+        Raises AlreadyExists. An object store lets the very same bytes pass, for it may be asked twice by itself.
+        """
+
+    def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
+        """Read a whole file. Raises MissingFile, and TooLarge when it is longer than `bytes_max`."""
+
+    def exists(self, location: str) -> bool:
+        """Say whether a file is there; a directory is none."""
+
+    def delete(self, location: str) -> None:
+        """Delete a file; that it is already gone is fine. Never deletes a directory."""
+
+
+def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
+    """Give the store that serves a location, with the credentials that a catalog's properties name.
+
+    The same store for the same scheme, account and credentials. Raises BadRequest (a malformed location, an unknown
+    scheme), Unsupported (a package is not installed; says which).
+    """
+    place = parse(location)
+    if place.scheme == LOCAL:
+        return _LOCAL_FILES
+    return _remote(place.scheme, str(Place(place.scheme, place.authority, ())), options_from(place.scheme, properties))
+
+
+@lru_cache(maxsize=_STORES_MAX)
+def _remote(scheme: str, root: str, options: Options) -> RemoteFiles:
+    return RemoteFiles(scheme, root=root, options=options)

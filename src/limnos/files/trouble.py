@@ -1,0 +1,71 @@
+"""What can go wrong with files, in words for the caller: one place that maps errors of systems to ours.
+
+May import `model` alone. Must not know which store is meant.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from limnos.model.errors import AlreadyExists, LimnosError, MissingFile, TooLarge, Unavailable
+
+_PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+_CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError"})
+_NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+
+
+class StorageFailed(LimnosError):
+    """The store refused, and will again until someone changes its configuration or credentials."""
+
+    code = "storage-failed"
+
+
+def missing(location: str, reason: str = "there is no such file") -> MissingFile:
+    """Build the error for a file that is not there; readers of Iceberg know its first words."""
+    return MissingFile(f"Failed to open input stream for file: {location}: {reason}", location=location)
+
+
+def taken(location: str) -> AlreadyExists:
+    """Build the error for a name that holds other bytes."""
+    return AlreadyExists(
+        f"File already exists: {location}. Files are never overwritten: write under a fresh name.",
+        kind="file",
+        location=location,
+    )
+
+
+def too_large(location: str, bytes_max: int) -> TooLarge:
+    """Build the error for a file that is longer than its reader wants to hold."""
+    return TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
+
+
+def failed(verb: str, location: str, error: Exception) -> LimnosError:
+    """Turn an error of a system into ours: Unavailable when coming again may help, else StorageFailed."""
+    text = f"Could not {verb} file {location}: {_reason(error)}."
+    if _passes(error):
+        return Unavailable(f"{text} Try again.", location=location)
+    return StorageFailed(
+        f"{text} Check that the location exists and that the server may use it: the rights of its user for local "
+        "paths, the catalog's storage properties or the environment's credentials for object stores.",
+        location=location,
+    )
+
+
+def is_missing(error: Exception) -> bool:
+    """Say whether an error means that no file is there: nothing, a directory, or a file where a directory must be."""
+    return isinstance(error, _NO_SUCH_FILE) or (isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG)
+
+
+def _reason(error: Exception) -> str:
+    words = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return words.rstrip(".")
+
+
+def _passes(error: Exception) -> bool:
+    if isinstance(error, (TimeoutError, ConnectionError)):
+        return True
+    if isinstance(error, OSError):
+        return error.errno in _PASSING
+    # The clients of object stores bring connection errors of their own; their bases are known by name, so that no
+    # client has to be installed to ask.
+    return any(base.__name__ in _CLIENT_TROUBLE for base in type(error).__mro__)

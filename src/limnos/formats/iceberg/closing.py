@@ -1,0 +1,122 @@
+"""The last step of a commit: correct the logs, check the whole, stamp the time.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from limnos.formats.iceberg import partitioning, sorting
+from limnos.formats.iceberg.draft import HERE, Draft
+from limnos.formats.iceberg.json_types import Json, integer_at
+from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versions_max
+from limnos.model.errors import BadRequest
+
+CLOCK_SKEW_MS = 60_000
+"""How far a client's clock may lag behind the last change of the table."""
+
+_LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
+
+
+def finish(draft: Draft, *, previous_location: str | None) -> Json | None:
+    """The finished document, or None when the updates have changed nothing.
+
+    Raises BadRequest when the whole is not valid: something a new table needs is missing, the default spec or order
+    does not fit the current schema, or a snapshot is dated more than a minute before the last change.
+    """
+    _correct_snapshot_log(draft)
+    if draft.doc == draft.origin:
+        return None
+    _check_complete(draft)
+    if draft.origin is None or any(draft.doc.get(key) is not draft.origin.get(key) for key in _LAYOUT):
+        _settle_layout(draft)
+    _settle_times(draft)
+    if draft.origin is not None and previous_location is not None:
+        _log_metadata(draft, draft.origin, previous_location)
+    return draft.doc
+
+
+def _correct_snapshot_log(draft: Draft) -> None:
+    """Keep in the log what readers may travel to.
+
+    Snapshots that were added and replaced as current within this request were never seen: their entries go. An entry
+    whose snapshot was removed ends what can be told about the past: it goes with all before it, or the one before it
+    would seem to have lasted longer.
+    """
+    current = current_snapshot_id(draft.doc)
+    between = {one for one in draft.main_ids if one in draft.added_snapshots and one != current}
+    if not between and not draft.dropped_snapshots:
+        return
+    known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
+    kept: list[Json] = []
+    for entry in draft.rows("snapshot-log"):
+        if entry.get("snapshot-id") in between:
+            continue
+        if entry.get("snapshot-id") in known:
+            kept.append(entry)
+        elif draft.dropped_snapshots:
+            kept.clear()
+    if len(kept) < len(draft.rows("snapshot-log")):
+        draft.put_rows("snapshot-log", kept)
+
+
+def _check_complete(draft: Draft) -> None:
+    missing = []
+    if draft.doc.get("table-uuid") is None and (draft.version > 1 or draft.origin is None):
+        missing.append("assign-uuid")
+    if draft.doc.get("location") is None:
+        missing.append("set-location")
+    for key, update in (("schemas", "add-schema"), ("partition-specs", "add-spec"), ("sort-orders", "add-sort-order")):
+        if not draft.rows(key):
+            missing.append(update)
+    if missing:
+        raise BadRequest(f"The table's metadata is not complete: the commit also needs {', '.join(missing)}")
+
+
+def _settle_layout(draft: Draft) -> None:
+    schema = _chosen(draft, "schemas", "schema-id", "current-schema-id")
+    spec = _chosen(draft, "partition-specs", "spec-id", "default-spec-id")
+    order = _chosen(draft, "sort-orders", "order-id", "default-sort-order-id")
+    found = draft.columns_of(schema)
+    fields = partitioning.stored_fields(spec)
+    partitioning.check_binding(fields, found, named=False)
+    sorting.check_binding(sorting.stored_fields(order), found)
+    if draft.version == 1:
+        # Readers of version 1 may know only these two fields.
+        draft.doc["schema"] = schema
+        draft.doc["partition-spec"] = fields
+
+
+def _chosen(draft: Draft, key: str, id_key: str, default: str) -> Json:
+    wanted = draft.integer(default)
+    found = draft.find(key, id_key, wanted)
+    if found is None:
+        raise BadRequest(
+            f"{HERE}: field '{default}' is {wanted}, which is none of the {key}; set it to one that is there"
+        )
+    return found
+
+
+def _settle_times(draft: Draft) -> None:
+    now = draft.stamp()
+    draft.doc["last-updated-ms"] = now
+    if not draft.added_snapshots:
+        return  # our own clock: never before the last change
+    before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
+    if now - before < -CLOCK_SKEW_MS:
+        raise BadRequest(f"Invalid update timestamp {now}: before the table's last change at {before}; check the clock")
+    log = draft.rows("snapshot-log")
+    tail = [integer_at(entry, "timestamp-ms", where=HERE) for entry in log[-len(draft.main_ids) - 1 :]]
+    for earlier, later in pairwise([*tail, now]):
+        if later - earlier < -CLOCK_SKEW_MS:
+            raise BadRequest(
+                f"Invalid snapshot timestamp {later}: before the last snapshot at {earlier}; check the clock"
+            )
+
+
+def _log_metadata(draft: Draft, origin: Json, previous_location: str) -> None:
+    room = previous_versions_max(draft.doc) - 1
+    log = draft.rows("metadata-log")
+    entry: Json = {"timestamp-ms": origin["last-updated-ms"], "metadata-file": previous_location}
+    draft.put_rows("metadata-log", [*(log[-room:] if room else []), entry])

@@ -1,0 +1,106 @@
+"""The metadata of a new table, from a create request.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg REST
+specification, schema CreateTableRequest; the ids are counted as the reference implementation counts them.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg import partitioning, sorting
+from limnos.formats.iceberg.draft import empty_history
+from limnos.formats.iceberg.json_types import Json, as_object, as_string_map, shown
+from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, strip_slash
+from limnos.formats.iceberg.schema import Columns, check_version, columns, with_fresh_ids
+from limnos.formats.iceberg.update_properties import format_version, persistent
+from limnos.model.errors import BadRequest
+
+_DEFAULT_PROPERTIES = {"write.parquet.compression-codec": "zstd"}
+_COLUMN_METRICS = "write.metadata.metrics.column."
+
+
+def new_table(
+    *,
+    uuid: str,
+    location: str,
+    schema: object,
+    partition_spec: object,
+    write_order: object,
+    properties: object,
+    now_ms: int,
+) -> Json:
+    """The metadata of a fresh table; spec, order and properties may be None.
+
+    All ids are assigned anew: columns from 1, partition fields from 1000, the sort order 1 when it sorts. The property
+    `format-version` chooses the version (2 by default) and is not stored, as no reserved property is. `now_ms` is
+    milliseconds since 1970. Raises BadRequest for an invalid schema, spec, order or property.
+    """
+    asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
+    version = _version(asked)
+    stored = _DEFAULT_PROPERTIES | persistent(asked)
+    given = as_object(schema, "Field 'schema'")
+    found = columns(given)
+    check_version(found, version)
+    _check_metrics(stored, found)
+    fresh, ids = with_fresh_ids(given)
+    spec = _spec(partition_spec, found, ids.renumbered)
+    order = _order(write_order, found, ids.renumbered)
+    doc: Json = {"format-version": version, "table-uuid": uuid, "location": strip_slash(location)}
+    if version > 1:
+        doc["last-sequence-number"] = 0
+    doc |= {"last-updated-ms": now_ms, "last-column-id": ids.last}
+    return {**doc, **_layout(version, fresh, spec, order), "properties": stored, **empty_history(version)}
+
+
+def _version(properties: dict[str, str]) -> int:
+    version = format_version(properties)
+    if version is not None and version not in VERSIONS:
+        raise BadRequest(f"Unsupported format version: v{shown(version)} (supported: {VERSIONS_TEXT})")
+    return DEFAULT_VERSION if version is None else version
+
+
+def _check_metrics(properties: dict[str, str], found: Columns) -> None:
+    for key in properties:
+        name = key.removeprefix(_COLUMN_METRICS)
+        if name != key and name not in found.by_name:
+            raise BadRequest(
+                f"Invalid metrics config: property '{key}' names no column of the schema; correct or drop it"
+            )
+
+
+def _spec(spec: object, found: Columns, source_ids: dict[object, int]) -> Json:
+    if spec is None:
+        return {"spec-id": 0, "fields": []}
+    fields = partitioning.spec_fields(spec)
+    partitioning.check_binding(fields, found, named=True)
+    _check_sources(fields, source_ids, "partition spec")
+    return {**as_object(spec, "spec"), "spec-id": 0, "fields": partitioning.renumbered(fields, source_ids)}
+
+
+def _order(order: object, found: Columns, source_ids: dict[object, int]) -> Json:
+    if order is None:
+        return {"order-id": sorting.UNSORTED_ID, "fields": []}
+    fields = sorting.order_fields(order)
+    sorting.check_binding(fields, found)
+    order_id = sorting.FIRST_SORTED_ID if fields else sorting.UNSORTED_ID
+    return {**as_object(order, "order"), "order-id": order_id, "fields": sorting.renumbered(fields, source_ids)}
+
+
+def _check_sources(fields: list[Json], source_ids: dict[object, int], what: str) -> None:
+    for one in fields:
+        if one.get("source-id") not in source_ids:
+            raise BadRequest(f"Invalid {what}: cannot find source column {one.get('source-id')} in the schema")
+
+
+def _layout(version: int, schema: Json, spec: Json, order: Json) -> Json:
+    fields = partitioning.stored_fields(spec)
+    legacy: Json = {"schema": schema, "partition-spec": fields} if version == 1 else {}
+    return {
+        **legacy,
+        "current-schema-id": 0,
+        "schemas": [schema],
+        "default-spec-id": 0,
+        "partition-specs": [spec],
+        "last-partition-id": partitioning.highest_field_id(fields),
+        "default-sort-order-id": order["order-id"],
+        "sort-orders": [order],
+    }

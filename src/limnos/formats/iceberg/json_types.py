@@ -1,0 +1,171 @@
+"""Typed access to JSON documents: a wrong type in a client's document becomes a `BadRequest` that names the field.
+
+May import the standard library and `limnos.model.errors`. Must not know what the documents mean.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from limnos.model.errors import BadRequest
+
+Json: TypeAlias = dict[str, object]
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+
+
+def kind(value: object) -> str:
+    """The JSON word for a value's type, with its article, for messages."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "a boolean"
+    for known, word in ((str, "a string"), (int, "an integer"), (float, "a fraction"), (list, "an array")):
+        if isinstance(value, known):
+            return word
+    return "an object" if isinstance(value, dict) else type(value).__name__
+
+
+def wrong(what: str, expected: str, value: object) -> BadRequest:
+    """The error for a value of the wrong type."""
+    return BadRequest(f"{what} must be {expected}, not {kind(value)}")
+
+
+def shown(value: object) -> str:
+    """A short form of a client's value for messages."""
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."
+
+
+def as_object(value: object, what: str) -> Json:
+    """The value as a JSON object; `what` names it in the message."""
+    if isinstance(value, dict):
+        return value
+    raise wrong(what, "an object", value)
+
+
+def as_list(value: object, what: str) -> list[object]:
+    """The value as a JSON array."""
+    if isinstance(value, list):
+        return value
+    raise wrong(what, "an array", value)
+
+
+def as_string(value: object, what: str) -> str:
+    """The value as a string."""
+    if isinstance(value, str):
+        return value
+    raise wrong(what, "a string", value)
+
+
+def as_integer(value: object, what: str, *, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
+    """The value as an integer between `low` and `high`, both included. Booleans and fractions are refused."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong(what, "an integer", value)
+    if not low <= value <= high:
+        raise BadRequest(f"{what} must be between {low} and {high}, not {shown(value)}")
+    return value
+
+
+def _field(key: str, where: str) -> str:
+    return f"{where}: field '{key}'"
+
+
+def _required(doc: Json, key: str, where: str) -> object:
+    value = doc.get(key)
+    if value is None:
+        raise BadRequest(f"{_field(key, where)} is required")
+    return value
+
+
+def object_at(doc: Json, key: str, *, where: str) -> Json:
+    """The object in a required field."""
+    return as_object(_required(doc, key, where), _field(key, where))
+
+
+def list_at(doc: Json, key: str, *, where: str) -> list[object]:
+    """The array in a required field."""
+    return as_list(_required(doc, key, where), _field(key, where))
+
+
+def objects_at(doc: Json, key: str, *, where: str) -> list[Json]:
+    """The array of objects in a required field (the stored array itself, not a copy)."""
+    return as_objects(_required(doc, key, where), _field(key, where))
+
+
+def as_objects(value: object, what: str) -> list[Json]:
+    """The value as an array of objects (the array itself, not a copy)."""
+    items = as_list(value, what)
+    for position, item in enumerate(items):
+        if not isinstance(item, dict):
+            raise wrong(f"{what}, element {position}", "an object", item)
+    return items  # type: ignore[return-value]  # every element was just checked
+
+
+def string_at(doc: Json, key: str, *, where: str) -> str:
+    """The string in a required field."""
+    return as_string(_required(doc, key, where), _field(key, where))
+
+
+def text_at(doc: Json, key: str, *, where: str) -> str:
+    """The string in a required field, not empty."""
+    text = string_at(doc, key, where=where)
+    if not text:
+        raise BadRequest(f"{_field(key, where)} must not be empty")
+    return text
+
+
+def optional_string_at(doc: Json, key: str, *, where: str) -> str | None:
+    """The string in a field, or None when it is missing or null."""
+    value = doc.get(key)
+    return None if value is None else as_string(value, _field(key, where))
+
+
+def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX) -> int:
+    """The integer in a required field, within bounds."""
+    return as_integer(_required(doc, key, where), _field(key, where), low=low, high=high)
+
+
+def optional_integer_at(
+    doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX
+) -> int | None:
+    """The integer in a field, or None when it is missing or null."""
+    value = doc.get(key)
+    return None if value is None else as_integer(value, _field(key, where), low=low, high=high)
+
+
+def boolean_at(doc: Json, key: str, *, where: str) -> bool:
+    """The boolean in a required field."""
+    value = _required(doc, key, where)
+    if isinstance(value, bool):
+        return value
+    raise wrong(_field(key, where), "a boolean", value)
+
+
+def integers_at(doc: Json, key: str, *, where: str) -> list[int]:
+    """The array of integers in a required field."""
+    what = _field(key, where)
+    return [
+        as_integer(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))
+    ]
+
+
+def strings_at(doc: Json, key: str, *, where: str) -> list[str]:
+    """The array of strings in a required field."""
+    what = _field(key, where)
+    return [as_string(item, f"{what}, element {i}") for i, item in enumerate(as_list(_required(doc, key, where), what))]
+
+
+def as_string_map(value: object, what: str) -> dict[str, str]:
+    """The value as an object whose values are all strings (the object itself, not a copy)."""
+    items = as_object(value, what)
+    for key, item in items.items():
+        if not isinstance(item, str):
+            raise wrong(f"{what}, key '{shown(key)}'", "a string", item)
+    return items  # type: ignore[return-value]  # every value was just checked
+
+
+def string_map_at(doc: Json, key: str, *, where: str) -> dict[str, str]:
+    """The object of strings in a required field."""
+    return as_string_map(_required(doc, key, where), _field(key, where))

@@ -1,0 +1,295 @@
+"""The table metadata document as a whole: bytes, file names, what its properties ask for, reduced forms, checks.
+
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source:
+Iceberg specification, "Table Metadata"; seed documents on the Iceberg REST protocol.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+
+import msgspec
+
+from limnos.formats.iceberg import partitioning
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    as_object,
+    as_objects,
+    as_string_map,
+    integer_at,
+    list_at,
+    object_at,
+    objects_at,
+    optional_integer_at,
+    shown,
+    text_at,
+)
+from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.sorting import UNSORTED_ID
+from limnos.model.errors import BadRequest
+
+VERSIONS = (1, 2, 3)
+DEFAULT_VERSION = 2
+VERSIONS_TEXT = "v1, v2, v3"
+MAIN = "main"
+
+PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
+PREVIOUS_VERSIONS_MAX_DEFAULT = 100
+DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
+METADATA_PATH = "write.metadata.path"
+METADATA_CODEC = "write.metadata.compression-codec"
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UNPACKED_BYTES_MAX = 1 << 28
+_VERSION_DIGITS_MAX = 9
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_HERE = "Table metadata"
+
+
+def decode(data: bytes) -> Json:
+    """Parse a metadata file, gzip-compressed or not. Integers stay exact. Raises BadRequest when it is not an object."""
+    try:
+        value = msgspec.json.decode(_unpack(data))
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise BadRequest(f"{_HERE} is not valid JSON: {error}") from None
+    return as_object(value, _HERE)
+
+
+def _unpack(data: bytes) -> bytes:
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        plain = reader.decompress(data, _UNPACKED_BYTES_MAX)
+    except zlib.error as error:
+        raise BadRequest(f"{_HERE} looks like gzip but cannot be unpacked: {error}") from None
+    if not reader.eof:
+        raise BadRequest(f"{_HERE} is a truncated gzip file, or holds more than {_UNPACKED_BYTES_MAX} bytes")
+    return plain
+
+
+def pack(data: bytes) -> bytes:
+    """Compress a metadata file's bytes, for tables that ask for it; the result depends on the bytes alone."""
+    return gzip.compress(data, mtime=0)
+
+
+def encode(metadata: Json) -> bytes:
+    """The document as JSON bytes, keys in their order, not compressed."""
+    return msgspec.json.encode(metadata)
+
+
+def file_name(version: int, *, uuid: str, gzip: bool) -> str:
+    """The name of a metadata file: five digits, a uuid of its own, and the suffix that readers go by."""
+    return f"{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
+
+
+def version_of(location: str | None) -> int:
+    """The version in a metadata file's name; 0 when it has none, -1 without a file, so that the next one is 0."""
+    if location is None:
+        return -1
+    digits = location.rpartition("/")[2].partition("-")[0]
+    usable = digits.isascii() and digits.isdigit() and len(digits) <= _VERSION_DIGITS_MAX
+    return int(digits) if usable else 0
+
+
+def strip_slash(location: str) -> str:
+    """A location without trailing slashes; the two of a bare `scheme://` stay."""
+    while location.endswith("/") and not location.endswith("://") and len(location) > 1:
+        location = location[:-1]
+    return location
+
+
+def properties_of(metadata: Json) -> dict[str, str]:
+    """The table's properties; an empty object when there are none."""
+    found = metadata.get("properties")
+    return {} if found is None else as_string_map(found, f"{_HERE}: field 'properties'")
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a property holds, or None when it holds none (or one out of any sane range)."""
+    return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
+
+
+def previous_versions_max(metadata: Json) -> int:
+    """How many entries the metadata log keeps: `write.metadata.previous-versions-max`, 100 by default, 1 at least."""
+    chosen = whole_number(properties_of(metadata).get(PREVIOUS_VERSIONS_MAX, ""))
+    return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
+
+
+def metadata_directory(metadata: Json) -> str:
+    """Where metadata files go: the property `write.metadata.path`, else `metadata` below the table's location."""
+    chosen = properties_of(metadata).get(METADATA_PATH)
+    return strip_slash(chosen) if chosen else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
+
+
+def wants_gzip(metadata: Json) -> bool:
+    """Whether `write.metadata.compression-codec` asks for compressed metadata files."""
+    return properties_of(metadata).get(METADATA_CODEC, "none").lower() == "gzip"
+
+
+def deletes_old_files(metadata: Json) -> bool:
+    """Whether `write.metadata.delete-after-commit.enabled` asks to delete files that fell off the metadata log."""
+    return properties_of(metadata).get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+
+
+def rows(metadata: Json, key: str) -> list[Json]:
+    """A list of objects in the document (not a copy); empty when missing or null."""
+    found = metadata.get(key)
+    return [] if found is None else as_objects(found, f"{_HERE}: field '{key}'")
+
+
+def references(metadata: Json) -> dict[str, Json]:
+    """Branches and tags by name. Documents older than references have `main` alone, from the current snapshot."""
+    found = metadata.get("refs")
+    if found is None:
+        current = current_snapshot_id(metadata)
+        return {} if current is None else {MAIN: {"snapshot-id": current, "type": "branch"}}
+    refs = as_object(found, f"{_HERE}: field 'refs'")
+    return {name: as_object(ref, f"{_HERE}: reference '{name}'") for name, ref in refs.items()}
+
+
+def current_snapshot_id(metadata: Json) -> int | None:
+    """The current snapshot; None when the document says none in any of its three ways (missing, null, -1)."""
+    found = optional_integer_at(metadata, "current-snapshot-id", where=_HERE)
+    return None if found is None or found < 0 else found
+
+
+def no_snapshot(version: int) -> int | None:
+    """How a document of that format version says that there is no current snapshot."""
+    return None if version >= 3 else -1
+
+
+def refs_only(metadata: Json) -> Json:
+    """The document with only the snapshots that references point to (`snapshots=refs`).
+
+    Statistics of the snapshots left out go too; logs, location and times stay. The given document is not changed.
+    """
+    kept = {ref.get("snapshot-id") for ref in references(metadata).values()}
+    reduced = dict(metadata)
+    for key in ("snapshots", "statistics", "partition-statistics"):
+        if key in metadata:
+            reduced[key] = [row for row in rows(metadata, key) if row.get("snapshot-id") in kept]
+    return reduced
+
+
+def with_current_shape(metadata: Json) -> Json:
+    """The document with the lists that old version 1 files may lack; the same object when it lacks none."""
+    legacy = metadata.get("format-version") == 1
+    missing = legacy and not _LISTS_V1.issubset(metadata)
+    if not missing and ("refs" in metadata or current_snapshot_id(metadata) is None):
+        return metadata
+    filled = _filled(metadata) if missing else dict(metadata)
+    if current_snapshot_id(metadata) is not None:
+        filled.setdefault("refs", references(metadata))
+    return filled
+
+
+_LISTS_V1 = {"schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id"} | {
+    "sort-orders",
+    "default-sort-order-id",
+}
+
+
+def _filled(metadata: Json) -> Json:
+    filled = dict(metadata)
+    if "schemas" not in filled:
+        schema = object_at(metadata, "schema", where=_HERE)
+        filled["schemas"] = [{**schema, "schema-id": schema.get("schema-id", 0)}]
+        filled["current-schema-id"] = schema.get("schema-id", 0)
+    if "partition-specs" not in filled:
+        fields = _numbered(objects_at(metadata, "partition-spec", where=_HERE))
+        filled["partition-specs"] = [{"spec-id": 0, "fields": fields}]
+        filled["default-spec-id"] = 0
+    if "last-partition-id" not in filled:
+        specs = [objects_at(spec, "fields", where=_HERE) for spec in rows(filled, "partition-specs")]
+        filled["last-partition-id"] = max(map(partitioning.highest_field_id, specs), default=999)
+    filled.setdefault("current-schema-id", 0)
+    filled.setdefault("default-spec-id", 0)
+    filled.setdefault("sort-orders", [{"order-id": UNSORTED_ID, "fields": []}])
+    filled.setdefault("default-sort-order-id", UNSORTED_ID)
+    return filled
+
+
+def _numbered(fields: list[Json]) -> list[Json]:
+    first = partitioning.FIRST_FIELD_ID
+    return [{**one, "field-id": one.get("field-id", first + place)} for place, one in enumerate(fields)]
+
+
+def check_registrable(metadata: Json) -> None:
+    """Raise BadRequest unless this is whole table metadata of format version 1 to 3 that we can serve and commit to."""
+    if "view-uuid" in metadata:
+        raise BadRequest("This is the metadata of a view; register it as a view")
+    version = integer_at(metadata, "format-version", where=_HERE)
+    if version not in VERSIONS:
+        raise BadRequest(f"{_HERE}: format-version {shown(version)} is not supported (supported: {VERSIONS_TEXT})")
+    text_at(metadata, "location", where=_HERE)
+    integer_at(metadata, "last-updated-ms", where=_HERE, low=0)
+    integer_at(metadata, "last-column-id", where=_HERE, low=0, high=INT_MAX)
+    if version > 1:
+        text_at(metadata, "table-uuid", where=_HERE)
+        integer_at(metadata, "last-sequence-number", where=_HERE, low=0)
+        list_at(metadata, "schemas", where=_HERE)
+    if version > 2:
+        integer_at(metadata, "next-row-id", where=_HERE, low=0)
+    properties_of(metadata)
+    shaped = with_current_shape(metadata)
+    _check_layout(shaped)
+    _check_snapshots(shaped)
+
+
+def _check_layout(metadata: Json) -> None:
+    for schema in _check_default(metadata, "schemas", "schema-id", default="current-schema-id"):
+        columns(schema)
+    for spec in _check_default(metadata, "partition-specs", "spec-id", default="default-spec-id"):
+        partitioning.highest_field_id(objects_at(spec, "fields", where=_HERE))
+    integer_at(metadata, "last-partition-id", where=_HERE, low=0, high=INT_MAX)
+    for order in _check_default(metadata, "sort-orders", "order-id", default="default-sort-order-id"):
+        objects_at(order, "fields", where=_HERE)
+
+
+def _check_default(metadata: Json, key: str, id_key: str, *, default: str) -> list[Json]:
+    found = objects_at(metadata, key, where=_HERE)
+    chosen = integer_at(metadata, default, where=_HERE)
+    ids = [integer_at(row, id_key, where=f"{_HERE}, {key}", low=0, high=INT_MAX) for row in found]
+    if chosen not in ids:
+        raise BadRequest(f"{_HERE}: field '{default}' is {chosen}, which is none of the {key} ({shown(ids)})")
+    return found
+
+
+def _check_snapshots(metadata: Json) -> None:
+    known = {integer_at(row, "snapshot-id", where=f"{_HERE}, snapshots") for row in rows(metadata, "snapshots")}
+    current = current_snapshot_id(metadata)
+    if current is not None and current not in known:
+        raise BadRequest(f"{_HERE}: current snapshot {current} is none of the snapshots")
+    refs = references(metadata)
+    for name, ref in refs.items():
+        if integer_at(ref, "snapshot-id", where=f"{_HERE}, reference '{name}'") not in known:
+            raise BadRequest(f"{_HERE}: reference '{name}' points to a snapshot that is not there")
+        _check_reference(name, ref)
+    if MAIN in refs and refs[MAIN]["snapshot-id"] != current:
+        main = refs[MAIN]["snapshot-id"]
+        raise BadRequest(f"{_HERE}: the current snapshot {current} is not that of branch main ({main})")
+    _check_logs(metadata)
+
+
+def _check_logs(metadata: Json) -> None:
+    for entry in rows(metadata, "snapshot-log"):
+        integer_at(entry, "timestamp-ms", where=f"{_HERE}, snapshot-log")
+        integer_at(entry, "snapshot-id", where=f"{_HERE}, snapshot-log")
+    for entry in rows(metadata, "metadata-log"):
+        integer_at(entry, "timestamp-ms", where=f"{_HERE}, metadata-log")
+        text_at(entry, "metadata-file", where=f"{_HERE}, metadata-log")
+    for key in ("statistics", "partition-statistics"):
+        for entry in rows(metadata, key):
+            integer_at(entry, "snapshot-id", where=f"{_HERE}, {key}")
+    for entry in rows(metadata, "encryption-keys"):
+        text_at(entry, "key-id", where=f"{_HERE}, encryption-keys")
+
+
+def _check_reference(name: str, ref: Json) -> None:
+    wanted = ("branch",) if name == MAIN else ("branch", "tag")
+    if ref.get("type") not in wanted:
+        raise BadRequest(f"{_HERE}: reference '{name}' must be a {' or '.join(wanted)}")

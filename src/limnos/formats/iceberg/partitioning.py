@@ -1,0 +1,113 @@
+"""Partition specs as JSON: check them against a schema, assign field ids, compare them.
+
+May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
+or commits. Source: Iceberg specification, "Partitioning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    as_object,
+    integer_at,
+    objects_at,
+    optional_integer_at,
+    string_at,
+    text_at,
+)
+from limnos.formats.iceberg.schema import Columns
+from limnos.formats.iceberg.transforms import canonical, check_source, transform
+from limnos.model.errors import BadRequest
+
+FIRST_FIELD_ID = 1000
+_SPEC = "Invalid partition spec"
+
+
+def spec_fields(spec: object) -> list[Json]:
+    """The fields of a spec in the shape we store: names, source ids and transforms checked, `field-id` maybe absent.
+
+    Raises BadRequest for wrong shapes, unknown transforms, a name or field id used twice, or the same transform of
+    the same column twice.
+    """
+    fields = [_field(one) for one in objects_at(as_object(spec, _SPEC), "fields", where=_SPEC)]
+    _check_unique("name", [one["name"] for one in fields])
+    _check_unique("field id", [one["field-id"] for one in fields if "field-id" in one])
+    _check_unique("source and transform", [key_of(one) for one in fields if one["transform"] != "void"])
+    return fields
+
+
+def _field(given: Json) -> Json:
+    name = text_at(given, "name", where=f"{_SPEC}, a field")
+    where = f"{_SPEC}, field '{name}'"
+    parsed = transform(string_at(given, "transform", where=where), where=where)
+    integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
+    checked = {**given, "transform": parsed}
+    if optional_integer_at(given, "field-id", where=where, low=0, high=INT_MAX) is None:
+        checked.pop("field-id", None)
+    return checked
+
+
+def _check_unique(what: str, values: list[object]) -> None:
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            shown = " ".join(str(part) for part in value) if isinstance(value, tuple) else value
+            raise BadRequest(f"{_SPEC}: {what} {shown} is used more than once")
+        seen.add(value)
+
+
+def stored_fields(spec: Json) -> list[Json]:
+    """The fields of a spec in a table's metadata."""
+    return objects_at(spec, "fields", where="Partition spec")
+
+
+def check_binding(fields: Iterable[Json], found: Columns, *, named: bool) -> None:
+    """Raise BadRequest when a field's source column is missing or unfit, or (`named`) its name belongs to a column.
+
+    A partition may have a column's name only when that column is its source.
+    """
+    for one in fields:
+        where = f"{_SPEC}, field '{one.get('name')}'"
+        source_id = integer_at(one, "source-id", where=where)
+        check_source(found, source_id, str(canonical(one.get("transform"))), where=where)
+        column = found.by_name.get(str(one.get("name"))) if named else None
+        if column is not None and column.id != source_id:
+            raise BadRequest(f"{where}: a column has that name and is not the source; choose another name")
+
+
+def key_of(one: Json) -> tuple[object, object]:
+    """What a partition field computes, whatever it is called: its source column and transform."""
+    return one.get("source-id"), canonical(one.get("transform"))
+
+
+def compatible(one: Iterable[Json], other: Iterable[Json]) -> bool:
+    """Whether two lists of fields compute the same under the same names, in the same order; field ids do not count."""
+    return [(*key_of(field), field.get("name")) for field in one] == [
+        (*key_of(field), field.get("name")) for field in other
+    ]
+
+
+def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[Json]:
+    """The fields with an id each; those without one get `next_id(field)`."""
+    return [one if "field-id" in one else {**one, "field-id": next_id(one)} for one in fields]
+
+
+def highest_field_id(fields: Iterable[Json]) -> int:
+    """The highest field id, 999 when there are no fields."""
+    return max((integer_at(one, "field-id", where=_SPEC) for one in fields), default=FIRST_FIELD_ID - 1)
+
+
+def is_sequential(fields: list[Json]) -> bool:
+    """Whether the field ids count up from 1000, as format version 1 requires."""
+    return all(one.get("field-id") == FIRST_FIELD_ID + position for position, one in enumerate(fields))
+
+
+def renumbered(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
+    """The fields of a new table: sources follow the renumbered columns, field ids count from 1000."""
+    return [
+        {**one, "source-id": source_ids[one["source-id"]], "field-id": FIRST_FIELD_ID + position}
+        for position, one in enumerate(fields)
+    ]

@@ -1,0 +1,117 @@
+"""Requirements of a commit: what must still hold of the table that the client has built upon.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores.
+Source: Iceberg REST specification, schema TableRequirement. The texts begin as the reference implementation's do,
+because clients and its compatibility kit look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    as_objects,
+    integer_at,
+    optional_integer_at,
+    shown,
+    string_at,
+    text_at,
+)
+from limnos.formats.iceberg.metadata import references, with_current_shape
+from limnos.model.errors import BadRequest, CommitConflict
+
+_CREATE = "assert-create"
+
+
+def is_create(requirements: list[object]) -> bool:
+    """Whether the commit creates its table. Raises BadRequest when `assert-create` does not stand alone."""
+    kinds = [one.get("type") for one in as_objects(requirements, "Field 'requirements'")]
+    if _CREATE not in kinds:
+        return False
+    if len(kinds) > 1:
+        raise BadRequest(f"Invalid create requirements: {_CREATE} must be the only one; remove the others")
+    return True
+
+
+def check(base: Json | None, requirements: list[object]) -> None:
+    """Check all requirements against the table's metadata, None when there is no table.
+
+    Raises CommitConflict for the first one that does not hold, BadRequest for unknown or malformed ones.
+    """
+    asked = as_objects(requirements, "Field 'requirements'")
+    checks = [(_check_of(one), one) for one in asked]
+    if is_create(requirements):
+        if base is not None:
+            raise _failed("table already exists")
+        return
+    if not checks:
+        return
+    if base is None:
+        raise _failed("table does not exist")
+    shaped = with_current_shape(base)
+    for check_one, one in checks:
+        check_one(shaped, one)
+
+
+def _failed(what: str) -> CommitConflict:
+    return CommitConflict(f"Requirement failed: {what}")
+
+
+def _check_of(requirement: Json) -> Callable[[Json, Json], None]:
+    name = string_at(requirement, "type", where="Requirement")
+    if name == _CREATE:
+        return lambda _base, _requirement: None
+    found = CHECKS.get(name)
+    if found is None:
+        known = ", ".join((_CREATE, *CHECKS))
+        raise BadRequest(f"Unknown requirement type '{shown(name)}' for a table; known are {known}")
+    return found
+
+
+def _uuid(base: Json, requirement: Json) -> None:
+    wanted, has = text_at(requirement, "uuid", where="assert-table-uuid"), base.get("table-uuid")
+    if not isinstance(has, str) or has.lower() != wanted.lower():
+        raise _failed(f"UUID does not match: expected {has} != {wanted}")
+
+
+def _ref(base: Json, requirement: Json) -> None:
+    where = "assert-ref-snapshot-id"
+    name = text_at(requirement, "ref", where=where)
+    wanted = optional_integer_at(requirement, "snapshot-id", where=where)
+    ref = references(base).get(name)
+    if ref is None:
+        if wanted is not None:
+            raise _failed(f"branch or tag {name} is missing, expected {wanted}")
+        return
+    kind, has = ref.get("type", "branch"), ref.get("snapshot-id")
+    if wanted is None:
+        raise _failed(f"{kind} {name} was created concurrently")
+    if wanted != has:
+        raise _failed(f"{kind} {name} has changed: expected id {wanted} != {has}")
+
+
+def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
+    """A check that one id of the table is still what the client has seen."""
+
+    def check_id(base: Json, requirement: Json) -> None:
+        wanted = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)
+        has = base.get(stored)
+        if wanted != has:
+            raise _failed(f"{what} changed: expected id {wanted} != {has}")
+
+    return check_id
+
+
+CHECKS: dict[str, Callable[[Json, Json], None]] = {
+    "assert-table-uuid": _uuid,
+    "assert-ref-snapshot-id": _ref,
+    "assert-last-assigned-field-id": _same_id("last-assigned-field-id", "last-column-id", "last assigned field id"),
+    "assert-current-schema-id": _same_id("current-schema-id", "current-schema-id", "current schema"),
+    "assert-last-assigned-partition-id": _same_id(
+        "last-assigned-partition-id", "last-partition-id", "last assigned partition id"
+    ),
+    "assert-default-spec-id": _same_id("default-spec-id", "default-spec-id", "default partition spec"),
+    "assert-default-sort-order-id": _same_id("default-sort-order-id", "default-sort-order-id", "default sort order"),
+}

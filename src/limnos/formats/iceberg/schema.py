@@ -1,0 +1,325 @@
+"""Iceberg schemas as JSON: check their shape, index their columns, compare them, give them fresh ids.
+
+May import the standard library, `limnos.model.errors` and this package's types. Must not know tables or commits.
+Source: Iceberg specification, "Schemas and Data Types".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from types import NoneType
+
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    as_object,
+    boolean_at,
+    integer_at,
+    integers_at,
+    kind,
+    objects_at,
+    shown,
+    text_at,
+)
+from limnos.formats.iceberg.types import NESTED, Primitive, primitive
+from limnos.model.errors import BadRequest
+
+DEPTH_MAX = 100
+"""Levels of nesting; deeper documents are refused before they exhaust the stack."""
+
+_NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One field of a schema at any depth. `primitive` is None for struct, list and map."""
+
+    id: int
+    name: str
+    primitive: Primitive | None
+    required: bool
+    parent: int | None
+    by_struct: bool
+    """Reached through structs alone, never through a list or map."""
+    has_default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A checked schema's columns, by id and by dotted name."""
+
+    by_id: dict[int, Column]
+    by_name: dict[str, Column]
+
+    @property
+    def highest_id(self) -> int:
+        """The highest field id, 0 when there are no columns."""
+        return max(self.by_id, default=0)
+
+
+def columns(schema: Json) -> Columns:
+    """Check a schema and index its columns.
+
+    Raises BadRequest for wrong shapes, unknown types, a field id or full name used twice, and identifier fields that
+    are not required primitives outside lists and maps.
+    """
+    if schema.get("type") != "struct":
+        raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
+    found = Columns({}, {})
+    for column in _walk_struct(schema, "", None, by_struct=True, depth=1):
+        _add(found, column)
+    _check_identifiers(schema, found)
+    return found
+
+
+def check_version(found: Columns, version: int) -> None:
+    """Raise BadRequest when a column needs a newer table format version than `version`."""
+    problems = []
+    for column in found.by_id.values():
+        needed = column.primitive.version if column.primitive else 1
+        if needed > version and column.primitive:
+            problems.append(f"{column.name}: {column.primitive.text} is not supported until v{needed}")
+        elif column.has_default and version < 3:
+            problems.append(f"{column.name}: non-null default values are not supported until v3")
+    if problems:
+        raise BadRequest(
+            f"Invalid schema for v{version}: {'; '.join(problems)}. Upgrade the table's format-version or change the schema"
+        )
+
+
+def _add(found: Columns, column: Column) -> None:
+    if column.id in found.by_id:
+        other = found.by_id[column.id].name
+        raise BadRequest(f"Invalid schema: field id {column.id} is used by both '{other}' and '{column.name}'")
+    if column.name in found.by_name:
+        raise BadRequest(f"Invalid schema: more than one field is named '{column.name}'; rename one")
+    found.by_id[column.id] = column
+    found.by_name[column.name] = column
+
+
+def _walk_struct(struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> Iterator[Column]:
+    where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
+    for one in objects_at(struct, "fields", where=where):
+        name = prefix + text_at(one, "name", where=where)
+        column = _column(one, _FIELD, name, one.get("type"), parent=parent, by_struct=by_struct)
+        yield column
+        if column.primitive is None:
+            yield from _walk_type(one["type"], column, by_struct=by_struct, depth=depth)
+
+
+def _walk_type(value: object, owner: Column, *, by_struct: bool, depth: int) -> Iterator[Column]:
+    if depth >= DEPTH_MAX:
+        raise BadRequest(f"Invalid schema: more than {DEPTH_MAX} levels of nesting")
+    nested = as_object(value, "type")
+    if nested["type"] == "struct":
+        yield from _walk_struct(nested, f"{owner.name}.", owner.id, by_struct=by_struct, depth=depth + 1)
+        return
+    for part in (_ELEMENT,) if nested["type"] == "list" else (_KEY, _VALUE):
+        name = f"{owner.name}.{part.holds}"
+        column = _column(nested, part, name, nested.get(part.holds), parent=owner.id, by_struct=False)
+        yield column
+        if column.primitive is None:
+            yield from _walk_type(nested[part.holds], column, by_struct=False, depth=depth + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Where a field's properties stand: in an object of its own, or in that of the list or map it is part of."""
+
+    holds: str
+    id: str
+    required: str | None
+
+
+_FIELD = _Part("type", "id", "required")
+_ELEMENT = _Part("element", "element-id", "element-required")
+_KEY = _Part("key", "key-id", None)
+_VALUE = _Part("value", "value-id", "value-required")
+
+
+def _column(holder: Json, part: _Part, name: str, type_value: object, *, parent: int | None, by_struct: bool) -> Column:
+    # Wide schemas pass here often: texts for messages are made only when something is wrong.
+    field_id, required = holder.get(part.id), holder.get(part.required) if part.required else True
+    if type(field_id) is not int or not 0 <= field_id <= INT_MAX:
+        field_id = integer_at(holder, part.id, where=_where(name), low=0, high=INT_MAX)
+    if not isinstance(required, bool):
+        required = boolean_at(holder, part.required or "", where=_where(name))
+    parsed = _check_type(type_value, name)
+    if parsed and parsed.family == "unknown" and required:
+        raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
+    has_default = part is _FIELD and _check_extras(holder, parsed, name)
+    return Column(field_id, name, parsed, required, parent, by_struct, has_default)
+
+
+def _where(name: str) -> str:
+    return f"Invalid schema, field '{name}'"
+
+
+def _check_type(value: object, name: str) -> Primitive | None:
+    if isinstance(value, str) and value not in NESTED:
+        try:
+            return primitive(value)
+        except BadRequest as error:
+            raise BadRequest(f"{_where(name)}: {error.message}") from None
+    if isinstance(value, dict) and value.get("type") in NESTED:
+        return None
+    if value is None:
+        raise BadRequest(f"{_where(name)}: its type is required")
+    shape = f"an object of type {shown(value.get('type'))}" if isinstance(value, dict) else kind(value)
+    raise BadRequest(f"{_where(name)}: a type is a type name or an object of type struct, list or map, not {shape}")
+
+
+def _check_extras(holder: Json, parsed: Primitive | None, name: str) -> bool:
+    """Check what a struct's field may carry besides; says whether it has a default."""
+    if not isinstance(holder.get("doc"), (str, NoneType)):
+        raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {kind(holder['doc'])}")
+    present = [key for key in ("initial-default", "write-default") if holder.get(key) is not None]
+    for key in present:
+        if parsed and parsed.family in _NO_DEFAULT:
+            raise BadRequest(f"{_where(name)}: a field of type {parsed.family} can only have null as its {key}")
+        if not _fits(holder[key], parsed, holder.get("type")):
+            type_text = parsed.text if parsed else as_object(holder.get("type"), "type")["type"]
+            raise BadRequest(f"{_where(name)}: {key} is {kind(holder[key])}, which is no value of type {type_text}")
+    return bool(present)
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+_VALUES: dict[str, Callable[[object], bool]] = {
+    "boolean": lambda value: isinstance(value, bool),
+    "int": _is_integer,
+    "long": _is_integer,
+    "float": _is_number,
+    "double": _is_number,
+}
+
+
+def _fits(value: object, parsed: Primitive | None, type_value: object) -> bool:
+    """Whether a default has the JSON form of its type (specification, Appendix D): other primitives are strings."""
+    if parsed is not None:
+        return _VALUES.get(parsed.family, _is_text)(value)
+    nested = as_object(type_value, "type")["type"]
+    return isinstance(value, list if nested == "list" else dict)
+
+
+def _check_identifiers(schema: Json, found: Columns) -> None:
+    if schema.get("identifier-field-ids") is None:
+        return
+    for field_id in integers_at(schema, "identifier-field-ids", where="Invalid schema"):
+        problem = _identifier_problem(found, field_id)
+        if problem:
+            raise BadRequest(f"Invalid schema: cannot use field {field_id} as an identifier field: {problem}")
+
+
+def _identifier_problem(found: Columns, field_id: int) -> str | None:
+    column = found.by_id.get(field_id)
+    if column is None:
+        return "there is no such field"
+    if column.primitive is None:
+        return f"'{column.name}' is not a primitive"
+    if column.primitive.family in ("float", "double"):
+        return f"'{column.name}' is a {column.primitive.family}"
+    if not column.by_struct:
+        return f"'{column.name}' is inside a list or map"
+    step: Column | None = column
+    while step is not None:
+        if not step.required:
+            return f"'{step.name}' is optional; make it required"
+        step = None if step.parent is None else found.by_id[step.parent]
+    return None
+
+
+def same_schema(one: Json, other: Json) -> bool:
+    """Whether two checked schemas have equal fields and identifier fields; their schema ids do not count."""
+    if one is other:
+        return True
+    left, right = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
+    if not isinstance(left, list) or not isinstance(right, list) or set(left) != set(right):
+        return False
+    fields, others = one.get("fields"), other.get("fields")
+    if not isinstance(fields, list) or not isinstance(others, list) or len(fields) != len(others):
+        return False
+    # Pair by pair: most schemas differ early, and making one comparable costs more than comparing.
+    pairs = zip(fields, others, strict=True)
+    return all(left == right or _comparable(left) == _comparable(right) for left, right in pairs)
+
+
+def _comparable(value: object) -> object:
+    """A type or list of fields with one spelling per type and without null entries."""
+    if isinstance(value, list):
+        return [_comparable(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _comparable_entry(key, item) for key, item in value.items() if item is not None}
+
+
+def _comparable_entry(key: str, value: object) -> object:
+    if key in ("type", "element", "key", "value") and isinstance(value, str) and value not in NESTED:
+        return _spelling(value)
+    # A default is a value, not a type: its inner keys may be called anything. The tag keeps true apart from 1.
+    if key in ("initial-default", "write-default"):
+        return repr(value)
+    return _comparable(value)
+
+
+def _spelling(text: str) -> str:
+    """The canonical form of a type; anything else under a key of that name stays as it is."""
+    try:
+        return primitive(text).text
+    except BadRequest:
+        return text
+
+
+@dataclass(slots=True)
+class FreshIds:
+    """Hands out field ids from 1 and remembers which old id became which new one."""
+
+    last: int = 0
+    renumbered: dict[object, int] = field(default_factory=dict)
+
+    def take(self, old: object) -> int:
+        """The next id, for the field that had id `old`."""
+        self.last += 1
+        self.renumbered[old] = self.last
+        return self.last
+
+
+def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
+    """A checked schema with field ids counted again from 1, all fields of a struct before what is inside them.
+
+    That order is the one of the reference implementation; its compatibility kit compares ids. Identifier fields
+    follow their columns; schema-id becomes 0.
+    """
+    ids = FreshIds()
+    fresh = {**_fresh_struct(schema, ids), "schema-id": 0}
+    if schema.get("identifier-field-ids") is not None:
+        old_ids = integers_at(schema, "identifier-field-ids", where="Invalid schema")
+        fresh["identifier-field-ids"] = [ids.renumbered[old] for old in old_ids]
+    return fresh, ids
+
+
+def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
+    fields = objects_at(struct, "fields", where="Invalid schema")
+    numbered = [{**one, "id": ids.take(one.get("id"))} for one in fields]
+    return {**struct, "fields": [{**one, "type": _fresh_type(one.get("type"), ids)} for one in numbered]}
+
+
+def _fresh_type(value: object, ids: FreshIds) -> object:
+    if not isinstance(value, dict):
+        return value
+    if value["type"] == "struct":
+        return _fresh_struct(value, ids)
+    parts = ("element",) if value["type"] == "list" else ("key", "value")
+    numbered = {f"{part}-id": ids.take(value.get(f"{part}-id")) for part in parts}
+    return {**value, **numbered, **{part: _fresh_type(value.get(part), ids) for part in parts}}

@@ -1,0 +1,70 @@
+"""Sort orders as JSON: check them against a schema and compare them.
+
+May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
+or commits. Source: Iceberg specification, "Sorting".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from limnos.formats.iceberg.json_types import INT_MAX, Json, as_object, integer_at, objects_at, shown, string_at
+from limnos.formats.iceberg.schema import Columns
+from limnos.formats.iceberg.transforms import canonical, check_source, transform
+from limnos.model.errors import BadRequest
+
+UNSORTED_ID = 0
+FIRST_SORTED_ID = 1
+_ORDER = "Invalid sort order"
+_CHOICES = {"direction": ("asc", "desc"), "null-order": ("nulls-first", "nulls-last")}
+
+
+def order_fields(order: object) -> list[Json]:
+    """The fields of a sort order in the shape we store. Raises BadRequest for wrong shapes and unknown transforms."""
+    return [
+        _field(one, place) for place, one in enumerate(objects_at(as_object(order, _ORDER), "fields", where=_ORDER))
+    ]
+
+
+def _field(given: Json, place: int) -> Json:
+    where = f"{_ORDER}, field {place}"
+    parsed = transform(string_at(given, "transform", where=where), where=where)
+    integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
+    return {**given, "transform": parsed, **{key: _choice(given, key, where) for key in _CHOICES}}
+
+
+def _choice(given: Json, key: str, where: str) -> str:
+    text = string_at(given, key, where=where).lower()
+    if text not in _CHOICES[key]:
+        raise BadRequest(f"{where}: {key} must be {' or '.join(_CHOICES[key])}, not '{shown(text)}'")
+    return text
+
+
+def stored_fields(order: Json) -> list[Json]:
+    """The fields of a sort order in a table's metadata."""
+    return objects_at(order, "fields", where="Sort order")
+
+
+def check_binding(fields: Iterable[Json], found: Columns) -> None:
+    """Raise BadRequest when a field's source column is missing or not of a type that its transform takes."""
+    for place, one in enumerate(fields):
+        where = f"{_ORDER}, field {place}"
+        source_id = integer_at(one, "source-id", where=where)
+        if check_source(found, source_id, str(canonical(one.get("transform"))), where=where) is None and (
+            source_id not in found.by_id
+        ):
+            raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
+
+
+def same_order(one: Iterable[Json], other: Iterable[Json]) -> bool:
+    """Whether two lists of sort fields sort alike; order ids do not count."""
+    return [_key(field) for field in one] == [_key(field) for field in other]
+
+
+def _key(one: Json) -> tuple[object, ...]:
+    return one.get("source-id"), canonical(one.get("transform")), one.get("direction"), one.get("null-order")
+
+
+def renumbered(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
+    """The fields with sources that follow the renumbered columns of a new table."""
+    return [{**one, "source-id": source_ids[one["source-id"]]} for one in fields]

@@ -1,0 +1,73 @@
+"""Partition and sort transforms: parse them and say which column types they take.
+
+May import the standard library, `limnos.model.errors` and this package's schema. Must not know specs, orders or
+tables. Source: Iceberg specification, "Partition Transforms".
+"""
+
+from __future__ import annotations
+
+import re
+
+from limnos.formats.iceberg.json_types import INT_MAX
+from limnos.formats.iceberg.schema import Column, Columns
+from limnos.model.errors import BadRequest
+
+_WITH_WIDTH = re.compile(r"(bucket|truncate)\[\s*([0-9]{1,10})\s*\]")
+_DATES = frozenset(("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"))
+_TAKES = {
+    "bucket": _DATES | {"int", "long", "decimal", "time", "string", "uuid", "fixed", "binary"},
+    "truncate": frozenset(("int", "long", "decimal", "string", "binary")),
+    "year": _DATES,
+    "month": _DATES,
+    "day": _DATES,
+    "hour": _DATES - {"date"},
+}
+_SHAPELESS = frozenset(("variant", "geometry", "geography"))
+_WORDS = frozenset(("identity", "void", "year", "month", "day", "hour"))
+
+
+def transform(text: str, *, where: str) -> str:
+    """The canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest when there is none."""
+    lowered = text.lower()
+    if lowered in _WORDS:
+        return lowered
+    match = _WITH_WIDTH.fullmatch(lowered)
+    if match is None:
+        raise BadRequest(
+            f"{where}: unknown transform '{text[:80]}'; use identity, bucket[n], truncate[n], year, month, day, hour or void"
+        )
+    if not 1 <= int(match[2]) <= INT_MAX:
+        raise BadRequest(f"{where}: the width of '{text}' must be between 1 and {INT_MAX}")
+    return f"{match[1]}[{int(match[2])}]"
+
+
+def canonical(text: object) -> object:
+    """The canonical form of a stored transform; one we do not know stays as it is."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return transform(text, where="")
+    except BadRequest:
+        return text
+
+
+def check_source(found: Columns, source_id: int, transform_text: str, *, where: str) -> Column | None:
+    """The column that a transform reads; None for void, which may outlive its column.
+
+    Raises BadRequest when the column is missing, inside a list or map, not a primitive, or of a type the transform
+    does not take.
+    """
+    column = found.by_id.get(source_id)
+    if transform_text == "void":
+        return None
+    if column is None:
+        raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
+    if column.primitive is None or not column.by_struct:
+        raise BadRequest(f"{where}: source column '{column.name}' must be a primitive outside lists and maps")
+    family, name = column.primitive.family, transform_text.partition("[")[0]
+    takes = family not in _SHAPELESS if name == "identity" else family in _TAKES.get(name, (family,))
+    if not takes:
+        raise BadRequest(
+            f"{where}: transform {transform_text} cannot read '{column.name}' of type {column.primitive.text}"
+        )
+    return column

@@ -1,0 +1,32 @@
+"""Updates of encryption keys, which tables have from format version 3 on.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import Json, object_at, optional_string_at, text_at
+from limnos.model.errors import BadRequest
+
+_KEYS = "encryption-keys"
+
+
+def add_encryption_key(draft: Draft, update: Json) -> None:
+    """Add an encryption key; a key id that is already there is no change."""
+    key = object_at(update, "encryption-key", where="add-encryption-key")
+    key_id = text_at(key, "key-id", where="add-encryption-key")
+    text_at(key, "encrypted-key-metadata", where="add-encryption-key")
+    optional_string_at(key, "encrypted-by-id", where="add-encryption-key")
+    if draft.version < 3:
+        raise BadRequest(f"A v{draft.version} table has no encryption keys; upgrade its format-version to 3 first")
+    if all(row.get("key-id") != key_id for row in draft.rows(_KEYS)):
+        draft.edit_rows(_KEYS).append(key)
+
+
+def remove_encryption_key(draft: Draft, update: Json) -> None:
+    """Remove an encryption key; a missing one is no change."""
+    key_id = text_at(update, "key-id", where="remove-encryption-key")
+    kept = [row for row in draft.rows(_KEYS) if row.get("key-id") != key_id]
+    if len(kept) < len(draft.rows(_KEYS)):
+        draft.put_rows(_KEYS, kept)

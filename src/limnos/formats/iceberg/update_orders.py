@@ -1,0 +1,39 @@
+"""Updates of sort orders: add and make default.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft, added_or
+from limnos.formats.iceberg.json_types import Json, integer_at, object_at
+from limnos.formats.iceberg.sorting import UNSORTED_ID, check_binding, order_fields, same_order, stored_fields
+from limnos.model.errors import BadRequest
+
+
+def add_sort_order(draft: Draft, update: Json) -> None:
+    """Add a sort order, or find the one that sorts alike; either way it is what -1 means afterwards.
+
+    The order without fields always has id 0; others count from 1.
+    """
+    order = object_at(update, "sort-order", where="add-sort-order")
+    fields = order_fields(order)
+    known = next((row for row in draft.rows("sort-orders") if same_order(stored_fields(row), fields)), None)
+    if known is not None:
+        draft.added_order_id = integer_at(known, "order-id", where="add-sort-order")
+        return
+    check_binding(fields, draft.current_columns("sort order"))
+    orders = draft.edit_rows("sort-orders")
+    highest = max((integer_at(row, "order-id", where="add-sort-order") for row in orders), default=UNSORTED_ID)
+    order_id = max(highest, UNSORTED_ID) + 1 if fields else UNSORTED_ID
+    orders.append({**order, "order-id": order_id, "fields": fields})
+    draft.added_order_id = order_id
+
+
+def set_default_sort_order(draft: Draft, update: Json) -> None:
+    """Make a sort order the default for new data; -1 is the one added last in this request."""
+    chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
+    chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
+    if draft.find("sort-orders", "order-id", chosen) is None:
+        raise BadRequest(f"Cannot set default sort order to unknown sort order: {chosen}")
+    draft.doc["default-sort-order-id"] = chosen

@@ -1,0 +1,62 @@
+"""Updates of table properties: set and remove. Reserved properties are instructions or ignored, never stored.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import Json, shown, string_map_at, strings_at
+from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, whole_number
+from limnos.formats.iceberg.update_table import upgrade_to
+from limnos.model.errors import BadRequest
+
+FORMAT_VERSION = "format-version"
+_DERIVED = ("current-snapshot-id", "current-snapshot-summary", "current-snapshot-timestamp-ms", "current-schema")
+RESERVED = frozenset(
+    (FORMAT_VERSION, "uuid", "snapshot-count", *_DERIVED, "default-partition-spec", "default-sort-order")
+)
+_CODECS = ("none", "gzip")
+
+
+def persistent(properties: dict[str, str]) -> dict[str, str]:
+    """The properties that are stored. Raises BadRequest when one that we act on has a value we cannot use."""
+    kept = {key: value for key, value in properties.items() if key not in RESERVED}
+    count = kept.get(PREVIOUS_VERSIONS_MAX)
+    if count is not None and whole_number(count) is None:
+        raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{shown(count)}'")
+    codec = kept.get(METADATA_CODEC)
+    if codec is not None and codec.lower() not in _CODECS:
+        raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{shown(codec)}'")
+    return kept
+
+
+def format_version(properties: dict[str, str]) -> int | None:
+    """The format version that a property asks for, or None. Raises BadRequest when it is no number."""
+    text = properties.get(FORMAT_VERSION)
+    if text is None:
+        return None
+    version = whole_number(text)
+    if version is None:
+        raise BadRequest(f"Property '{FORMAT_VERSION}' must be 1, 2 or 3, not '{shown(text)}'")
+    return version
+
+
+def set_properties(draft: Draft, update: Json) -> None:
+    """Set properties. The key `updated` of early clients is accepted for `updates`."""
+    key = "updated" if "updates" not in update and "updated" in update else "updates"
+    asked = string_map_at(update, key, where="set-properties")
+    kept = persistent(asked)
+    if kept:
+        draft.edit_map("properties").update(kept)
+    version = format_version(asked)
+    if version is not None:
+        upgrade_to(draft, version)
+
+
+def remove_properties(draft: Draft, update: Json) -> None:
+    """Remove properties; missing ones are ignored. The key `removed` of early clients is accepted for `removals`."""
+    key = "removed" if "removals" not in update and "removed" in update else "removals"
+    gone = [name for name in strings_at(update, key, where="remove-properties") if name in draft.map("properties")]
+    for name in gone:
+        draft.edit_map("properties").pop(name, None)

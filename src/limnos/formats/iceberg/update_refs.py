@@ -1,0 +1,81 @@
+"""Updates of references: set and remove branches and tags; `main` carries the current snapshot.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    LONG_MAX,
+    Json,
+    integer_at,
+    optional_integer_at,
+    shown,
+    text_at,
+)
+from limnos.formats.iceberg.metadata import MAIN, no_snapshot
+from limnos.model.errors import BadRequest
+
+_SET = "set-snapshot-ref"
+_RETENTION = {"min-snapshots-to-keep": INT_MAX, "max-snapshot-age-ms": LONG_MAX, "max-ref-age-ms": LONG_MAX}
+_KNOWN = frozenset(("snapshot-id", "type", *_RETENTION))
+
+
+def set_snapshot_ref(draft: Draft, update: Json) -> None:
+    """Point a branch or tag to a snapshot. Setting what is already there is no change."""
+    name = text_at(update, "ref-name", where=_SET)
+    ref = _reference(name, update)
+    known = draft.map("refs").get(name)
+    if isinstance(known, dict):
+        # Fields of the stored reference that we do not know stay with it.
+        ref = {**{key: value for key, value in known.items() if key not in _KNOWN}, **ref}
+        if known == ref:
+            return
+    snapshot_id = integer_at(ref, "snapshot-id", where=_SET)
+    if draft.find("snapshots", "snapshot-id", snapshot_id) is None:
+        raise BadRequest(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
+    if snapshot_id in draft.added_snapshots:
+        draft.updated_ms = draft.added_snapshots[snapshot_id]
+    if name == MAIN:
+        _make_current(draft, snapshot_id)
+    draft.edit_map("refs")[name] = ref
+
+
+def _reference(name: str, update: Json) -> Json:
+    kind = text_at(update, "type", where=_SET)
+    if kind not in ("branch", "tag"):
+        raise BadRequest(f"{_SET}: type must be branch or tag, not '{shown(kind)}'")
+    if name == MAIN and kind != "branch":
+        raise BadRequest(f"{_SET}: '{MAIN}' must be a branch, not a tag")
+    ref: Json = {"snapshot-id": integer_at(update, "snapshot-id", where=_SET), "type": kind}
+    for key, high in _RETENTION.items():
+        value = optional_integer_at(update, key, where=_SET, low=1, high=high)
+        if value is not None:
+            ref[key] = value
+    if kind == "tag" and not ref.keys() <= {"snapshot-id", "type", "max-ref-age-ms"}:
+        raise BadRequest(f"{_SET}: a tag has no snapshot retention; of these fields it takes only max-ref-age-ms")
+    return ref
+
+
+def _make_current(draft: Draft, snapshot_id: int) -> None:
+    if draft.doc.get("current-snapshot-id") == snapshot_id:
+        return  # only the retention of main changes: that is no entry of the log
+    draft.doc["current-snapshot-id"] = snapshot_id
+    draft.main_ids.append(snapshot_id)
+    draft.edit_rows("snapshot-log").append({"timestamp-ms": draft.stamp(), "snapshot-id": snapshot_id})
+
+
+def remove_snapshot_ref(draft: Draft, update: Json) -> None:
+    """Remove a branch or tag; a missing one is no change. Without `main` the table has no current snapshot."""
+    drop_ref(draft, text_at(update, "ref-name", where="remove-snapshot-ref"))
+
+
+def drop_ref(draft: Draft, name: str) -> None:
+    """Remove a reference by name if it is there."""
+    if name not in draft.map("refs"):
+        return
+    del draft.edit_map("refs")[name]
+    if name == MAIN:
+        draft.doc["current-snapshot-id"] = no_snapshot(draft.version)

@@ -1,0 +1,108 @@
+"""Updates of snapshots: add and remove.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import (
+    Json,
+    as_list,
+    integer_at,
+    integers_at,
+    object_at,
+    optional_integer_at,
+    optional_string_at,
+    string_map_at,
+    text_at,
+)
+from limnos.formats.iceberg.metadata import references
+from limnos.formats.iceberg.update_refs import drop_ref
+from limnos.model.errors import BadRequest, CommitConflict
+
+_SNAPSHOT = "add-snapshot"
+
+
+def add_snapshot(draft: Draft, update: Json) -> None:
+    """Add a snapshot to the table; a reference is set by an update of its own.
+
+    Raises CommitConflict when its sequence number or first row id is behind the table's: somebody else has committed,
+    the client must read again and rebuild. Raises BadRequest for everything that a retry cannot mend.
+    """
+    snapshot = object_at(update, "snapshot", where=_SNAPSHOT)
+    snapshot_id = integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
+    _check_layout(draft)
+    _check_shape(snapshot, draft.version)
+    if draft.find("snapshots", "snapshot-id", snapshot_id) is not None:
+        raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
+    _take_sequence_number(draft, snapshot)
+    if draft.version >= 3:
+        _take_row_ids(draft, snapshot)
+    draft.edit_rows("snapshots").append(snapshot)
+    draft.updated_ms = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
+    draft.added_snapshots[snapshot_id] = draft.updated_ms
+
+
+def _check_layout(draft: Draft) -> None:
+    for key, what in (("schemas", "schema"), ("partition-specs", "partition spec"), ("sort-orders", "sort order")):
+        if not draft.rows(key):
+            raise BadRequest(f"Attempting to add a snapshot before a {what} is added; send its updates first")
+
+
+def _check_shape(snapshot: Json, version: int) -> None:
+    optional_integer_at(snapshot, "parent-snapshot-id", where=_SNAPSHOT)
+    optional_integer_at(snapshot, "schema-id", where=_SNAPSHOT)
+    if version > 1 or snapshot.get("manifests") is None:
+        text_at(snapshot, "manifest-list", where=_SNAPSHOT)
+    else:
+        as_list(snapshot["manifests"], f"{_SNAPSHOT}: field 'manifests'")
+    if snapshot.get("summary") is not None:
+        string_map_at(snapshot, "summary", where=_SNAPSHOT)
+        text_at(object_at(snapshot, "summary", where=_SNAPSHOT), "operation", where=f"{_SNAPSHOT}, summary")
+    optional_string_at(snapshot, "key-id", where=_SNAPSHOT)
+
+
+def _take_sequence_number(draft: Draft, snapshot: Json) -> None:
+    if draft.version == 1:
+        if optional_integer_at(snapshot, "sequence-number", where=_SNAPSHOT):
+            raise BadRequest("add-snapshot: a v1 table has no sequence numbers; send 0 or none")
+        return
+    number = integer_at(snapshot, "sequence-number", where=_SNAPSHOT, low=0)
+    last = draft.integer("last-sequence-number")
+    if number <= last and snapshot.get("parent-snapshot-id") is not None:
+        raise CommitConflict(
+            f"Cannot add snapshot with sequence number {number} older than last sequence number {last}: "
+            "load the table again and rebuild the commit"
+        )
+    draft.doc["last-sequence-number"] = max(number, last)
+
+
+def _take_row_ids(draft: Draft, snapshot: Json) -> None:
+    first = optional_integer_at(snapshot, "first-row-id", where=_SNAPSHOT, low=0)
+    if first is None:
+        raise BadRequest("Cannot add a snapshot: first-row-id is null; v3 tables need it")
+    added = integer_at(snapshot, "added-rows", where=_SNAPSHOT, low=0)
+    following = draft.integer("next-row-id")
+    if first < following:
+        raise CommitConflict(
+            f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}: "
+            "load the table again and rebuild the commit"
+        )
+    draft.doc["next-row-id"] = following + added
+
+
+def remove_snapshots(draft: Draft, update: Json) -> None:
+    """Remove snapshots by id, with their statistics and the references that pointed to them. Unknown ids are ignored."""
+    asked = set(integers_at(update, "snapshot-ids", where="remove-snapshots"))
+    gone = {row.get("snapshot-id") for row in draft.rows("snapshots")} & asked
+    if not gone:
+        return
+    draft.dropped_snapshots = True
+    for key in ("snapshots", "statistics", "partition-statistics"):
+        kept = [row for row in draft.rows(key) if row.get("snapshot-id") not in gone]
+        if len(kept) < len(draft.rows(key)):
+            draft.put_rows(key, kept)
+    for name, ref in references(draft.doc).items():
+        if ref.get("snapshot-id") in gone:
+            drop_ref(draft, name)

@@ -1,0 +1,52 @@
+"""Updates of statistics files and partition statistics files: one of each per snapshot.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import Json, integer_at, object_at, objects_at, text_at
+
+_TABLE = "statistics"
+_PARTITION = "partition-statistics"
+
+
+def set_statistics(draft: Draft, update: Json) -> None:
+    """Set the statistics file of a snapshot, in place of an older one."""
+    where = "set-statistics"
+    entry = object_at(update, "statistics", where=where)
+    integer_at(entry, "file-footer-size-in-bytes", where=where, low=0)
+    objects_at(entry, "blob-metadata", where=where)
+    _replace(draft, _TABLE, entry, where=where)
+
+
+def set_partition_statistics(draft: Draft, update: Json) -> None:
+    """Set the partition statistics file of a snapshot, in place of an older one."""
+    where = "set-partition-statistics"
+    _replace(draft, _PARTITION, object_at(update, "partition-statistics", where=where), where=where)
+
+
+def remove_statistics(draft: Draft, update: Json) -> None:
+    """Forget the statistics file of a snapshot; a missing one is no change."""
+    _remove(draft, _TABLE, integer_at(update, "snapshot-id", where="remove-statistics"))
+
+
+def remove_partition_statistics(draft: Draft, update: Json) -> None:
+    """Forget the partition statistics file of a snapshot; a missing one is no change."""
+    _remove(draft, _PARTITION, integer_at(update, "snapshot-id", where="remove-partition-statistics"))
+
+
+def _replace(draft: Draft, key: str, entry: Json, *, where: str) -> None:
+    snapshot_id = integer_at(entry, "snapshot-id", where=where)
+    text_at(entry, "statistics-path", where=where)
+    integer_at(entry, "file-size-in-bytes", where=where, low=0)
+    before = draft.rows(key)
+    after = [entry if row.get("snapshot-id") == snapshot_id else row for row in before]
+    draft.put_rows(key, after if any(row is entry for row in after) else [*before, entry])
+
+
+def _remove(draft: Draft, key: str, snapshot_id: int) -> None:
+    kept = [row for row in draft.rows(key) if row.get("snapshot-id") != snapshot_id]
+    if len(kept) < len(draft.rows(key)):
+        draft.put_rows(key, kept)

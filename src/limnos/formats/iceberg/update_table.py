@@ -1,0 +1,57 @@
+"""Updates of the table itself: its uuid, format version and location.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from limnos.formats.iceberg.draft import Draft
+from limnos.formats.iceberg.json_types import Json, integer_at, shown, string_at, text_at
+from limnos.formats.iceberg.metadata import VERSIONS, VERSIONS_TEXT, no_snapshot, strip_slash
+from limnos.model.errors import BadRequest
+
+
+def assign_uuid(draft: Draft, update: Json) -> None:
+    """Give the table its uuid. Once given it never changes."""
+    text = string_at(update, "uuid", where="assign-uuid")
+    try:
+        UUID(text)
+    except ValueError:
+        raise BadRequest(f"assign-uuid: '{shown(text)}' is not a UUID") from None
+    known = draft.doc.get("table-uuid")
+    if known is None:
+        draft.doc["table-uuid"] = text
+    elif text.lower() != str(known).lower():
+        raise BadRequest(f"Cannot reassign uuid: the table has {known}, the update says {text}")
+
+
+def upgrade_format_version(draft: Draft, update: Json) -> None:
+    """Raise the format version; the same one is no change, a lower one is refused."""
+    upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
+
+
+def upgrade_to(draft: Draft, version: int) -> None:
+    """Move the document to a format version and give it the fields that this version requires."""
+    before = draft.version
+    if version == before:
+        return
+    if version < before:
+        raise BadRequest(f"Cannot downgrade v{before} table to v{version}")
+    if version not in VERSIONS:
+        raise BadRequest(f"Cannot upgrade table to unsupported format version: v{version} (supported: {VERSIONS_TEXT})")
+    draft.doc["format-version"] = version
+    if before == 1:
+        draft.doc.pop("schema", None)
+        draft.doc.pop("partition-spec", None)
+        draft.doc["last-sequence-number"] = draft.doc.get("last-sequence-number") or 0
+    if version >= 3:
+        draft.doc.setdefault("next-row-id", 0)
+        if draft.doc.get("current-snapshot-id") == -1:
+            draft.doc["current-snapshot-id"] = no_snapshot(version)
+
+
+def set_location(draft: Draft, update: Json) -> None:
+    """Set the table's base location, without a trailing slash."""
+    draft.doc["location"] = strip_slash(text_at(update, "location", where="set-location"))

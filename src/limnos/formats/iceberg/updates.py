@@ -1,0 +1,102 @@
+"""Commits: apply a list of updates to a table's metadata. The base is never changed.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know requirements, files or stores.
+Source: Iceberg REST specification, schema TableUpdate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from limnos.formats.iceberg import (
+    update_keys,
+    update_orders,
+    update_properties,
+    update_refs,
+    update_schemas,
+    update_snapshots,
+    update_specs,
+    update_statistics,
+    update_table,
+)
+from limnos.formats.iceberg.closing import finish
+from limnos.formats.iceberg.draft import Draft, start
+from limnos.formats.iceberg.json_types import Json, as_object, as_objects, integer_at, shown, string_at
+from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, rows
+from limnos.model.errors import BadRequest
+
+ACTIONS: dict[str, Callable[[Draft, Json], None]] = {
+    "assign-uuid": update_table.assign_uuid,
+    "upgrade-format-version": update_table.upgrade_format_version,
+    "set-location": update_table.set_location,
+    "add-schema": update_schemas.add_schema,
+    "set-current-schema": update_schemas.set_current_schema,
+    "remove-schemas": update_schemas.remove_schemas,
+    "add-spec": update_specs.add_spec,
+    "set-default-spec": update_specs.set_default_spec,
+    "remove-partition-specs": update_specs.remove_partition_specs,
+    "add-sort-order": update_orders.add_sort_order,
+    "set-default-sort-order": update_orders.set_default_sort_order,
+    "add-snapshot": update_snapshots.add_snapshot,
+    "remove-snapshots": update_snapshots.remove_snapshots,
+    "set-snapshot-ref": update_refs.set_snapshot_ref,
+    "remove-snapshot-ref": update_refs.remove_snapshot_ref,
+    "set-properties": update_properties.set_properties,
+    "remove-properties": update_properties.remove_properties,
+    "set-statistics": update_statistics.set_statistics,
+    "remove-statistics": update_statistics.remove_statistics,
+    "set-partition-statistics": update_statistics.set_partition_statistics,
+    "remove-partition-statistics": update_statistics.remove_partition_statistics,
+    "add-encryption-key": update_keys.add_encryption_key,
+    "remove-encryption-key": update_keys.remove_encryption_key,
+}
+
+
+def apply(base: Json | None, updates: list[object], *, now_ms: int, previous_location: str | None) -> Json:
+    """The metadata after a commit: `base` itself when nothing has changed, else a new document.
+
+    `base` is None for a commit that creates its table; its updates must then carry everything. `previous_location` is
+    the metadata file of `base` and goes to the metadata log. `now_ms` is milliseconds since 1970.
+
+    Neither `base` nor `updates` are changed; the new document shares their parts, so treat all three as frozen.
+    Raises CommitConflict for a snapshot that is behind the table (the client must rebuild), else BadRequest.
+    """
+    asked = as_objects(updates, "Field 'updates'")
+    draft = start(base, version=DEFAULT_VERSION if base is not None else _first_version(asked), now_ms=now_ms)
+    for update in asked:
+        _action(update)(draft, update)
+    new = finish(draft, previous_location=previous_location)
+    if new is None and base is not None:
+        return base
+    return as_object(new, "Table metadata")
+
+
+def _action(update: Json) -> Callable[[Draft, Json], None]:
+    name = string_at(update, "action", where="Update")
+    found = ACTIONS.get(name)
+    if found is None:
+        raise BadRequest(f"Unknown update action '{shown(name)}' for a table; known are {', '.join(ACTIONS)}")
+    return found
+
+
+def _first_version(updates: list[Json]) -> int:
+    """The format version a new table starts in: the one its first upgrade names, else the default."""
+    for update in updates:
+        if update.get("action") == "upgrade-format-version":
+            version = integer_at(update, "format-version", where="upgrade-format-version")
+            if version not in VERSIONS:
+                raise BadRequest(f"Unsupported format version: v{shown(version)} (supported: {VERSIONS_TEXT})")
+            return version
+    return DEFAULT_VERSION
+
+
+def removed_metadata_files(base: Json | None, new: Json) -> list[str]:
+    """The metadata files that were in the log of `base` and are not in that of `new`, oldest first.
+
+    Delete them only after the commit of `new` has succeeded, and only where `metadata.deletes_old_files(new)`.
+    """
+    if base is None:
+        return []
+    kept = {entry.get("metadata-file") for entry in rows(new, "metadata-log")}
+    gone = [entry.get("metadata-file") for entry in rows(base, "metadata-log")]
+    return [file for file in gone if isinstance(file, str) and file not in kept]

@@ -1,0 +1,168 @@
+"""The ASGI application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
+
+May import `services`, `telemetry` and this package's shared modules. Knows no protocol: those are handed over by `app`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Protocol as Interface
+
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.model.errors import LimnosError, NotFound, Unavailable, Unsupported
+from limnos.names.errors import InvalidName
+from limnos.services.context import Context
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import request_seconds, requests
+from limnos.telemetry.request_ids import current_request_id, next_request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from limnos.http.routing import Router
+    from limnos.services.context import Services
+
+    Handler = Callable[[Request, Context], Awaitable[Response]]
+    Scope = MutableMapping[str, object]
+    Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
+    Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
+
+CACHED_ROUTES_MAX = 50_000
+log = get_logger("limnos.http")
+
+
+class Protocol(Interface):
+    """One protocol: its routes below a root, and the shape of its errors."""
+
+    name: str
+    router: Router[Handler]
+    anonymous: frozenset[str]
+    """Operations that look at no credential: health, metrics, public configuration."""
+
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+        """Give a failure the protocol's status and body."""
+        ...
+
+
+class _Target:
+    """Where a path leads: the protocol, its route, the parameters."""
+
+    __slots__ = ("anonymous", "handler", "operation", "params", "protocol")
+
+    def __init__(
+        self, protocol: Protocol, operation: str, handler: Handler | None, params: tuple[bytes, ...]
+    ) -> None:
+        self.protocol = protocol
+        self.operation = operation
+        self.handler = handler
+        self.params = params
+        self.anonymous = handler is None or operation in protocol.anonymous
+
+
+class Application:
+    """Serves all protocols at one address. The last protocol answers for paths that belong to none."""
+
+    def __init__(
+        self, services: Services, protocols: list[Protocol], *, body_bytes_max: int, request_timeout_s: float
+    ) -> None:
+        self.services = services
+        self.protocols = protocols
+        self.body_bytes_max = body_bytes_max
+        self.request_timeout_s = request_timeout_s
+        self._targets: dict[tuple[str, bytes], _Target] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request (or the server's lifespan, which needs nothing)."""
+        if scope["type"] != "http":
+            await _lifespan(scope, receive, send)
+            return
+        started = time.perf_counter()
+        method: str = scope["method"]  # type: ignore[assignment]
+        raw: bytes = scope["raw_path"]  # type: ignore[assignment]
+        request_id = next_request_id()
+        target = self._targets.get((method, raw)) or self._route(method, raw)
+        response = await self._answer(target, scope, receive, request_id)
+        status, body = response.status, response.body
+        headers = [*response.headers, (b"x-request-id", request_id.encode())]
+        if status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+        key = (target.protocol.name, target.operation)
+        requests[*key, status] += 1
+        request_seconds.observe(key, time.perf_counter() - started)
+
+    async def _answer(self, target: _Target, scope: Scope, receive: Receive, request_id: str) -> Response:
+        method: str = scope["method"]  # type: ignore[assignment]
+        try:
+            if target.handler is None:
+                raise _no_route(target)
+            headers = dict(scope["headers"])  # type: ignore[call-overload]
+            request = Request(
+                method=method, params=target.params, headers=headers, query_string=scope["query_string"],  # type: ignore[arg-type]
+                receive=receive, request_id=request_id, body_bytes_max=self.body_bytes_max,
+            )  # fmt: skip
+            header = b"" if target.anonymous else headers.get(b"authorization", b"")
+            ctx = Context(self.services, self.services.authenticator.credential(header), request_id)
+            if self.services.gate.inline and method in ("GET", "HEAD"):
+                return await target.handler(request, ctx)  # answers without waiting: needs no deadline
+            current_request_id.set(request_id)
+            async with asyncio.timeout(self.request_timeout_s):
+                return await target.handler(request, ctx)
+        except (LimnosError, InvalidName) as error:
+            return self._told(target, error, request_id)
+        except TimeoutError:
+            error = Unavailable(f"Not done within {self.request_timeout_s:g} s: try again", retry_after_s=5)
+            return self._told(target, error, request_id)
+        except Exception as error:
+            log.exception("unexpected failure", operation=target.operation, request_id=request_id)
+            hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request_id}")
+            hidden.__cause__ = error
+            return target.protocol.error(hidden, request_id=request_id, operation=target.operation)
+
+    def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
+        response = target.protocol.error(error, request_id=request_id, operation=target.operation)
+        if response.status >= 500:  # noqa: PLR2004
+            context = getattr(error, "context", {})
+            log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
+        return response
+
+    def _route(self, method: str, raw: bytes) -> _Target:
+        """Find where a path leads, and remember it: a pure function of the path."""
+        segments = raw.strip(b"/").split(b"/")
+        for protocol in self.protocols:
+            found = protocol.router.find(segments)
+            if found is None:
+                continue
+            routes, params = found
+            route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
+            operation = "unknown-method" if route is None else route.operation
+            target = _Target(protocol, operation, None if route is None else route.handler, params)
+            if len(self._targets) >= CACHED_ROUTES_MAX:
+                self._targets.clear()
+            self._targets[method, raw] = target
+            return target
+        return _Target(self._owner(segments), "unknown-route", None, ())
+
+    def _owner(self, segments: list[bytes]) -> Protocol:
+        """Return the protocol whose routes an unknown path follows furthest; the first of equals, the last for none."""
+        reached = [protocol.router.reach(segments) for protocol in self.protocols]
+        return self.protocols[reached.index(max(reached)) if any(reached) else -1]
+
+
+def _no_route(target: _Target) -> LimnosError:
+    if target.operation == "unknown-method":
+        return Unsupported("This address exists, but not for this method")
+    return NotFound("No such address", kind="route")
+
+
+async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] != "lifespan":
+        return
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return

@@ -1,0 +1,54 @@
+"""GET /v1/config: what a client must know before anything else.
+
+May import `services` and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.http.response import Response, json_response
+from limnos.model.errors import Forbidden, NotFound
+from limnos.names import iceberg
+from limnos.services.scene import Scene, Scope
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.model.records import CatalogRecord
+    from limnos.services.context import Context
+
+PASSED_ON = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
+"""Catalog properties that clients need and may know: no secrets."""
+
+
+async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]) -> Response:
+    """Answer for the catalog that `warehouse` names; one that the caller may not use does not exist."""
+    defaults = ctx.services.defaults
+    metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
+    scope = Scope(metalake or defaults.metalake, catalog)
+
+    def read(scene: Scene) -> CatalogRecord:
+        scene.require_in_use()
+        scene.require(Action.CATALOG_LOAD, scene.place.outer)
+        return scene.catalog_record
+
+    try:
+        record = await ctx.read(scope, read)
+    except (NotFound, Forbidden) as error:
+        if isinstance(error, Forbidden) and error.decision is None:
+            raise
+        raise NotFound(
+            f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: the name is right "
+            "if an administrator sees it; then ask for USE_CATALOG",
+            kind="catalog",
+        ) from None
+    prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
+    passed_on = {key: record.properties[key] for key in PASSED_ON if key in record.properties}
+    return json_response(
+        {
+            "defaults": passed_on,
+            "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
+            "endpoints": endpoints,
+        }
+    )

@@ -1,0 +1,60 @@
+"""Iceberg's error envelope, and which status and type each failure gets.
+
+May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
+"""
+
+from __future__ import annotations
+
+from limnos.http.response import Response, json_response
+from limnos.model import errors
+from limnos.model.errors import LimnosError
+from limnos.names.errors import InvalidName
+
+_NOT_FOUND = {
+    "namespace": "NoSuchNamespaceException",
+    "table": "NoSuchTableException",
+    "view": "NoSuchViewException",
+    "catalog": "NoSuchWarehouseException",
+    "metalake": "NoSuchWarehouseException",
+}
+_TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
+    (errors.BadRequest, 400, "IllegalArgumentException"),
+    (errors.Unauthenticated, 401, "NotAuthorizedException"),
+    (errors.Forbidden, 403, "ForbiddenException"),
+    (errors.NotInUse, 403, "ForbiddenException"),
+    (errors.MissingFile, 404, "NotFoundException"),
+    (errors.AlreadyExists, 409, "AlreadyExistsException"),
+    (errors.NotEmpty, 409, "NamespaceNotEmptyException"),
+    (errors.CommitConflict, 409, "CommitFailedException"),
+    (errors.TooLarge, 413, "BadRequestException"),
+    (errors.Unprocessable, 422, "UnprocessableEntityException"),
+    (errors.StateUnknown, 500, "CommitStateUnknownException"),
+    (errors.Unavailable, 503, "ServiceUnavailableException"),
+)
+
+
+def error_response(error: LimnosError | InvalidName, *, operation: str) -> Response:
+    """Give a failure its status and body."""
+    status, kind = _status(error, operation)
+    body = {"error": {"message": str(error), "type": kind, "code": status}}
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if isinstance(error, errors.Unavailable):
+        headers = ((b"retry-after", b"%d" % error.retry_after_s),)
+    if status == 401:  # noqa: PLR2004
+        headers = ((b"www-authenticate", b"Bearer"),)
+    return json_response(body, status, headers)
+
+
+def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]:
+    if isinstance(error, InvalidName):
+        return 400, "IllegalArgumentException"
+    if isinstance(error, errors.NotFound):
+        return 404, _NOT_FOUND.get(error.kind, "NotFoundException")
+    if isinstance(error, errors.Unsupported):
+        return (405, "UnsupportedOperationException") if operation == "unknown-method" else (
+            406, "UnsupportedOperationException",
+        )  # fmt: skip
+    for kind, status, name in _TABLE:
+        if isinstance(error, kind):
+            return status, name
+    return 500, "ServiceFailureException" if operation != "commit-table" else "CommitStateUnknownException"

@@ -1,0 +1,135 @@
+"""Namespace routes: list, create, load, exists, drop, properties.
+
+May import `services` and the shared modules of `limnos.http`. A namespace's `comment` property is its comment.
+
+403 or 404: a namespace that does not exist is 404 to whoever could load it, had it no grants of its own; else 403. A
+catalog that the caller may not use is 403 here, and 404 in `/v1/config`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.iceberg.pages import join_page, page_of
+from limnos.http.iceberg.paths import levels_of, split
+from limnos.http.response import JSON, Response, json_response, no_content
+from limnos.model.errors import NotFound, Unprocessable
+from limnos.names import iceberg
+from limnos.services import namespaces
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.model.entities import Node
+    from limnos.model.records import NamespaceRecord
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+
+COMMENT = "comment"
+
+
+class CreateNamespace(msgspec.Struct):
+    """The body of a create."""
+
+    namespace: object
+    properties: dict[str, str] | None = None
+
+
+class UpdateProperties(msgspec.Struct):
+    """The body of a properties update."""
+
+    removals: list[str] | None = None
+    updates: dict[str, str] | None = None
+
+
+def properties_of(record: NamespaceRecord) -> dict[str, str]:
+    """Return a namespace's properties as Iceberg sees them."""
+    comment = {} if record.comment is None else {COMMENT: record.comment}
+    return {**record.properties, **comment}
+
+
+async def namespaces_list(request: Request, ctx: Context) -> Response:
+    """GET namespaces: the direct children of `parent`, as full paths."""
+    scope, _ = split(request, ctx, 0)
+    parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
+    try:
+        found, positions = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, parent))
+    except NotFound:
+        if again is None:
+            raise
+        parent = again
+        found, positions = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, again))
+    head = msgspec.json.encode(parent)[:-1] + (b"," if parent else b"")
+    return Response(200, join_page(b"namespaces", page_of(request, found, positions), before=head, after=b"]"))
+
+
+async def namespace_create(request: Request, ctx: Context) -> Response:
+    """POST namespaces: missing parents are made too, all or nothing."""
+    scope, _ = split(request, ctx, 0)
+    body = request.decode(await request.body(), CreateNamespace)
+    levels = iceberg.decode_body(body.namespace)
+    properties = dict(body.properties or {})
+    comment = properties.pop(COMMENT, None)
+    node = await namespaces.namespace_create(ctx, scope, levels=levels, comment=comment, properties=properties)
+    return _answer(levels, node)
+
+
+async def namespace_load(request: Request, ctx: Context) -> Response:
+    """GET a namespace."""
+    scope, params = split(request, ctx, 1)
+    levels = levels_of(params[0])
+    action = Action.NAMESPACE_LOAD_ICEBERG
+    node = await ctx.read(scope, lambda scene: namespaces.namespace_load(scene, levels, action=action))
+    return _answer(levels, node)
+
+
+async def namespace_exists(request: Request, ctx: Context) -> Response:
+    """HEAD a namespace."""
+    scope, params = split(request, ctx, 1)
+    levels = levels_of(params[0])
+    action = Action.NAMESPACE_LOAD_ICEBERG
+    await ctx.read(scope, lambda scene: namespaces.namespace_load(scene, levels, action=action))
+    return no_content()
+
+
+async def namespace_drop(request: Request, ctx: Context) -> Response:
+    """DELETE a namespace: that one only, and only when it is empty."""
+    scope, params = split(request, ctx, 1)
+    await namespaces.namespace_drop(ctx, scope, levels=levels_of(params[0]))
+    return no_content()
+
+
+async def namespace_properties(request: Request, ctx: Context) -> Response:
+    """POST properties: set and remove; the same key in both is 422."""
+    scope, params = split(request, ctx, 1)
+    body = request.decode(await request.body(), UpdateProperties)
+    removals, updates = list(dict.fromkeys(body.removals or [])), body.updates or {}
+    both = [key for key in removals if key in updates]
+    if both:
+        raise Unprocessable(f"Keys stand in both removals and updates: {', '.join(both)}; choose one for each")
+    seen: set[str] = set()
+
+    def edit(record: NamespaceRecord) -> NamespaceRecord:
+        before = properties_of(record)
+        seen.clear()
+        seen.update(before)
+        after = {key: value for key, value in before.items() if key not in removals} | updates
+        comment = after.pop(COMMENT, None)
+        return replace(record, comment=comment, properties=after)
+
+    await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
+    return json_response(
+        {
+            "updated": list(updates),
+            "removed": [key for key in removals if key in seen],
+            "missing": [key for key in removals if key not in seen],
+        }
+    )
+
+
+def _answer(levels: Levels, node: Node) -> Response:
+    properties = properties_of(cast("NamespaceRecord", node.record))
+    return Response(200, msgspec.json.encode({"namespace": levels, "properties": properties}), (JSON,))

@@ -1,0 +1,29 @@
+"""Raw path segments to names: the prefix, namespaces, tables. Pure, so what they mean is remembered.
+
+May import `names` and `services.scene` only.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from limnos.names import iceberg
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+scope_of_prefix = lru_cache(4096)(lambda raw: Scope(*iceberg.decode_prefix(raw)))
+levels_of = lru_cache(65536)(iceberg.decode_path)
+name_of = lru_cache(65536)(iceberg.decode_name)
+
+
+def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[bytes, ...]]:
+    """Return the scope and the other parameters: a route without a prefix means the default catalog."""
+    params = request.params
+    if len(params) > expected:
+        return scope_of_prefix(params[0]), params[1:]
+    defaults = ctx.services.defaults
+    return Scope(defaults.metalake, defaults.catalog), params

@@ -1,0 +1,63 @@
+"""The protocol as the application sees it: routes with and without a prefix, and the error shape.
+
+May import this package and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from limnos.http.iceberg import config, namespaces, tables
+from limnos.http.iceberg.errors import error_response
+from limnos.http.routing import Route, Router
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.response import Response
+    from limnos.model.errors import LimnosError
+    from limnos.names.errors import InvalidName
+
+ROOT = "/iceberg/v1"
+
+CATALOG_ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/{prefix}/namespaces", namespaces.namespaces_list, "list-namespaces"),
+    Route("POST", "/{prefix}/namespaces", namespaces.namespace_create, "create-namespace"),
+    Route("GET", "/{prefix}/namespaces/{namespace}", namespaces.namespace_load, "load-namespace"),
+    Route("HEAD", "/{prefix}/namespaces/{namespace}", namespaces.namespace_exists, "namespace-exists"),
+    Route("DELETE", "/{prefix}/namespaces/{namespace}", namespaces.namespace_drop, "drop-namespace"),
+    Route(
+        "POST", "/{prefix}/namespaces/{namespace}/properties", namespaces.namespace_properties, "update-properties"
+    ),
+    Route("GET", "/{prefix}/namespaces/{namespace}/tables", tables.tables_list, "list-tables"),
+    Route("POST", "/{prefix}/namespaces/{namespace}/tables", tables.table_create, "create-table"),
+    Route("POST", "/{prefix}/namespaces/{namespace}/register", tables.table_register, "register-table"),
+    Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_load, "load-table"),
+    Route("HEAD", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_exists, "table-exists"),
+    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_commit, "commit-table"),
+    Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_drop, "drop-table"),
+    Route(
+        "POST", "/{prefix}/namespaces/{namespace}/tables/{table}/metrics", tables.metrics_report, "report-metrics"
+    ),
+    Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
+)
+"""Every route of a catalog; each is served without `/{prefix}`, too, for the default catalog."""
+
+ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
+
+
+class IcebergProtocol:
+    """Iceberg REST at `/iceberg/v1`."""
+
+    name = "iceberg"
+    anonymous: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        load = partial(config.config_load, endpoints=ENDPOINTS)
+        plain = tuple(route._replace(path=route.path.removeprefix("/{prefix}")) for route in CATALOG_ROUTES)
+        config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
+        self.router: Router[Handler] = Router(ROOT, (config_route, *CATALOG_ROUTES, *plain))
+
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:  # noqa: ARG002
+        """Give a failure its status and body; the request id is in the header."""
+        return error_response(error, operation=operation)

@@ -1,0 +1,210 @@
+"""Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
+
+May import `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the store to the answer.
+
+403 or 404: a table that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever
+creates tables or works with views in its namespace; else 403. A missing namespace of a list or create is 404 to
+whoever could load it, else 403.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as documents
+from limnos.http.iceberg.pages import join_page, page_of
+from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.response import JSON, Response, no_content
+from limnos.model.errors import BadRequest, IllegalName
+from limnos.names import iceberg
+from limnos.names.path import check_part
+from limnos.names.percent import unquote_once_if_encoded
+from limnos.services import commits, tables
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.http.request import Request
+    from limnos.model.entities import Document
+    from limnos.model.records import CatalogRecord
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+
+_MODES = ("all", "refs")
+
+
+class CreateTable(msgspec.Struct, rename="kebab"):
+    """The body of a create."""
+
+    name: str
+    schema: msgspec.Raw
+    location: str | None = None
+    partition_spec: object = None
+    write_order: object = None
+    stage_create: bool = False
+    properties: dict[str, str] | None = None
+
+
+class CommitTable(msgspec.Struct):
+    """The body of a commit."""
+
+    requirements: list[object] = []
+    updates: list[object] = []
+    identifier: object = None
+
+
+class RegisterTable(msgspec.Struct, rename="kebab"):
+    """The body of a register."""
+
+    name: str
+    metadata_location: str
+    overwrite: bool = False
+
+
+class Identifier(msgspec.Struct):
+    """A table's full name in a body."""
+
+    namespace: object
+    name: str
+
+
+class RenameTable(msgspec.Struct):
+    """The body of a rename."""
+
+    source: Identifier
+    destination: Identifier
+
+
+async def tables_list(request: Request, ctx: Context) -> Response:
+    """GET tables of a namespace."""
+    scope, params = split(request, ctx, 1)
+    namespace = levels_of(params[0])
+    found, positions = await ctx.read(scope, lambda scene: tables.tables_list(scene, namespace))
+    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
+    return Response(200, join_page(b"identifiers", page_of(request, found, positions), before=before, after=b"}"))
+
+
+async def table_load(request: Request, ctx: Context) -> Response:
+    """GET a table; 304 when the caller has this version, decided first."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+
+    def read(scene: Scene) -> tuple[Document, CatalogRecord]:
+        return tables.table_load(scene, namespace, name), scene.catalog_record
+
+    document, catalog = await ctx.read(scope, read)
+    await tables.table_verify(ctx, document, catalog)
+    mode = request.query("snapshots") or "all" if request.query_string else "all"
+    if mode not in _MODES:
+        raise BadRequest(f"snapshots is all or refs, not {mode}")
+    etag = _etag(document, mode)
+    if _matches(request.headers.get(b"if-none-match"), etag):
+        return Response(304, b"", ((b"etag", etag),))
+    if mode == "refs":
+        reduced = documents.encode(documents.refs_only(documents.decode(document.body)))
+        document = msgspec.structs.replace(document, body=reduced)
+    return _loaded(document, etag)
+
+
+async def table_exists(request: Request, ctx: Context) -> Response:
+    """HEAD a table."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    await ctx.read(scope, lambda scene: tables.table_exists(scene, namespace, name))
+    return no_content()
+
+
+async def table_create(request: Request, ctx: Context) -> Response:
+    """POST tables: create one, or only stage it."""
+    scope, params = split(request, ctx, 1)
+    body = request.decode(await request.body(), CreateTable)
+    wanted = tables.TableRequest(
+        _client_name(request, body.name), body.location, request.decode(bytes(body.schema), dict[str, object]),
+        body.partition_spec, body.write_order, body.properties,
+    )  # fmt: skip
+    namespace = levels_of(params[0])
+    if body.stage_create:
+        metadata, _ = await tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
+        return _staged(metadata)
+    document, _ = await tables.table_create(ctx, scope, namespace=namespace, request=wanted)
+    return _loaded(document, _etag(document, "all"))
+
+
+async def table_register(request: Request, ctx: Context) -> Response:
+    """POST register: make a table of an existing metadata file."""
+    scope, params = split(request, ctx, 1)
+    body = request.decode(await request.body(), RegisterTable)
+    document, _ = await tables.table_register(
+        ctx, scope, namespace=levels_of(params[0]), name=check_part(body.name),
+        metadata_location=body.metadata_location, overwrite=body.overwrite,
+    )  # fmt: skip
+    return _loaded(document, _etag(document, "all"))
+
+
+async def table_commit(request: Request, ctx: Context) -> Response:
+    """POST a table: commit updates, or finish a staged create."""
+    scope, params = split(request, ctx, 2)
+    body = request.decode(await request.body(), CommitTable)
+    document, _ = await commits.table_commit(
+        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
+        updates=body.updates,
+    )  # fmt: skip
+    location = msgspec.json.encode(document.metadata_location)
+    body_bytes = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
+    return Response(200, body_bytes, (JSON, (b"etag", _etag(document, "all"))))
+
+
+async def table_drop(request: Request, ctx: Context) -> Response:
+    """DELETE a table, with its files when `purgeRequested`."""
+    scope, params = split(request, ctx, 2)
+    purge = request.query_flag("purgeRequested")
+    await tables.table_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), purge=purge)
+    return no_content()
+
+
+async def table_rename(request: Request, ctx: Context) -> Response:
+    """POST rename: another name, another namespace, or both."""
+    scope, _ = split(request, ctx, 0)
+    body = request.decode(await request.body(), RenameTable)
+    source, target = (
+        (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
+    )
+    await tables.table_move(ctx, scope, source=source, target=target)
+    return no_content()
+
+
+async def metrics_report(request: Request, ctx: Context) -> Response:
+    """POST metrics: taken from whoever may load the table, and counted."""
+    scope, params = split(request, ctx, 2)
+    request.decode(await request.body(), dict[str, object])
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    await ctx.read(scope, lambda scene: tables.table_exists(scene, namespace, name))
+    return no_content()
+
+
+def _client_name(request: Request, name: str) -> str:
+    """PyIceberg percent-quotes the name in this body alone."""
+    if request.headers.get(b"user-agent", b"").startswith(b"PyIceberg/"):
+        name = unquote_once_if_encoded(name)
+    if not name:
+        raise IllegalName("A table needs a name")
+    return check_part(name)
+
+
+def _etag(document: Document, mode: str) -> bytes:
+    return f'W/"{document.node_id}-{document.version}-{mode}"'.encode()
+
+
+def _matches(header: bytes | None, etag: bytes) -> bool:
+    return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
+
+
+def _loaded(document: Document, etag: bytes) -> Response:
+    location = msgspec.json.encode(document.metadata_location)
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b',"config":{}}'))
+    return Response(200, body, (JSON, (b"etag", etag)))
+
+
+def _staged(metadata: Json) -> Response:
+    return Response(200, b"".join((b'{"metadata":', documents.encode(metadata), b',"config":{}}')))

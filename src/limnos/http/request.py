@@ -1,0 +1,98 @@
+"""One request as handlers see it: raw path segments, query, headers, body.
+
+May import `model`, `names` and msgspec. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
+tell `%2F` from `/`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from limnos.model.errors import BadRequest, TooLarge
+from limnos.names.percent import unquote_form
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
+
+T = TypeVar("T")
+
+
+class Request:
+    """A request. `params` are the raw segments that the route's `{…}` matched, in order."""
+
+    __slots__ = ("_query", "_receive", "body_bytes_max", "headers", "id", "method", "params", "query_string")
+
+    def __init__(
+        self, *, method: str, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
+        receive: Receive, request_id: str, body_bytes_max: int,
+    ) -> None:  # fmt: skip
+        self.method = method
+        self.params = params
+        self.headers = headers
+        self.query_string = query_string
+        self.id = request_id
+        self.body_bytes_max = body_bytes_max
+        self._receive = receive
+        self._query: dict[str, bytes] | None = None
+
+    def query_raw(self, name: str) -> bytes | None:
+        """Return a query parameter as it was sent, the last one of its name."""
+        if not self.query_string:
+            return None
+        if self._query is None:
+            pairs = (pair.partition(b"=") for pair in self.query_string.split(b"&") if pair)
+            self._query = {unquote_form(name): value for name, _, value in pairs}
+        return self._query.get(name)
+
+    def query(self, name: str) -> str | None:
+        """Return a query parameter decoded, the last one of its name."""
+        raw = self.query_raw(name)
+        return None if raw is None else unquote_form(raw)
+
+    def query_flag(self, name: str, *, default: bool = False) -> bool:
+        """Return a query parameter that is true or false, in any case. Raises BadRequest."""
+        text = self.query(name)
+        if text is None or text == "":
+            return default
+        if text.lower() not in ("true", "false"):
+            raise BadRequest(f"Query parameter {name} is true or false, not {text}")
+        return text.lower() == "true"
+
+    async def body(self) -> bytes:
+        """Read the body. Raises TooLarge."""
+        length = self.headers.get(b"content-length", b"0")
+        if length.isdigit() and int(length) > self.body_bytes_max:
+            raise self._too_large()
+        chunks: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The client went away before its body was complete")
+            chunk = message.get("body", b"")
+            assert isinstance(chunk, bytes)
+            size += len(chunk)
+            if size > self.body_bytes_max:
+                raise self._too_large()
+            chunks.append(chunk)
+            more = bool(message.get("more_body", False))
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"The body is over the limit of {self.body_bytes_max} bytes (setting server.body_bytes_max)")
+
+    async def json(self) -> dict[str, object]:
+        """Read the body as a JSON object. Raises BadRequest."""
+        return self.decode(await self.body(), dict[str, object])
+
+    @staticmethod
+    def decode(data: bytes, shape: type[T]) -> T:
+        """Decode JSON into a shape. Raises BadRequest with what is wrong, and where."""
+        try:
+            return msgspec.json.decode(data, type=shape)
+        except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise BadRequest(f"Malformed json request: {error}") from None

@@ -1,0 +1,91 @@
+"""A trie over raw path segments: how many routes there are does not matter to the time a match takes.
+
+May import the standard library only. A route's path is `/a/{b}/c`; a literal wins over a parameter at the same place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+H = TypeVar("H")
+
+
+class Route(NamedTuple, Generic[H]):
+    """What a path and method lead to; `operation` is its name in metrics and logs."""
+
+    method: str
+    path: str
+    handler: H
+    operation: str
+
+
+class Node(Generic[H]):
+    """One place of the trie."""
+
+    __slots__ = ("any", "children", "routes")
+
+    def __init__(self) -> None:
+        self.children: dict[bytes, Node[H]] = {}
+        self.any: Node[H] | None = None
+        self.routes: dict[str, Route[H]] = {}
+
+
+class Router(Generic[H]):
+    """Routes of one protocol below one root."""
+
+    def __init__(self, root: str, routes: Iterable[Route[H]]) -> None:
+        self.root = root
+        self.routes = tuple(routes)
+        self.tree: Node[H] = Node()
+        for route in self.routes:
+            self._add(route)
+
+    def _add(self, route: Route[H]) -> None:
+        node = self.tree
+        for segment in (self.root + route.path).strip("/").split("/"):
+            if segment.startswith("{"):
+                node.any = node = node.any or Node()
+            else:
+                node = node.children.setdefault(segment.encode(), Node())
+        if route.method in node.routes:
+            raise ValueError(f"Two routes for {route.method} {route.path}")
+        node.routes[route.method] = route
+
+    def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
+        """Return the routes at a path, by method, and its parameters; None when nothing is there."""
+        node = self.tree
+        params: list[bytes] = []
+        for position, segment in enumerate(segments):
+            following = node.children.get(segment)
+            if following is None:
+                following = node.any
+                params.append(segment)
+            elif node.any is not None and not self._leads(following, segments[position + 1 :]):
+                following = node.any
+                params.append(segment)
+            if following is None:
+                return None
+            node = following
+        return (node.routes, tuple(params)) if node.routes else None
+
+    def reach(self, segments: list[bytes]) -> int:
+        """Return how many leading segments lead somewhere: who reaches furthest answers for an unknown path."""
+        node = self.tree
+        for count, segment in enumerate(segments):
+            following = node.children.get(segment, node.any)
+            if following is None:
+                return count
+            node = following
+        return len(segments)
+
+    def _leads(self, node: Node[H], rest: list[bytes]) -> bool:
+        """Say whether a literal step can be followed to a route; else the parameter beside it is meant."""
+        if not rest:
+            return bool(node.routes)
+        literal = node.children.get(rest[0])
+        return (literal is not None and self._leads(literal, rest[1:])) or (
+            node.any is not None and self._leads(node.any, rest[1:])
+        )

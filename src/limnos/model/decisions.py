@@ -1,0 +1,197 @@
+"""A decision as a value: verdict, reasons and the revision it holds at.
+
+May import `model` and `names` only. Knows no rule of who may do what; `access` makes these values, and the 403, the
+audit record, `access explain` and the console all render the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import groupby
+from typing import Final, Literal
+
+import msgspec
+
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.privileges import shown
+from limnos.names.display import render_part
+
+ABSENT_ID: Final = -1
+"""Id of a link for an object that does not exist: nothing is granted on it and nobody owns it."""
+
+OWNER: Final = "OWNER"
+"""Stands in a missing factor's `privilege` when ownership is what is missing."""
+
+SERVICE_ADMIN: Final = "SERVICE_ADMIN"
+"""Stands in a missing factor's `privilege` when only a service admin may."""
+
+FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off"]
+
+_HAS_MAX: Final = 4
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    """One object of a chain from a target up to its metalake; `name` is its own name, one part."""
+
+    id: int
+    kind: Kind
+    name: str
+
+    @classmethod
+    def absent(cls, kind: Kind, name: str) -> Link:
+        """What was asked for and does not exist.
+
+        Putting it before the nearest existing scope gives the decision, and a refusal the very words, that an
+        existing object without grants of its own would get; so a refusal does not tell whether the object exists.
+        """
+        return cls(ABSENT_ID, kind, name)
+
+
+Chain = tuple[Link, ...]
+"""From the target up: (table, inner namespace, outer namespace, catalog, metalake), or (role, metalake)."""
+
+
+KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
+"""Made once: the word of an enum member is computed at each use, and every factor needs one."""
+
+
+class Factor(msgspec.Struct, frozen=True, gc=False):
+    """One reason of a decision: a right that was found, denied or missing, on which object, through which role.
+
+    Missing factors with the same `clause` are alternatives; one of every clause is needed.
+    """
+
+    kind: FactorKind
+    privilege: str | None = None
+    object_id: int = ROOT_ID
+    object_kind: str = ""
+    object_name: str = ""
+    role: str | None = None
+    group: str | None = None
+    clause: int = 0
+
+    def as_json(self) -> dict[str, object]:
+        """The factor as JSON, without what it does not have."""
+        told: dict[str, object] = {"kind": self.kind}
+        if self.privilege is not None:
+            told["privilege"] = self.privilege
+        if self.object_name:
+            told["object"] = {"id": self.object_id, "kind": self.object_kind, "name": self.object_name}
+        if self.role is not None:
+            told["role"] = self.role
+        if self.group is not None:
+            told["group"] = self.group
+        if self.kind in ("missing", "deny"):
+            told["clause"] = self.clause
+        return told
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """May this user do this to that, why, and at which revisions of which zones (`revision`: zone, revision)."""
+
+    allowed: bool
+    action: str
+    target_id: int
+    target: str
+    user: str
+    factors: tuple[Factor, ...]
+    revision: tuple[tuple[int, int], ...]
+    target_kind: str = ""
+
+    def message(self) -> str:
+        """The public sentence. A percent sign of a name comes doubled, for clients that format messages."""
+        return shown(self._sentence())
+
+    def as_json(self) -> dict[str, object]:
+        """What explain, audit and the command line render; names are raw here, percent signs included."""
+        return {
+            "allowed": self.allowed,
+            "action": self.action,
+            "user": self.user,
+            "target": {"id": self.target_id, "kind": self.target_kind, "name": self.target},
+            "factors": [factor.as_json() for factor in self.factors],
+            "revision": [list(pair) for pair in self.revision],
+            "message": self.message(),
+        }
+
+    def _sentence(self) -> str:
+        outside = None if self.allowed else next((f for f in self.factors if f.kind == "member"), None)
+        if outside is not None:
+            return (
+                f"Current user {self.user} doesn't exist in the metalake {outside.object_name}, "
+                "you should add the user to the metalake first"
+            )
+        verdict = "is authorized" if self.allowed else "is not authorized"
+        detail = self._held(self.factors) if self.allowed else self._lacking()
+        sentence = f"User '{self.user}' {verdict} to perform operation '{self.action}' on metadata '{self.target}'"
+        return f"{sentence}: {detail}" if detail else sentence
+
+    def _lacking(self) -> str:
+        gaps = [f for f in self.factors if f.kind in ("missing", "deny")]
+        clauses = [_clause(list(group)) for _, group in groupby(gaps, key=lambda f: f.clause)]
+        held = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny")))
+        return " and ".join(clauses) + (f", {held}" if held and clauses else held)
+
+    def _held(self, factors: tuple[Factor, ...]) -> str:
+        words = list(dict.fromkeys(_holding(f) for f in factors))
+        more = f" and {len(words) - _HAS_MAX} more" if len(words) > _HAS_MAX else ""
+        return f"has {', '.join(words[:_HAS_MAX])}{more}" if words else ""
+
+
+def display_names(chain: Chain) -> list[str]:
+    """Every object of a chain for people: its path below the metalake, or the metalake's own name."""
+    names: list[str] = []
+    above = ""
+    for link in reversed(chain):
+        name = link.name
+        if not (name.isascii() and name.isidentifier()):  # most names are plain, and this is the hot path
+            name = render_part(name)
+        names.append(above + name)
+        above = f"{above}{name}." if len(names) > 1 else ""
+    names.reverse()
+    return names
+
+
+def _clause(factors: list[Factor]) -> str:
+    """`needs SELECT_TABLE or MODIFY_TABLE on main.raw.t`; ownership is only told when no privilege would do."""
+    denied = [_denied(f) for f in factors if f.kind == "deny"]
+    missing = [f for f in factors if f.kind == "missing"]
+    granted = [f for f in missing if f.privilege not in (OWNER, SERVICE_ADMIN)]
+    if denied and not granted:
+        return " and ".join(denied)
+    by_object = groupby(granted or missing, key=lambda f: f.object_name)
+    return ", or ".join(denied + [_needed(name, [f.privilege or "" for f in group]) for name, group in by_object])
+
+
+def _needed(name: str, privileges: list[str]) -> str:
+    if privileges == [OWNER]:
+        return f"needs ownership of {name}"
+    if privileges == [SERVICE_ADMIN]:
+        return "needs a service admin"
+    return f"needs {' or '.join(privileges)} on {name}"
+
+
+def _denied(factor: Factor) -> str:
+    return f"{factor.privilege} is denied on {factor.object_name}{_through(factor)}"
+
+
+def _holding(factor: Factor) -> str:
+    match factor.kind:
+        case "owner":
+            return f"ownership of {factor.object_name}{_through(factor)}"
+        case "allow":
+            return f"{factor.privilege} on {factor.object_name}{_through(factor)}"
+        case "service-admin":
+            return "the rights of a service admin"
+        case "access-off":
+            return "all rights, because access control is off"
+        case "self":
+            return f"role {factor.role}" if factor.role else f"own entry {factor.object_name}"
+        case _:
+            return f"membership of {factor.object_name}"
+
+
+def _through(factor: Factor) -> str:
+    ways = [f"role {factor.role}"] if factor.role else []
+    ways += [f"group {factor.group}"] if factor.group else []
+    return f" (through {' of '.join(ways)})" if ways else ""

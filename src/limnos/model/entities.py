@@ -1,0 +1,139 @@
+"""Frozen values of what the store holds, as the rooms above it see them.
+
+May import only `model` itself. Knows no SQL and no wire format. Times are milliseconds since the epoch, UTC.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from limnos.model.kinds import Kind
+    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord
+
+    Record = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord
+
+
+class Node(msgspec.Struct, frozen=True):
+    """One named object of the tree. `zone` is the clock its changes run on, `parent_id` 0 is the root."""
+
+    id: int
+    zone: int
+    parent_id: int
+    kind: Kind
+    name_space: str
+    name: str
+    format: str
+    implicit: bool
+    created_by: str
+    created_at: int
+    modified_by: str | None
+    modified_at: int | None
+    revision: int
+    record: Record
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """A user or group of a metalake."""
+
+    id: int
+    metalake_id: int
+    kind: Kind
+    name: str
+    external_id: str | None
+    enabled: bool
+    created_by: str
+    created_at: int
+    modified_by: str | None
+    modified_at: int | None
+
+
+class RoleEntity(msgspec.Struct, frozen=True):
+    """A role of a metalake, without its rules."""
+
+    id: int
+    metalake_id: int
+    name: str
+    properties: tuple[tuple[str, str], ...]
+    created_by: str
+    created_at: int
+    modified_by: str | None
+    modified_at: int | None
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """One rule of a role: a privilege (its stored number), allowed or denied, on an object."""
+
+    object_id: int
+    object_kind: Kind
+    privilege: int
+    allowed: bool
+
+
+class Ruled(msgspec.Struct, frozen=True):
+    """A role with its rules."""
+
+    role: RoleEntity
+    grants: tuple[Grant, ...]
+
+
+class Token(msgspec.Struct, frozen=True):
+    """An API token; only the hash of its secret is known."""
+
+    id: int
+    user: str
+    name: str
+    secret_hash: bytes
+    created_at: int
+    expires_at: int | None
+    revoked: bool
+
+
+class Document(msgspec.Struct, frozen=True):
+    """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
+
+    node_id: int
+    version: int
+    uuid: str
+    location: str
+    metadata_location: str
+    body: bytes
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """The live names of one name space and kind under one parent, sorted by code point; columns run in parallel.
+
+    `encoded` are the names as JSON strings: every protocol's list is joined from them.
+    """
+
+    names: tuple[str, ...]
+    ids: tuple[int, ...]
+    owners: tuple[int | None, ...]
+    encoded: tuple[bytes, ...]
+
+
+class Change(msgspec.Struct, frozen=True):
+    """A row of the change feed: which keys a mutation touched, under their old and new names."""
+
+    zone: int
+    revision: int
+    ordinal: int
+    operation: str
+    kind: Kind
+    node_id: int
+    name_space: str
+    old_parent: int | None
+    old_name: str | None
+    new_parent: int | None
+    new_name: str | None
+
+
+class ClockRow(msgspec.Struct, frozen=True):
+    """A zone's clock as one statement saw it."""
+
+    zone: int
+    revision: int
+    access_revision: int
+    pruned_to: int

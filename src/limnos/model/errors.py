@@ -1,0 +1,175 @@
+"""The one taxonomy of failures, with two faces: a message for the caller, context for the log.
+
+Raise the narrowest class here; HTTP status, protocol code and body shape are given by `http` at the last step and
+never here. May import nothing but the standard library.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class LimnosError(Exception):
+    """A failure that a caller can be told about.
+
+    `message` is public: what is wrong, on what, what to do. `context` is for the log only. `code` is stable.
+    """
+
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, **context: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = context
+
+
+class BadRequest(LimnosError):
+    """The request itself is wrong: malformed, unknown field, illegal name, unknown update."""
+
+    code = "bad-request"
+
+
+class IllegalName(BadRequest):
+    """A name breaks a rule of the tree or of the spelling it came in."""
+
+    code = "illegal-name"
+
+
+class IllegalPrivilege(BadRequest):
+    """A privilege that does not bind to the object, or appears both allowed and denied."""
+
+    code = "illegal-privilege"
+
+
+class IllegalRole(BadRequest):
+    """A role named in a grant does not exist."""
+
+    code = "illegal-role"
+
+
+class IllegalObject(BadRequest):
+    """An object named in a new role does not exist or is of the wrong type."""
+
+    code = "illegal-object"
+
+
+class OutsideRoots(BadRequest):
+    """A location outside the catalog's allowed roots."""
+
+    code = "outside-roots"
+
+
+class Unprocessable(LimnosError):
+    """The same key is both set and removed."""
+
+    code = "unprocessable"
+
+
+class Unauthenticated(LimnosError):
+    """No credential that can be verified: wrong, expired, revoked, malformed."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(LimnosError):
+    """Known to the caller, but not allowed. Carries the decision when one was made."""
+
+    code = "forbidden"
+
+    def __init__(self, message: str, *, decision: object | None = None, **context: object) -> None:
+        super().__init__(message, **context)
+        self.decision = decision
+
+
+class NotFound(LimnosError):
+    """Nothing has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user…"""
+
+    code = "not-found"
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class AlreadyExists(LimnosError):
+    """The name is taken. `kind` is the kind of what holds it."""
+
+    code = "already-exists"
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class NotEmpty(LimnosError):
+    """A container still has children. `kind` is the container's kind."""
+
+    code = "not-empty"
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class InUse(LimnosError):
+    """A metalake or catalog is enabled; disable it first or force. `kind` is its kind."""
+
+    code = "in-use"
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class NotInUse(LimnosError):
+    """A metalake or catalog is disabled. `kind` is its kind."""
+
+    code = "not-in-use"
+
+    def __init__(self, message: str, *, kind: str, **context: object) -> None:
+        super().__init__(message, **context)
+        self.kind = kind
+
+
+class Unsupported(LimnosError):
+    """The operation exists, but not for this object or configuration."""
+
+    code = "unsupported"
+
+
+class CommitConflict(LimnosError):
+    """A requirement of a commit failed, or its snapshot is behind: read again and rebuild. Nothing was committed."""
+
+    code = "commit-conflict"
+
+
+class StateUnknown(LimnosError):
+    """The outcome of a commit is not known; files are kept."""
+
+    code = "state-unknown"
+
+
+class MissingFile(LimnosError):
+    """A metadata file that the store points to has vanished."""
+
+    code = "missing-file"
+
+
+class TooLarge(LimnosError):
+    """The body is over the size limit."""
+
+    code = "too-large"
+
+
+class Unavailable(LimnosError):
+    """Certain that nothing happened; come again. `retry_after_s` is seconds."""
+
+    code = "unavailable"
+
+    def __init__(self, message: str, *, retry_after_s: int = 1, **context: object) -> None:
+        super().__init__(message, **context)
+        self.retry_after_s = retry_after_s
+
+
+class StalePermit(Exception):  # noqa: N818 - not a failure: it sends the writer back to the gate
+    """The permit's revisions or objects have moved since the decision: decide again. Never leaves `services`."""

@@ -1,0 +1,37 @@
+"""Proof that a decision was made: what a mutation takes, and the transaction checks against the clock it commits on.
+
+May import only `model`. A permit is made by `services` from an allowed decision, never by `store`; a mutation cannot be
+submitted without one, so an unchecked write does not type-check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Decision
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Permit(Generic[C]):
+    """A command that was allowed, and the access revisions it was allowed at.
+
+    `zone` is the zone the mutation writes to; `stamps` are (zone, access revision) pairs of every zone the decision
+    looked at, in lock order: the server's, the metalake's, the catalog's.
+    """
+
+    command: C
+    decisions: tuple[Decision, ...]
+    zone: int
+    stamps: tuple[tuple[int, int], ...]
+    actor: str
+    actor_id: int | None
+    request_id: str
+
+
+def upkeep_permit(actor: str) -> Permit[None]:
+    """The proof for the server's own upkeep, which changes nothing that anybody's rights are about: tasks, old feed."""
+    return Permit(None, (), 0, (), actor, None, "upkeep")

@@ -1,0 +1,178 @@
+"""The 32 privileges, what they bind to, and the words they travel under.
+
+May import `model` only. Knows no rule of who may do what (that is `access.policy`) and no wire format. Numbers are
+stored: never change or reuse one. Words and bindings are Gravitino's, so that its clients can name every privilege.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import Final
+
+from limnos.model.errors import IllegalPrivilege
+from limnos.model.kinds import Kind
+
+
+class Privilege(IntEnum):
+    """One right that a role can allow or deny on an object."""
+
+    CREATE_CATALOG = 1
+    USE_CATALOG = 2
+    CREATE_SCHEMA = 3
+    USE_SCHEMA = 4
+    CREATE_TABLE = 5
+    SELECT_TABLE = 6
+    MODIFY_TABLE = 7
+    CREATE_VIEW = 8
+    SELECT_VIEW = 9
+    CREATE_FILESET = 10
+    READ_FILESET = 11
+    WRITE_FILESET = 12
+    CREATE_TOPIC = 13
+    CONSUME_TOPIC = 14
+    PRODUCE_TOPIC = 15
+    REGISTER_MODEL = 16
+    USE_MODEL = 17
+    LINK_MODEL_VERSION = 18
+    REGISTER_FUNCTION = 19
+    EXECUTE_FUNCTION = 20
+    MODIFY_FUNCTION = 21
+    MANAGE_USERS = 22
+    MANAGE_GROUPS = 23
+    CREATE_ROLE = 24
+    MANAGE_GRANTS = 25
+    CREATE_TAG = 26
+    APPLY_TAG = 27
+    CREATE_POLICY = 28
+    APPLY_POLICY = 29
+    REGISTER_JOB_TEMPLATE = 30
+    USE_JOB_TEMPLATE = 31
+    RUN_JOB = 32
+
+    @property
+    def word(self) -> str:
+        """The name in lower case, as it travels in JSON: `select_table`."""
+        return self.name.lower()
+
+
+class Condition(Enum):
+    """Whether a role allows or denies a privilege; the value is the word in JSON."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+ALIASES: Final[Mapping[str, Privilege]] = MappingProxyType(
+    {"create_model": Privilege.REGISTER_MODEL, "create_model_version": Privilege.LINK_MODEL_VERSION}
+)
+"""Deprecated words that old clients still send; they are never sent back."""
+
+_BY_WORD: Final[Mapping[str, Privilege]] = {**{p.word: p for p in Privilege}, **ALIASES}
+
+_CONTAINERS: Final = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE})
+_METALAKE: Final = frozenset({Kind.METALAKE})
+_LEAVES: Final = frozenset({Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION})
+
+
+def _bindings() -> dict[Privilege, frozenset[Kind]]:
+    p = Privilege
+    binds = {
+        p.CREATE_CATALOG: _METALAKE,
+        p.USE_CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG}),
+        p.MANAGE_GRANTS: _CONTAINERS | _LEAVES,
+        p.APPLY_TAG: _METALAKE | {Kind.TAG},
+        p.APPLY_POLICY: _METALAKE | {Kind.POLICY},
+        p.USE_JOB_TEMPLATE: _METALAKE | {Kind.JOB_TEMPLATE},
+    }
+    creates = (p.CREATE_SCHEMA, p.USE_SCHEMA, p.CREATE_TABLE, p.CREATE_VIEW, p.CREATE_FILESET, p.CREATE_TOPIC)
+    binds |= dict.fromkeys((*creates, p.REGISTER_MODEL, p.REGISTER_FUNCTION), _CONTAINERS)
+    binds |= dict.fromkeys((p.SELECT_TABLE, p.MODIFY_TABLE), _CONTAINERS | {Kind.TABLE})
+    binds |= dict.fromkeys((p.SELECT_VIEW,), _CONTAINERS | {Kind.VIEW})
+    binds |= dict.fromkeys((p.READ_FILESET, p.WRITE_FILESET), _CONTAINERS | {Kind.FILESET})
+    binds |= dict.fromkeys((p.CONSUME_TOPIC, p.PRODUCE_TOPIC), _CONTAINERS | {Kind.TOPIC})
+    binds |= dict.fromkeys((p.USE_MODEL, p.LINK_MODEL_VERSION), _CONTAINERS | {Kind.MODEL})
+    binds |= dict.fromkeys((p.EXECUTE_FUNCTION, p.MODIFY_FUNCTION), _CONTAINERS | {Kind.FUNCTION})
+    whole = (p.MANAGE_USERS, p.MANAGE_GROUPS, p.CREATE_ROLE, p.CREATE_TAG, p.CREATE_POLICY)
+    binds |= dict.fromkeys((*whole, p.REGISTER_JOB_TEMPLATE, p.RUN_JOB), _METALAKE)
+    return binds
+
+
+BINDS: Final[Mapping[Privilege, frozenset[Kind]]] = MappingProxyType(_bindings())
+"""The kinds of object on which each privilege may be granted."""
+
+_CATALOG_TYPES: Final[Mapping[Privilege, str]] = {
+    Privilege.CREATE_TABLE: "relational",
+    Privilege.SELECT_TABLE: "relational",
+    Privilege.MODIFY_TABLE: "relational",
+    Privilege.CREATE_FILESET: "fileset",
+    Privilege.READ_FILESET: "fileset",
+    Privilege.WRITE_FILESET: "fileset",
+    Privilege.CREATE_TOPIC: "messaging",
+    Privilege.CONSUME_TOPIC: "messaging",
+    Privilege.PRODUCE_TOPIC: "messaging",
+    Privilege.REGISTER_MODEL: "model",
+    Privilege.USE_MODEL: "model",
+    Privilege.LINK_MODEL_VERSION: "model",
+}
+_TYPE_WORDS: Final[Mapping[str, str]] = {"file": "fileset", "stream": "messaging", "ml": "model"}
+"""Seed 2's catalog types beside Gravitino's words for the same."""
+
+
+def parse_privilege(text: str) -> Privilege:
+    """Read a privilege word in any case; the two deprecated aliases are understood.
+
+    Raises IllegalPrivilege, naming the known words.
+    """
+    found = _BY_WORD.get(text.strip().lower())
+    if found is None:
+        known = ", ".join(p.name for p in Privilege)
+        raise IllegalPrivilege(f"Unknown privilege '{shown(text)}'; use one of {known}")
+    return found
+
+
+def parse_condition(text: str) -> Condition:
+    """Read `allow` or `deny` in any case. Raises IllegalPrivilege."""
+    try:
+        return Condition(text.strip().lower())
+    except ValueError:
+        raise IllegalPrivilege(f"Unknown condition '{shown(text)}'; use ALLOW or DENY") from None
+
+
+def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
+    """Refuse a privilege on a kind of object it does not bind to, or on a catalog that holds other things.
+
+    `catalog_type` is the type of the catalog that the object is or lies in (`relational`, `fileset`, `messaging`,
+    `model`, or seed 2's words), None for objects outside catalogs. Raises IllegalPrivilege.
+    """
+    if kind not in BINDS[privilege]:
+        fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))
+        raise IllegalPrivilege(f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)}, only on {fits}")
+    wanted = _CATALOG_TYPES.get(privilege)
+    if wanted is None or catalog_type is None or kind not in (Kind.CATALOG, Kind.NAMESPACE):
+        return
+    given = catalog_type.lower()
+    if _TYPE_WORDS.get(given, given) != wanted:
+        raise IllegalPrivilege(
+            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {shown(given)} catalog, "
+            f"only of a {wanted} catalog"
+        )
+
+
+def check_conditions(entries: Iterable[tuple[Privilege, Condition]], name: str) -> None:
+    """Refuse the same privilege both allowed and denied on the object called `name`. Raises IllegalPrivilege."""
+    seen: dict[Privilege, Condition] = {}
+    for privilege, condition in entries:
+        if seen.setdefault(privilege, condition) is not condition:
+            raise IllegalPrivilege(f"Privilege {privilege.name} is both allowed and denied on {shown(name)}; keep one")
+
+
+def kind_word(kind: Kind) -> str:
+    """The word that Gravitino's users know for a kind, in capitals: a namespace is a SCHEMA."""
+    return "SCHEMA" if kind is Kind.NAMESPACE else kind.name
+
+
+def shown(text: str) -> str:
+    """A caller's text made safe for messages: printf-style clients choke on a bare percent sign."""
+    return text.replace("%", "%%")

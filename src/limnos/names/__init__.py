@@ -1,0 +1,60 @@
+"""Names and their spellings: `Path` is the name of anything in the tree, and each module maps it to one spelling.
+
+Every function is pure and every codec reversible; what cannot be carried is refused with `InvalidName`, which says
+what to do. May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes.
+
+A codec is used by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`, `LogicalCodec(":").join(levels)`.
+"""
+
+from limnos.names import (
+    canonical,
+    display,
+    engine,
+    fullname,
+    iceberg,
+    jsonform,
+    lance,
+    logical,
+    percent,
+    physical,
+)
+from limnos.names.errors import InvalidName, Reason
+from limnos.names.fullname import FullName
+from limnos.names.logical import LogicalCodec
+from limnos.names.path import (
+    PART_BYTES_MAX,
+    PARTS_MAX,
+    Levels,
+    Path,
+    check_catalog_name,
+    check_gravitino_name,
+    check_levels,
+    check_metalake_name,
+    check_part,
+)
+
+__all__ = [
+    "PARTS_MAX",
+    "PART_BYTES_MAX",
+    "FullName",
+    "InvalidName",
+    "Levels",
+    "LogicalCodec",
+    "Path",
+    "Reason",
+    "canonical",
+    "check_catalog_name",
+    "check_gravitino_name",
+    "check_levels",
+    "check_metalake_name",
+    "check_part",
+    "display",
+    "engine",
+    "fullname",
+    "iceberg",
+    "jsonform",
+    "lance",
+    "logical",
+    "percent",
+    "physical",
+]

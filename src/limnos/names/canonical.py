@@ -1,0 +1,50 @@
+"""The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (seed 4's rule).
+
+May import `errors` and `parts`. Must not be shown to people; messages use the display form. Decoding is strict, so
+that names and canonical forms are a bijection (decision record 0003).
+"""
+
+from __future__ import annotations
+
+import re
+
+from limnos.names.errors import InvalidName
+from limnos.names.parts import Levels, check_some_levels, quoted
+
+_SPECIAL = re.compile(r"[@.]")
+_PIECE = re.compile(r"@.?|\.|[^@.]+", re.DOTALL)
+
+
+def encode_part(part: str) -> str:
+    """One part with `@` before each `@` and `.`. Any text, allowed in the tree or not."""
+    return _SPECIAL.sub(r"@\g<0>", part)
+
+
+def encode(levels: Levels) -> str:
+    """The canonical form. Raises InvalidName for levels that the tree refuses, and for none."""
+    return ".".join(map(encode_part, check_some_levels(levels)))
+
+
+def decode(text: str) -> Levels:
+    """The levels of a canonical form. Strict: exactly the strings that encode makes are accepted.
+
+    Raises InvalidName: `@` at the end or before anything but `@` and `.`; an empty part; a part the tree refuses.
+    """
+    parts: list[str] = []
+    part = ""
+    for piece in _PIECE.findall(text):
+        if piece == ".":
+            parts.append(part)
+            part = ""
+        else:
+            part += piece if piece[0] != "@" else _unescape(piece)
+    return check_some_levels([*parts, part])
+
+
+def _unescape(pair: str) -> str:
+    if pair in ("@@", "@."):
+        return pair[1]
+    where = f"before {quoted(pair[1])}" if len(pair) == 2 else "at the end"
+    raise InvalidName(
+        "bad-escape", f"The canonical name has '@' {where}: it may stand only before '@' or '.'. Write '@@' for '@'."
+    )

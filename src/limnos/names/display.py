@@ -1,0 +1,104 @@
+r"""The display form: the one spelling for messages, back-quoted where needed, which parses back.
+
+May import `errors` and `parts`. Must not know who shows a message. A part stays bare if it is an ASCII letter or
+`_` followed by letters, digits, `_` or `$`; else it stands in back-quotes with back-quote and `\` escaped by `\`
+(AsterixDB's rule since 2020, applied to each part by itself). Control characters are escaped too, so that a name
+cannot forge a line of a log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from limnos.names.errors import InvalidName
+from limnos.names.parts import PARTS_MAX, check_part, quoted
+
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_ESCAPED = re.compile("[`\\\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "`": "\\`", "\\": "\\\\"}
+_LONG = {short[1]: character for character, short in _SHORT.items()} | {"/": "/", '"': '"'}
+
+# One part: quoted, or bare. Bare parts are read generously ("1a", "é", "a-b"); what looks like a slip is refused.
+_PART = re.compile(r"`(?P<quoted>(?:[^`\\]|``|\\.)*)`|(?P<bare>[^`\\.\s\"']+)", re.DOTALL)
+_UNIT = re.compile(r"``|\\u[0-9A-Fa-f]{4}|\\.", re.DOTALL)
+
+
+def render_part(part: str) -> str:
+    """One part for a message. Never raises: a message may have to show a part that is not allowed."""
+    return part if _BARE.fullmatch(part) else f"`{_ESCAPED.sub(_escape, part)}`"
+
+
+def render(parts: Iterable[str]) -> str:
+    """Parts joined by `.`, each back-quoted where needed."""
+    return ".".join(map(render_part, parts))
+
+
+def parse(text: str) -> tuple[str, ...]:
+    r"""The parts of a display form.
+
+    Inside back-quotes a doubled back-quote, backslash with one of `` ` `` `\` `/` `"` `b` `f` `n` `r` `t`, and `\uXXXX`
+    are escapes. Raises InvalidName: open quote, unknown escape, empty part, or a part that the tree refuses.
+    """
+    parts: list[str] = []
+    position = 0
+    while True:
+        found = _PART.match(text, position)
+        if found is None:
+            raise _no_part(text, position)
+        parts.append(check_part(_unquote(found["quoted"]) if found["bare"] is None else found["bare"]))
+        position = found.end()
+        if position == len(text):
+            return _check_count(parts)
+        if text[position] != ".":
+            raise InvalidName(
+                "bad-quotes",
+                f"The name {quoted(text)} has {quoted(text[position])} at character {position + 1} where '.' or the end "
+                "belongs. Put a part with special characters in back-quotes.",
+            )
+        position += 1
+
+
+def _escape(found: re.Match[str]) -> str:
+    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
+
+
+def _unquote(body: str) -> str:
+    part = _UNIT.sub(_unescape, body)
+    # Two \uXXXX halves of one character beyond U+FFFF become that character; a half alone is left for check_part.
+    return part if part.isascii() else part.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+
+
+def _unescape(found: re.Match[str]) -> str:
+    unit = found[0]
+    if unit == "``":
+        return "`"
+    if len(unit) == 6:
+        return chr(int(unit.removeprefix("\\u"), base=16))
+    try:
+        return _LONG[unit[1]]
+    except KeyError:
+        raise InvalidName(
+            "bad-escape", f"Unknown escape {quoted(unit)} in a quoted name. Write '\\\\' for a backslash."
+        ) from None
+
+
+def _no_part(text: str, position: int) -> InvalidName:
+    if text.startswith("`", position):
+        return InvalidName("bad-quotes", f"The name {quoted(text)} has a back-quote that is never closed. Close it.")
+    if position == len(text) or text[position] == ".":
+        return InvalidName(
+            "empty-part", f"The name {quoted(text)} has an empty part at character {position + 1}. Remove a dot."
+        )
+    return InvalidName(
+        "bad-quotes",
+        f"The name {quoted(text)} holds {quoted(text[position])} outside back-quotes. Put that part in back-quotes.",
+    )
+
+
+def _check_count(parts: list[str]) -> tuple[str, ...]:
+    if len(parts) > PARTS_MAX + 2:  # a metalake and a catalog in front
+        raise InvalidName(
+            "too-many-parts", f"The name has {len(parts)} parts; the limit is {PARTS_MAX} below a catalog."
+        )
+    return tuple(parts)

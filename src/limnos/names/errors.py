@@ -1,0 +1,46 @@
+"""The one exception of this room: a name, or the spelling of one, that is not allowed.
+
+May import nothing but the standard library. Must not know status codes or protocols: callers above turn an
+`InvalidName` into their own error class and keep its message.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Reason = Literal[
+    "ambiguous",  # one spelling, several live objects
+    "bad-escape",  # `%` or `\` or `@` followed by what it may not escape
+    "bad-quotes",  # a quote that is not closed, or text beside a quoted part
+    "bad-separator",  # a separator or delimiter that may not be configured
+    "bad-type",  # a number, null or object where text or a list of text belongs
+    "bad-utf8",  # bytes that are not UTF-8, or text that has no UTF-8 form
+    "case-folded",  # an engine that folds case cannot reach the part
+    "dot-part",  # `.` or `..`
+    "empty-name",  # no part at all
+    "empty-part",  # a part without a character
+    "forbidden-character",  # a character that no name, or no name of this kind, may hold
+    "name-pattern",  # a pattern stricter than the tree's own
+    "not-nested",  # several parts where the catalog has one level of namespaces
+    "part-too-long",
+    "reserved-name",
+    "separator-in-part",  # the part could not be told from two parts
+    "separator-taken",  # stored names hold the separator
+    "too-few-parts",
+    "too-many-parts",
+]
+
+
+class InvalidName(ValueError):
+    """A name that breaks a rule. `reason` is a stable machine word, `message` says what to do about it."""
+
+    reason: Reason
+    message: str
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        super().__init__(reason, message)  # both, so that the exception survives pickling (Spark's workers)
+        self.reason = reason
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message

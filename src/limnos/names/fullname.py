@@ -1,0 +1,197 @@
+"""Gravitino's `fullName`: catalog, schema, object and column joined by dots, which names may hold themselves.
+
+May import `errors`, `parts` and `logical`. Must not know the store: `exists` is the caller's question to the tree.
+The catalog ends at the first dot (it holds none); every split of the rest is a candidate, and what is live decides.
+A component in back-quotes is taken as it stands (inside, a doubled back-quote is one).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+
+from limnos.names.errors import InvalidName
+from limnos.names.logical import LogicalCodec
+from limnos.names.parts import Levels, check_catalog_name, check_part, quoted
+
+CATALOG, SCHEMA, OBJECT, COLUMN = 1, 2, 3, 4
+"""How many components a full name of that kind has: `kind_levels`."""
+
+PIECES_MAX = 33
+"""Most dotted pieces below the catalog that are tried; more must be quoted. Bounds the candidates (496 for a column)."""
+
+_PIECE = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`(?=\.|\Z)|(?P<bare>[^`.][^.]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class FullName:
+    """One reading of a full name. `levels` are the schema's, `name` the object's, `column` a column's."""
+
+    catalog: str
+    levels: Levels = ()
+    name: str | None = None
+    column: str | None = None
+
+    @property
+    def parent(self) -> FullName | None:
+        """The object above: column, object, schema, its parent schemas, catalog; None above a catalog."""
+        if self.column is not None:
+            return FullName(self.catalog, self.levels, self.name)
+        if self.name is not None:
+            return FullName(self.catalog, self.levels)
+        return FullName(self.catalog, self.levels[:-1]) if self.levels else None
+
+    @property
+    def parents(self) -> tuple[FullName, ...]:
+        """Everything above, innermost first, the catalog last."""
+        above: list[FullName] = []
+        parent = self.parent
+        while parent is not None:
+            above.append(parent)
+            parent = parent.parent
+        return tuple(above)
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    quoted: bool
+
+
+def catalog_of(text: str) -> str:
+    """The catalog of a full name, for choosing its codec. Raises InvalidName."""
+    return _split_catalog(text)[0]
+
+
+def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[FullName]:
+    """Every reading of a full name with that many components, the shortest schema first.
+
+    Raises InvalidName when the text has too few components, is badly quoted, or no reading is a legal name.
+    """
+    catalog, rest = _split_catalog(text)
+    if kind_levels == CATALOG:
+        if rest is not None:
+            raise InvalidName("too-many-parts", f"The full name {quoted(text)} of a catalog must be its name alone.")
+        yield FullName(catalog)
+        return
+    if rest is None:
+        raise _too_few(text, kind_levels)
+    refusal: InvalidName | None = None
+    legal = False
+    for components in _readings(_pieces(rest, text), kind_levels - 1):
+        try:
+            reading = _read(catalog, components, codec)
+        except InvalidName as error:
+            refusal = refusal or error
+        else:
+            legal = True
+            yield reading
+    if not legal:
+        raise refusal or _too_few(text, kind_levels)
+
+
+def resolve(text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec) -> FullName | None:
+    """The one reading that is live; None when none is. Raises InvalidName, `ambiguous` for more than one."""
+    return choose(text, filter(exists, candidates(text, kind_levels, codec=codec)), codec=codec)
+
+
+def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullName | None:
+    """As resolve, for callers that have asked the tree themselves."""
+    hits = list(live)
+    if len(hits) <= 1:
+        return hits[0] if hits else None
+    spellings = " or ".join(render_quoted(hit, codec=codec) for hit in hits)
+    raise InvalidName(
+        "ambiguous", f"The full name {quoted(text)} fits {len(hits)} objects. Write the one you mean: {spellings}."
+    )
+
+
+def render(name: FullName, *, codec: LogicalCodec) -> str:
+    """The full name as Gravitino's clients expect it: dots inside a component stay bare."""
+    return ".".join(_quote(c) if "`" in c else c for c in _components(name, codec))
+
+
+def render_quoted(name: FullName, *, codec: LogicalCodec) -> str:
+    """The full name with back-quotes where needed, so that it has exactly one reading."""
+    return ".".join(_quote(c) if "`" in c or "." in c else c for c in _components(name, codec))
+
+
+def _components(name: FullName, codec: LogicalCodec) -> Iterator[str]:
+    yield name.catalog
+    if name.levels:
+        yield codec.join(name.levels)
+    if name.name is not None:
+        yield name.name
+    if name.column is not None:
+        yield name.column
+
+
+def _quote(component: str) -> str:
+    return "`" + component.replace("`", "``") + "`"
+
+
+def _split_catalog(text: str) -> tuple[str, str | None]:
+    if text.startswith("`"):
+        found = _PIECE.match(text)
+        if found is None:
+            raise _bad_quotes(text)
+        head, rest = found["quoted"].replace("``", "`"), text[found.end() + 1 :]
+        return check_catalog_name(head), rest if found.end() < len(text) else None
+    head, dot, rest = text.partition(".")
+    return check_catalog_name(head), rest if dot else None
+
+
+def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
+    """What stands between dots; a back-quoted piece may hold dots. An empty piece is part of a name such as `a..b`."""
+    pieces: list[_Piece] = []
+    position = 0
+    while position <= len(rest):
+        found = _PIECE.match(rest, position)
+        if found is None and rest.startswith("`", position):
+            raise _bad_quotes(text)
+        if found is None:
+            pieces.append(_Piece("", quoted=False))
+            position += 1
+            continue
+        body = found["quoted"]
+        pieces.append(_Piece(found[0], quoted=False) if body is None else _Piece(body.replace("``", "`"), quoted=True))
+        position = found.end() + 1
+    if len(pieces) > PIECES_MAX:
+        raise InvalidName(
+            "too-many-parts",
+            f"The full name {quoted(text)} has more than {PIECES_MAX} dots. Put names with dots in back-quotes.",
+        )
+    return tuple(pieces)
+
+
+def _readings(pieces: tuple[_Piece, ...], size: int) -> Iterator[list[str]]:
+    """Every way to group the pieces into `size` components, in order; a quoted piece is a component by itself."""
+    for cuts in combinations(range(1, len(pieces)), size - 1):
+        bounds = (0, *cuts, len(pieces))
+        groups = [pieces[start:end] for start, end in pairwise(bounds)]
+        if all(len(group) == 1 or not any(piece.quoted for piece in group) for group in groups):
+            yield [".".join(piece.text for piece in group) for group in groups]
+
+
+def _read(catalog: str, components: list[str], codec: LogicalCodec) -> FullName:
+    levels = codec.split(components[0])
+    names = [check_part(component) for component in components[1:]]
+    return FullName(catalog, levels, *names)
+
+
+def _too_few(text: str, kind_levels: int) -> InvalidName:
+    form = ".".join(("catalog", "schema", "object", "column")[:kind_levels])
+    return InvalidName(
+        "too-few-parts",
+        f"The full name {quoted(text)} does not have the form {form}. Put names with dots in back-quotes.",
+    )
+
+
+def _bad_quotes(text: str) -> InvalidName:
+    return InvalidName(
+        "bad-quotes",
+        f"The full name {quoted(text)} has a back-quote without its partner, or text beside a quoted name. Close the quote, "
+        "and double a back-quote that belongs to the name.",
+    )

@@ -1,0 +1,119 @@
+"""Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as prefix.
+
+May import `errors`, `parts`, `percent` and `jsonform`. Must not decode a path before splitting it: a level may hold an
+escaped anything, so the split is made on the raw segment. `+` is a space, because Java clients form-encode levels.
+The plain case (no escape) is the short one in each function: it is on the way of every read.
+"""
+
+from __future__ import annotations
+
+import re
+
+from limnos.names.errors import InvalidName
+from limnos.names.jsonform import decode_array
+from limnos.names.parts import (
+    Levels,
+    check_catalog_name,
+    check_levels,
+    check_metalake_name,
+    check_part,
+    check_some_levels,
+    quoted,
+)
+from limnos.names.percent import quote, unquote_form, unquote_strict
+
+SEPARATOR = "\x1f"
+SEPARATOR_ADVERTISED = "%1F"
+"""Value of `namespace-separator` in /v1/config: URL-encoded, as clients expect it."""
+
+_PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
+
+
+def decode_path(raw: bytes) -> Levels:
+    """The levels of one raw path segment, as sent.
+
+    Raises InvalidName: empty level, bad escape, bytes that are not UTF-8, a part that the tree refuses.
+    """
+    if b"%" in raw:  # an escape holds no further %, so the separator's never begins inside another one
+        raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
+    if b"%" not in raw and b"+" not in raw and raw.isascii():
+        return check_levels(raw.decode("ascii").split(SEPARATOR))
+    return check_levels(map(_decode_level, raw.split(b"\x1f")))
+
+
+def decode_name(raw: bytes) -> str:
+    """One part, as a table name, from a raw path segment. U+001F has no meaning here and is refused."""
+    return check_part(_decode_level(raw))
+
+
+def encode_path(levels: Levels) -> str:
+    """The path segment for levels: everything but letters, digits, `-`, `.`, `_`, `~` escaped, joined by `%1F`."""
+    return SEPARATOR_ADVERTISED.join(map(quote, check_some_levels(levels)))
+
+
+def encode_name(part: str) -> str:
+    """The path segment for one part."""
+    return quote(check_part(part))
+
+
+def decode_parent(value: bytes) -> tuple[Levels, Levels | None]:
+    """The levels of a raw `parent` query value, and a second reading with each level decoded once more.
+
+    PyIceberg quotes levels before it encodes the query, so a caller tries the second reading when the first names
+    nothing. It is None where it would be the same or not a name. An empty value is the catalog itself, `()`.
+    """
+    if not value:
+        return (), None
+    first = decode_path(value)
+    return first, _decode_again(first)
+
+
+def decode_body(value: object) -> Levels:
+    """The levels of a JSON array of strings. Raises InvalidName for anything else, and for an empty array."""
+    return decode_array(value)
+
+
+def encode_body(levels: Levels) -> list[str]:
+    """The JSON array for levels; empty for the catalog itself."""
+    return list(check_levels(levels))
+
+
+def encode_prefix(metalake: str, catalog: str) -> str:
+    """The prefix of a catalog: `<metalake>.<catalog>`, one segment that needs no escaping, as neither holds a dot."""
+    return f"{check_metalake_name(metalake)}.{check_catalog_name(catalog)}"
+
+
+def decode_prefix(raw: bytes) -> tuple[str, str]:
+    """Metalake and catalog of a raw prefix segment. Raises InvalidName for anything but two legal names and a dot."""
+    found = _PREFIX.fullmatch(raw)
+    if found is None and b"%" in raw:
+        found = _PREFIX.fullmatch(unquote_strict(raw).encode())
+    if found is None:
+        raise InvalidName(
+            "name-pattern",
+            f"The prefix {quoted(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
+            "Use the prefix that /v1/config returns.",
+        )
+    return found[1].decode("ascii"), found[2].decode("ascii")
+
+
+def decode_warehouse(text: str) -> tuple[str | None, str]:
+    """Metalake (None: the default one) and catalog of a `warehouse` parameter, `<catalog>` or `<metalake>/<catalog>`."""
+    metalake, slash, catalog = text.rpartition("/")
+    if not slash:
+        return None, check_catalog_name(text)
+    return check_metalake_name(metalake), check_catalog_name(catalog)
+
+
+def _decode_level(raw: bytes) -> str:
+    return unquote_form(raw) if b"%" in raw or b"+" in raw else unquote_strict(raw)
+
+
+def _decode_again(levels: Levels) -> Levels | None:
+    if not any("%" in level for level in levels):
+        return None
+    try:
+        second = check_levels([unquote_strict(level) for level in levels])
+    except InvalidName:
+        return None
+    return None if second == levels else second

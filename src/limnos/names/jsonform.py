@@ -1,0 +1,63 @@
+"""The JSON spelling of SQL++ REST: one part is a string, several are an array; HTTP parameters repeat per part.
+
+May import `errors` and `parts`. Must not split text: a string is one part, dots and all (seed 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from limnos.names.errors import InvalidName
+from limnos.names.parts import Levels, check_some_levels, quoted
+
+_WORDS = {
+    "NoneType": "null",
+    "bool": "a boolean",
+    "int": "a number",
+    "float": "a number",
+    "str": "text",
+    "list": "an array",
+    "dict": "an object",
+}
+
+
+def encode(levels: Levels) -> str | list[str]:
+    """The JSON value: a string for one part, else a list. Raises InvalidName for no part or a refused one."""
+    checked = check_some_levels(levels)
+    return checked[0] if len(checked) == 1 else list(checked)
+
+
+def decode(value: object) -> Levels:
+    """The levels of a decoded JSON value. Raises InvalidName for anything but text or a list of text."""
+    if isinstance(value, str):
+        return check_some_levels((value,))
+    return decode_array(value)
+
+
+def decode_array(value: object) -> Levels:
+    """The levels of a JSON array of strings; nothing else is accepted."""
+    if not isinstance(value, list):
+        raise InvalidName("bad-type", f"A name must be text or an array of texts, not {_json_word(value)}.")
+    texts: list[str] = []
+    for item in value:
+        if not isinstance(item, str):
+            raise InvalidName("bad-type", f"Each part of a name must be text, not {_json_word(item)}.")
+        texts.append(item)
+    return check_some_levels(texts)
+
+
+def encode_parameters(parameter: str, levels: Levels) -> list[tuple[str, str]]:
+    """The HTTP parameters: the parameter repeated, one part each, in order; values are not URL-encoded yet."""
+    return [(parameter, part) for part in check_some_levels(levels)]
+
+
+def decode_parameters(parameter: str, values: Iterable[str]) -> Levels:
+    """The levels from all values of one HTTP parameter, in order. Raises InvalidName when there is none."""
+    texts = tuple(values)
+    if not texts:
+        raise InvalidName("empty-name", f"The parameter {quoted(parameter)} is missing. Give it once per name part.")
+    return check_some_levels(texts)
+
+
+def _json_word(value: object) -> str:
+    return _WORDS.get(type(value).__name__, type(value).__name__)

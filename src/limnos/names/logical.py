@@ -1,0 +1,180 @@
+"""The logical spelling of a namespace: its parts joined by one configurable character, by default `A:B:C`.
+
+May import `errors` and `parts`. Must not know the store: the re-check of stored names takes them as values. The
+separator is one character; seed 1 leaves two policies open, and both are here: `restricted` (one of `: ; $`, reserved
+in every catalog) and `unrestricted` (any safe character; plain text in catalogs without nested namespaces).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from limnos.names.errors import InvalidName
+from limnos.names.parts import Levels, check_part, check_some_levels, quoted
+
+Policy = Literal["restricted", "unrestricted"]
+
+SEPARATOR_DEFAULT = ":"
+SEPARATORS_ALLOWED = (":", ";", "$")
+"""What the policy `restricted` accepts, and what every refusal suggests."""
+
+# Why a character can never separate parts. Letters, digits and the rest are refused, if at all, by stored names.
+_REFUSED = {
+    ".": "it is reserved: identifiers are joined by it",
+    "\x01": "it is reserved: stored physical names are joined by it",
+    "/": "it conflicts with path parsing",
+    "\\": "some HTTP clients turn it into '/'",
+    "%": "it starts an escape in URLs",
+    "+": "it stands for a space in URLs",
+    "?": "it ends the path of a URL",
+    "#": "it ends the query of a URL",
+    "&": "it separates the parameters of a URL",
+    "`": "it quotes identifiers",
+    '"': "it quotes identifiers",
+    "'": "it quotes text in SQL",
+}
+
+
+def check_separator(separator: str, *, policy: Policy = "restricted") -> str:
+    """The separator if it may be configured. Raises InvalidName with the separator, the reason and alternatives."""
+    if why := _why_refused(separator, policy):
+        raise InvalidName("bad-separator", f"Delimiter {quoted(separator)} is not allowed because {why}. {_suggest()}")
+    return separator
+
+
+def separator_conflicts(separator: str, names: Iterable[str]) -> list[str]:
+    """The stored namespace parts that hold the separator, in the order given: each would read as two parts."""
+    return [name for name in names if separator in name]
+
+
+def check_separator_free(separator: str, names: Iterable[str]) -> None:
+    """Nothing, if no stored namespace part holds the separator: to be asked before it is configured or changed.
+
+    Raises InvalidName with the first conflicting names and the allowed separators that no stored name holds.
+    """
+    stored = list(names)
+    conflicts = separator_conflicts(separator, stored)
+    if not conflicts:
+        return
+    shown = ", ".join(quoted(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
+    free = [other for other in SEPARATORS_ALLOWED if not separator_conflicts(other, stored)]
+    choice = f"choose another separator ({_join_or(free)})" if free else "choose another separator"
+    raise InvalidName(
+        "separator-taken",
+        f"Delimiter {quoted(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {shown}. "
+        f"Rename them, or {choice}.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalCodec:
+    """Joins and splits namespace levels of one catalog.
+
+    `nested` tells whether the catalog has nested namespaces; without them a name is one part. Raises InvalidName when
+    the separator may not be configured under the policy.
+    """
+
+    separator: str = SEPARATOR_DEFAULT
+    policy: Policy = "restricted"
+    nested: bool = True
+
+    def __post_init__(self) -> None:
+        check_separator(self.separator, policy=self.policy)
+
+    def check_namespace_part(self, part: str) -> str:
+        """One part of a namespace, for creates in any spelling: the tree's rules, and free of a reserved separator."""
+        self._check_free(check_part(part))
+        return part
+
+    def join(self, levels: Levels) -> str:
+        """The logical name. Raises InvalidName: no level, a part that holds the separator, nesting in a flat catalog."""
+        check_some_levels(levels)
+        if not self.nested and len(levels) > 1:
+            raise InvalidName(
+                "not-nested",
+                f"This catalog has no nested namespaces, but the name has {len(levels)} parts. Give one part.",
+            )
+        for part in levels:
+            self._check_free(part)
+        return self.separator.join(levels)
+
+    def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
+        """The levels of a logical name; `what` is the caller's word for it, as `parentSchema`.
+
+        Raises InvalidName: empty text or segment, a segment that the tree refuses, the separator in a flat catalog
+        under `restricted`.
+        """
+        if not text:
+            raise InvalidName("empty-part", f"The {what} is empty. Give at least one character.")
+        segments = text.split(self.separator) if self.nested else [text]
+        if "" in segments:
+            raise InvalidName(
+                "empty-part",
+                f"The {what} '{_plain(text)}' contains an empty segment after splitting by '{self.separator}'.",
+            )
+        for segment in segments:
+            self._check_segment(segment, text, what=what)
+        return check_some_levels(segments)
+
+    def ancestors(self, text: str) -> tuple[str, ...]:
+        """What lies above a logical name, outermost first: `A:B:C` gives `A`, `A:B`."""
+        return tuple(self._prefixes(self.split(text)))[:-1]
+
+    def parent_scopes(self, text: str) -> tuple[str, ...]:
+        """The ancestors and the name itself, outermost first: `A`, `A:B`, `A:B:C` (seed 1, snippet 3)."""
+        return tuple(self._prefixes(self.split(text)))
+
+    def scopes(self, text: str) -> tuple[str, ...]:
+        """The name itself and its ancestors, innermost first, the order in which a right is looked for."""
+        return self.parent_scopes(text)[::-1]
+
+    def _prefixes(self, levels: Levels) -> Iterator[str]:
+        for size in range(1, len(levels) + 1):
+            yield self.separator.join(levels[:size])
+
+    def _check_segment(self, segment: str, text: str, *, what: str) -> None:
+        try:
+            self.check_namespace_part(segment)
+        except InvalidName as error:
+            raise InvalidName(
+                error.reason,
+                f"The {what} {quoted(text)} contains an illegal segment {quoted(segment)}: {error.message}",
+            ) from None
+
+    def _check_free(self, part: str) -> None:
+        if self.separator not in part or (not self.nested and self.policy == "unrestricted"):
+            return
+        raise InvalidName(
+            "separator-in-part",
+            f"The namespace part {quoted(part)} holds '{self.separator}', which separates the parts of a namespace. "
+            "Leave it out, or have the administrator configure another separator.",
+        )
+
+
+def _why_refused(separator: str, policy: Policy) -> str | None:
+    if len(separator) != 1:
+        return "it is empty" if not separator else "it is more than one character"
+    if why := _REFUSED.get(separator):
+        return why
+    if not separator.isprintable() or separator.isspace():
+        return "it cannot be seen"
+    if policy == "restricted" and separator not in SEPARATORS_ALLOWED:
+        return "it is not in the allowed set of the policy 'restricted'"
+    return None
+
+
+def _suggest() -> str:
+    return f"Try {_join_or(SEPARATORS_ALLOWED)}."
+
+
+def _join_or(separators: Iterable[str]) -> str:
+    *rest, last = (f"'{separator}'" for separator in separators)
+    if not rest:
+        return last
+    return f"{', '.join(rest)}{',' if len(rest) > 1 else ''} or {last}"
+
+
+def _plain(text: str) -> str:
+    return quoted(text)[1:-1]

@@ -1,0 +1,122 @@
+"""What one part of a name, and a list of parts, may be: the refusals that hold for every spelling.
+
+May import `errors` of this room and the standard library. Must not know any spelling: codecs call these checks on
+what they decoded and on what they are about to encode.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from limnos.names.errors import InvalidName
+
+Levels = tuple[str, ...]
+"""The parts below a catalog, outermost first; empty for the catalog itself."""
+
+PART_BYTES_MAX = 255
+"""Longest part, in bytes of UTF-8."""
+
+PARTS_MAX = 32
+"""Most parts below a catalog, the object's own name included."""
+
+_FORBIDDEN = re.compile("[\x00\x01\x1f]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Java's \w is ASCII, so ours must be as well: "é" is no letter to Gravitino's clients.
+_METALAKE = re.compile(r"\w{1,64}", re.ASCII)
+_CATALOG = re.compile(r"\w[\w-]{0,63}", re.ASCII)
+_GRAVITINO = re.compile(r"\w[\w/=.-]{0,63}", re.ASCII)
+_RESERVED = frozenset({"system"})
+
+
+def quoted(text: str) -> str:
+    """The text in single quotes for a message: control characters and surrogates escaped, long text cut."""
+    shown = text if len(text) <= 80 else text[:77] + "..."
+    return f"'{shown}'" if shown.isprintable() else f"'{shown.encode('unicode_escape').decode('ascii')}'"
+
+
+def check_part(part: str) -> str:
+    """The part itself if the tree can hold it.
+
+    Raises InvalidName: empty, `.`, `..`, U+0000, U+0001, U+001F, a lone surrogate, over 255 bytes of UTF-8.
+    Nothing is normalised or trimmed.
+    """
+    if len(part) <= PART_BYTES_MAX and part.isascii() and part.isprintable() and part not in ("", ".", ".."):
+        return part
+    return _check_unusual(part)
+
+
+def _check_unusual(part: str) -> str:
+    if not part:
+        raise InvalidName("empty-part", "A name part is empty. Give every part at least one character.")
+    if part in (".", ".."):
+        raise InvalidName(
+            "dot-part", f"The name part '{part}' is not allowed: paths would read it as a step. Rename it."
+        )
+    if _SURROGATE.search(part):
+        raise InvalidName("bad-utf8", f"The name part {quoted(part)} holds half of a surrogate pair. Send it as UTF-8.")
+    if found := _FORBIDDEN.search(part):
+        raise InvalidName(
+            "forbidden-character",
+            f"The name part {quoted(part)} holds U+{ord(found[0]):04X}, which is kept for separating parts. Remove it.",
+        )
+    if (size := len(part.encode())) > PART_BYTES_MAX:
+        raise InvalidName(
+            "part-too-long",
+            f"The name part {quoted(part)} has {size} bytes in UTF-8; the limit is {PART_BYTES_MAX}. Shorten it.",
+        )
+    return part
+
+
+def check_levels(parts: Iterable[str]) -> Levels:
+    """The parts as a tuple if each is allowed and there are at most 32. None at all is allowed: the catalog itself."""
+    levels = tuple(parts)
+    if len(levels) > PARTS_MAX:
+        raise InvalidName("too-many-parts", f"The name has {len(levels)} parts; the limit is {PARTS_MAX}.")
+    for part in levels:
+        check_part(part)
+    return levels
+
+
+def check_some_levels(parts: Iterable[str]) -> Levels:
+    """As check_levels, and at least one part: for spellings that cannot name the catalog itself."""
+    levels = check_levels(parts)
+    if not levels:
+        raise InvalidName("empty-name", "The name has no part. Give at least one.")
+    return levels
+
+
+def check_metalake_name(name: str) -> str:
+    """The name if Gravitino allows it for a metalake: 1 to 64 ASCII letters, digits or `_`; `system` is reserved."""
+    _check_reserved(name, kind="METALAKE")
+    if not _METALAKE.fullmatch(name):
+        raise _pattern_error(name, kind="METALAKE", rule="1 to 64 ASCII letters, digits or '_'")
+    return name
+
+
+def check_catalog_name(name: str) -> str:
+    """The name if Gravitino allows it for a catalog: as a metalake's, and `-` after the first character."""
+    _check_reserved(name, kind="CATALOG")
+    if not _CATALOG.fullmatch(name):
+        raise _pattern_error(name, kind="CATALOG", rule="1 to 64 ASCII letters, digits, '_' or (not first) '-'")
+    return name
+
+
+def check_gravitino_name(part: str, *, kind: str = "SCHEMA") -> str:
+    """One part if it may be created through Gravitino REST: the tree's rules, Gravitino's default pattern, and `.`.
+
+    `kind` is the word for the message. For a nested schema check each part by itself.
+    """
+    if not _GRAVITINO.fullmatch(part):
+        rule = "1 to 64 ASCII letters, digits, '_' or (not first) one of '.', '-', '/', '='"
+        raise _pattern_error(part, kind=kind, rule=rule)
+    return check_part(part)
+
+
+def _check_reserved(name: str, *, kind: str) -> None:
+    if name in _RESERVED:
+        raise InvalidName("reserved-name", f"The {kind} name '{name}' is reserved. Choose another.")
+
+
+def _pattern_error(name: str, *, kind: str, rule: str) -> InvalidName:
+    return InvalidName("name-pattern", f"The {kind} name {quoted(name)} is illegal: use {rule}.")

@@ -1,0 +1,79 @@
+"""Percent-encoding, strict: what may not be understood in two ways is refused.
+
+May import `errors` and `parts`. Must not know where in a request the text stood. The standard library's decoder is
+not used because it keeps bad escapes and replaces bad UTF-8, so that two spellings would mean one name.
+"""
+
+from __future__ import annotations
+
+import re
+
+from limnos.names.errors import InvalidName
+from limnos.names.parts import quoted
+
+_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
+_QUOTED = [chr(byte) if byte in _UNRESERVED else f"%{byte:02X}" for byte in range(256)]
+_ESCAPE = re.compile(rb"%(?:([0-9A-Fa-f]{2})|.{0,2})", re.DOTALL)
+_RUN = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+
+
+def quote(text: str) -> str:
+    """The text with every byte of its UTF-8 form escaped that is not a letter, digit, `-`, `.`, `_` or `~`."""
+    try:
+        return "".join([_QUOTED[byte] for byte in text.encode()])
+    except UnicodeEncodeError:
+        raise InvalidName("bad-utf8", f"The text {quoted(text)} holds half of a surrogate pair. Remove it.") from None
+
+
+def unquote_strict(raw: bytes | str) -> str:
+    """Percent-decoded text. `+` stays a plus.
+
+    Raises InvalidName: `%` without two hex digits (bad-escape), bytes that are not UTF-8 (bad-utf8).
+    """
+    data = _utf8(raw) if isinstance(raw, str) else raw
+    if b"%" in data:
+        data = _ESCAPE.sub(_unescape, data)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidName("bad-utf8", f"The name {_shown(raw)} is not UTF-8. Percent-encode its UTF-8 bytes.") from None
+
+
+def unquote_form(raw: bytes | str) -> str:
+    """As unquote_strict, after reading `+` as a space: path segments and query values of form-encoding clients."""
+    data = _utf8(raw) if isinstance(raw, str) else raw
+    return unquote_strict(data.replace(b"+", b" "))
+
+
+def unquote_once_if_encoded(text: str) -> str:
+    """The text decoded once where it is encoded, for clients that encode names inside a JSON body.
+
+    A `%` that starts no valid escape, and escapes that are no UTF-8, stay as they are. Never raises.
+    """
+    return _RUN.sub(_decode_run, text) if "%" in text else text
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise InvalidName("bad-utf8", f"The name {quoted(text)} holds half of a surrogate pair. Remove it.") from None
+
+
+def _unescape(found: re.Match[bytes]) -> bytes:
+    if digits := found[1]:
+        return bytes.fromhex(digits.decode("ascii"))
+    raise InvalidName(
+        "bad-escape", f"{_shown(found[0])} is not a percent escape: two hex digits must follow. Write '%25' for '%'."
+    )
+
+
+def _decode_run(found: re.Match[str]) -> str:
+    try:
+        return bytes.fromhex(found[0].replace("%", "")).decode()
+    except UnicodeDecodeError:
+        return found[0]
+
+
+def _shown(raw: bytes | str) -> str:
+    return quoted(raw if isinstance(raw, str) else raw.decode("ascii", "backslashreplace"))

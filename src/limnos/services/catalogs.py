@@ -1,0 +1,203 @@
+"""Catalogs: make, load, list, alter, enable, drop. A catalog is on its metalake's clock and has one of its own.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.files import allowed_roots, normalise
+from limnos.model.entities import Listing, Node
+from limnos.model.errors import AlreadyExists, BadRequest, InUse, NotEmpty
+from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
+from limnos.names.path import check_catalog_name
+from limnos.services.properties import Edits
+from limnos.services.scene import Scope
+from limnos.view.cold import need, need_all
+from limnos.view.facts import listing_key, name_key, node_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+ICEBERG = "lakehouse-iceberg"
+PROVIDERS = {ICEBERG: "RELATIONAL"}
+"""Providers that are served, with the catalog type each has."""
+WAREHOUSE = "warehouse"
+ALLOWED_LOCATIONS = "allowed-locations"
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogCreate:
+    """Make a catalog."""
+
+    metalake: Node
+    name: str
+    record: CatalogRecord
+    owner_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogAlter:
+    """Change a catalog's name, comment, properties or state."""
+
+    catalog: Node
+    edits: Edits
+    in_use: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogDrop:
+    """Drop a catalog; `force` also one that is enabled or has namespaces."""
+
+    catalog: Node
+    force: bool
+
+
+def catalog_load(scene: Scene) -> Node:
+    """Return a catalog for whoever may use it."""
+    scene.require(Action.CATALOG_LOAD, scene.place.outer)
+    return scene.catalog
+
+
+def catalogs_list(scene: Scene) -> list[Node]:
+    """Return the catalogs of the metalake that the caller may use, by name."""
+    scene.require(Action.CATALOG_LIST, scene.place.outer)
+    metalake_id = scene.metalake.id
+    found = cast("Listing", need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id))
+    ids = found.ids
+    if scene.rules.access_enabled:
+        shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.place.outer, scene.owner_of)
+        ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
+    return cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
+
+
+def warehouse_of(record: CatalogRecord, fallback: str) -> str:
+    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own."""
+    return (record.properties.get(WAREHOUSE) or fallback).rstrip("/")
+
+
+def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
+    """Return the prefixes that tables and their metadata must lie in."""
+    return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
+
+
+def catalog_check(*, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str]) -> CatalogRecord:
+    """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
+    check_catalog_name(name)
+    if provider not in PROVIDERS:
+        served = ", ".join(PROVIDERS)
+        raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
+    expected = PROVIDERS[provider]
+    if catalog_type is not None and catalog_type.upper() != expected:
+        raise BadRequest(f"A catalog of provider {provider} has type {expected.lower()}, not {catalog_type}")
+    _check_places(properties)
+    return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
+
+
+def _check_places(properties: dict[str, str]) -> None:
+    for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
+        if location and location.strip():
+            normalise(location.strip())
+
+
+async def catalog_create(
+    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None, comment: str | None,
+    properties: dict[str, str],
+) -> Node:  # fmt: skip
+    """Make a catalog; its maker owns it. Raises AlreadyExists, BadRequest, Forbidden."""
+    record = replace(
+        catalog_check(name=name, catalog_type=catalog_type, provider=provider, properties=properties), comment=comment
+    )
+
+    def decide(scene: Scene) -> Permit[CatalogCreate]:
+        scene.require_in_use()
+        decision = scene.require(Action.CATALOG_CREATE, scene.place.outer)
+        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+            raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
+        return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id), decision)
+
+    return await ctx.write(Scope(metalake), decide, catalog_insert)
+
+
+def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
+    """Insert the catalog with its clock and owner."""
+    command = permit.command
+    if not tx.nodes.is_alive(command.metalake.id):
+        tx.stale()
+    catalog_id = tx.next_id()
+    tx.new_zone(catalog_id)
+    return tx.nodes.create(
+        kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
+        zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
+    )  # fmt: skip
+
+
+async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> Node:
+    """Rename a catalog, change its comment or properties."""
+    if edits.name is not None:
+        check_catalog_name(edits.name)
+    _check_places(dict(edits.sets))
+
+    def decide(scene: Scene) -> Permit[CatalogAlter]:
+        decision = scene.require(Action.CATALOG_ALTER, scene.place.outer)
+        scene.require_in_use()
+        return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
+
+    return await ctx.write(Scope(metalake, name), decide, catalog_update)
+
+
+async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:
+    """Enable or disable a catalog; again is fine."""
+
+    def decide(scene: Scene) -> Permit[CatalogAlter]:
+        decision = scene.require(Action.CATALOG_ENABLE, scene.place.outer)
+        return scene.permit(CatalogAlter(scene.catalog, Edits(), in_use), decision, zone=scene.metalake.id)
+
+    return await ctx.write(Scope(metalake, name), decide, catalog_update)
+
+
+def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
+    """Write the catalog's new record, then its new name."""
+    command = permit.command
+    held = tx.nodes.hold(command.catalog)
+    record = cast("CatalogRecord", held.record)
+    in_use = record.in_use if command.in_use is None else command.in_use
+    changed = replace(
+        record,
+        comment=command.edits.comment_over(record.comment),
+        properties=command.edits.over(record.properties),
+        in_use=in_use,
+    )
+    tx.nodes.write_record(held, changed, moves_access=in_use != record.in_use)
+    if command.edits.name is not None and command.edits.name != held.name:
+        tx.nodes.place(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
+    return tx.nodes.by_id(held.id)
+
+
+async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
+    """Drop a catalog. Raises NotFound, InUse while it is enabled, NotEmpty while it has namespaces (unless forced)."""
+
+    def decide(scene: Scene) -> Permit[CatalogDrop]:
+        decision = scene.require(Action.CATALOG_DROP, scene.place.outer)
+        return scene.permit(CatalogDrop(scene.catalog, force), decision, zone=scene.metalake.id)
+
+    await ctx.write(Scope(metalake, name), decide, catalog_bury)
+
+
+def catalog_bury(tx: Tx, permit: Permit[CatalogDrop]) -> None:
+    """Drop the catalog's node; whatever hung below it can be reached no more."""
+    held = tx.nodes.hold(permit.command.catalog)
+    if not permit.command.force:
+        if cast("CatalogRecord", held.record).in_use:
+            raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
+        if tx.nodes.has_children(held.id):
+            raise NotEmpty(f"Catalog {held.name} has namespaces: drop them first, or force the drop", kind="catalog")
+    tx.nodes.drop(held)

@@ -1,0 +1,145 @@
+"""Commits to Iceberg tables: requirements, updates, a fresh metadata file, compare-and-swap; again when a race is lost.
+
+May import the rooms below. Knows no wire format. The new file is deleted when it is certain that nothing points to it,
+and kept when the outcome is unknown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import requirements as demands
+from limnos.formats.iceberg import updates as changes
+from limnos.model.entities import Document, Node
+from limnos.model.errors import AlreadyExists, CommitConflict, StalePermit
+from limnos.services.places import Place, place_of
+from limnos.services.tables import document_of, draft_of, file_bytes, table_find, table_make
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+RACES_MAX = 4
+LARGE_BYTES = 256 << 10
+_PAUSE_S = 0.005
+LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits built again because another one came first.", ())
+
+
+@dataclass(frozen=True, slots=True)
+class TableCommit:
+    """Replace a table's document if it is still the one the commit was built on."""
+
+    table: Node
+    document: Document
+    expected: int
+
+
+class Base(NamedTuple):
+    """What a commit is built on."""
+
+    permit: Permit[object]
+    table: Node
+    document: Document
+    place: Place
+
+
+async def table_commit(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object]
+) -> tuple[Document, CatalogRecord]:
+    """Commit updates to a table, or make the table of a staged create.
+
+    Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
+    """
+    if demands.is_create(requirements):
+        return await _commit_create(ctx, scope, namespace, name, updates)
+    fallback = ctx.services.defaults.warehouse
+
+    def look(scene: Scene) -> Base:
+        node, chain = table_find(scene, namespace, name, Action.TABLE_COMMIT)
+        permit = scene.permit(None, scene.require(Action.TABLE_COMMIT, chain))
+        return Base(permit, node, scene.document(node.id), place_of(scene, fallback))
+
+    for attempt in range(RACES_MAX + 1):
+        base = await ctx.read(scope, look)
+        built = await _build(base.document.body, requirements, updates, base.document.metadata_location)
+        if built is None:
+            return base.document, base.place.catalog
+        old, new = built
+        document = document_of(new, previous=base.document, node_id=base.table.id, place=base.place)
+        if await _swap(ctx, base, document, new):
+            await _clean(ctx, old, new, base.place)
+            return document, base.place.catalog
+        LOST_RACES[()] += 1
+        await asyncio.sleep(random.uniform(0, _PAUSE_S * 2**attempt))  # noqa: S311 - to spread the rivals
+    raise CommitConflict("Too many commits to this table at once: read it again and retry")
+
+
+async def _build(
+    body: bytes, requirements: list[object], updates: list[object], previous_location: str
+) -> tuple[Json, Json] | None:
+    """Build the new metadata, None when nothing changes; large documents in a thread."""
+
+    def build() -> tuple[Json, Json] | None:
+        base = documents.decode(body)
+        demands.check(base, requirements)
+        now_ms = time.time_ns() // 1_000_000
+        new = changes.apply(base, updates, now_ms=now_ms, previous_location=previous_location)
+        return None if new is base else (base, new)
+
+    return await asyncio.to_thread(build) if len(body) > LARGE_BYTES else build()
+
+
+async def _swap(ctx: Context, base: Base, document: Document, metadata: Json) -> bool:
+    """Write the file, then swap the document; False when another commit came first, or access moved."""
+    permit = replace(base.permit, command=TableCommit(base.table, document, base.document.version))
+    files = ctx.services.files
+    data = file_bytes(metadata, document)
+    try:
+        async with files.written(document.metadata_location, data, base.place.catalog.properties):
+            await ctx.services.store.submit(permit, lambda tx: document_swap(tx, permit))
+    except StalePermit:
+        return False
+    return True
+
+
+def document_swap(tx: Tx, permit: Permit[TableCommit]) -> None:
+    """Swap the document. Raises StalePermit when the table has moved or another commit came first."""
+    command = permit.command
+    held = tx.nodes.hold(command.table)
+    if not tx.documents.swap(command.document, expected=command.expected):
+        tx.stale()
+    tx.nodes.touch(held)
+
+
+async def _clean(ctx: Context, old: Json, new: Json, place: Place) -> None:
+    """Delete metadata files that fell off the log, when the table asks for it; only now that the commit is certain."""
+    if documents.deletes_old_files(new):
+        for location in changes.removed_metadata_files(old, new):
+            await ctx.services.files.delete(location, place.catalog.properties)
+
+
+async def _commit_create(
+    ctx: Context, scope: Scope, namespace: Levels, name: str, updates: list[object]
+) -> tuple[Document, CatalogRecord]:
+    """Make the table of a staged create: the commit carries everything."""
+    fallback = ctx.services.defaults.warehouse
+    try:
+        draft = await ctx.read(scope, lambda scene: draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE))
+        metadata = changes.apply(None, updates, now_ms=time.time_ns() // 1_000_000, previous_location=None)
+        return await table_make(ctx, scope, namespace=namespace, name=name, metadata=metadata, place=draft.place)
+    except AlreadyExists as error:
+        if error.kind in ("table", "view"):
+            raise CommitConflict("Requirement failed: table already exists") from error
+        raise

@@ -1,0 +1,140 @@
+"""How a request reads and writes: gate, scene, cold reads, permits that went stale.
+
+May import `access`, `view`, `store` and `model`. This is the only place that loops; services are straight lines.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from limnos.model.errors import StalePermit, Unavailable
+from limnos.services.scene import Rules, Scene, Scope, zones_now
+from limnos.telemetry.metrics import Counter
+from limnos.view.cold import Cold
+from limnos.view.gate import InlineGate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.access.authentication import Authenticator, Credential
+    from limnos.model.permits import Permit
+    from limnos.services.places import Files
+    from limnos.store.interface import Store
+    from limnos.store.sql import Load
+    from limnos.store.tx import Tx
+    from limnos.view.gate import Gate
+
+T = TypeVar("T")
+C = TypeVar("C")
+READS_MAX = 100
+WRITES_MAX = 3
+STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
+
+
+class Defaults(NamedTuple):
+    """What requests that leave something out get, and how files are treated."""
+
+    metalake: str
+    catalog: str
+    warehouse: str
+    separator: str
+    separator_policy: str
+    verify_metadata_file: str
+
+
+class Services:
+    """What every request shares: the store, the gate before the view, files and rules."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        gate: Gate,
+        rules: Rules,
+        authenticator: Authenticator,
+        defaults: Defaults,
+        files: Files,
+        wake_worker: Callable[[], None],
+    ) -> None:
+        self.store = store
+        self.gate = gate
+        self.view = gate.view
+        self.rules = rules
+        self.authenticator = authenticator
+        self.defaults = defaults
+        self.files = files
+        self.wake_worker = wake_worker
+
+
+class Context:
+    """One request: who asks, and the two ways to do something."""
+
+    __slots__ = ("credential", "request_id", "services")
+
+    def __init__(self, services: Services, credential: Credential, request_id: str) -> None:
+        self.services = services
+        self.credential = credential
+        self.request_id = request_id
+
+    async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
+        """Run a reader on a scene that is true at some moment after this call.
+
+        It decides only in zones that its own gate covered, and only when all it knows of them was seen in one
+        snapshot; otherwise it asks again (rule 2).
+        """
+        services = self.services
+        gate, view = services.gate, services.view
+        covered: tuple[int, ...] = ()
+        reason = "arrival"
+        for _ in range(READS_MAX):
+            zones = zones_now(view, scope)
+            if covered[: len(zones)] != zones or not view.is_paired(zones):
+                if isinstance(gate, InlineGate):
+                    gate.ask_now(zones, reason)
+                else:
+                    await gate.ask(zones, reason)
+                covered = zones
+                if zones_now(view, scope) != zones:
+                    reason = "moved"
+                    continue
+                if not view.is_paired(zones):
+                    reason = "unpaired"
+                    continue
+            try:
+                scene = Scene(
+                    view,
+                    scope,
+                    credential=self.credential,
+                    rules=services.rules,
+                    request_id=self.request_id,
+                    refuse_disabled=refuse_disabled,
+                )
+                if scene.place.zones != zones:
+                    reason = "moved"
+                    continue
+                return reader(scene)
+            except Cold as cold:
+                await gate.fetch(zones, cold.wanted)
+                reason = "resolved"
+        raise Unavailable("The answer changed faster than it could be read: try again")
+
+    async def look_up(self, load: Load[T]) -> T:
+        """Read what no decision rests on and nothing caches, such as the names of the objects in a role."""
+        return await self.services.gate.look_up(load)
+
+    async def write(
+        self, scope: Scope, decide: Callable[[Scene], Permit[C]], mutation: Callable[[Tx, Permit[C]], T]
+    ) -> T:
+        """Decide, then run the mutation that the permit allows; again from the start when the permit went stale."""
+        for _ in range(WRITES_MAX):
+            permit = await self.read(scope, decide)
+            try:
+                return await self.services.store.submit(permit, partial(_run, mutation, permit))
+            except StalePermit:
+                STALE_PERMITS[()] += 1
+        raise Unavailable("Access or names changed while this was being written; nothing was changed: try again")
+
+
+def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:
+    return mutation(tx, permit)

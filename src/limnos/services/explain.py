@@ -1,0 +1,56 @@
+"""Why may, or may not, somebody do something: the decision a request would get, and what would change it.
+
+May import the rooms below. Self-explain is free; explaining others needs MANAGE_GRANTS on the object or above it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action, require_kind
+from limnos.access.explain import suggest
+from limnos.model.decisions import Decision, Link
+from limnos.model.kinds import Kind
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Chain
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+
+
+async def access_explain(
+    ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...]
+) -> tuple[Decision, list[str]]:
+    """Explain an action on a path below the metalake (catalog first), for the caller or another user.
+
+    An object that does not exist is explained as one without grants of its own. Raises Forbidden, BadRequest.
+    """
+    wanted = kind or _kind_for(action, path)
+    require_kind(action, wanted)
+
+    def read(scene: Scene) -> tuple[Decision, list[str]]:
+        chain = _chain(scene, wanted, path[1:])
+        if user is not None and user != scene.user:
+            scene.require(Action.EXPLAIN_OTHERS, chain)
+        decision = scene.decide_for(user or scene.user, action, chain)
+        return decision, suggest(decision)
+
+    return await ctx.read(Scope(metalake, path[0] if path else None), read)
+
+
+def _kind_for(action: Action, path: tuple[str, ...]) -> Kind:
+    """Guess the kind that a path of this length means: what the action is done to, the innermost first."""
+    if not path:
+        return Kind.METALAKE
+    if len(path) == 1:
+        return Kind.CATALOG
+    fitting = [kind for kind in sorted(action.kinds) if Kind.NAMESPACE <= kind < Kind.USER]
+    return fitting[0] if fitting else Kind.NAMESPACE
+
+
+def _chain(scene: Scene, kind: Kind, levels: tuple[str, ...]) -> Chain:
+    if not levels:
+        return scene.place.outer
+    node, chain = scene.find(levels, kind)
+    return chain if node is not None else (Link.absent(kind, levels[-1]), *chain)

@@ -1,0 +1,224 @@
+"""Grants: rules of roles (privileges on objects), and roles given to users and groups.
+
+May import the rooms below. Knows no wire format. Everything here is on the metalake's clock, whatever it is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
+from limnos.model.errors import IllegalObject, IllegalPrivilege, IllegalRole, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege, check_binding
+from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
+from limnos.services.scene import Scope
+from limnos.services.users import Holder, principal_require, role_names
+from limnos.view.cold import need
+from limnos.view.facts import rules_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+
+class Wish(NamedTuple):
+    """Privileges asked for on one object, as a client names them."""
+
+    kind: Kind
+    full_name: str
+    privileges: tuple[tuple[Privilege, Condition], ...]
+
+
+class Found(NamedTuple):
+    """A wish whose object was found: the rules it means."""
+
+    target: Target
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChange:
+    """Add rules to a role, or withdraw them."""
+
+    role: RoleEntity
+    held: Node | None
+    grants: tuple[Grant, ...]
+    grants_them: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RulesReplace:
+    """Replace all rules of a role."""
+
+    role: RoleEntity
+    held: tuple[Node, ...]
+    grants: tuple[Grant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RolesChange:
+    """Give roles to a user or group, or take them."""
+
+    principal: Principal
+    roles: tuple[RoleEntity, ...]
+    gives: bool
+
+
+def check_wishes(wishes: tuple[Wish, ...]) -> None:
+    """Refuse an object without privileges, and a privilege that is both allowed and denied on one object."""
+    for wish in wishes:
+        if not wish.privileges:
+            raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} comes without privileges: name some")
+        conditions = dict(wish.privileges)
+        if any(conditions[privilege] is not condition for privilege, condition in wish.privileges):
+            raise IllegalPrivilege(f"A privilege on {wish.full_name} is both allowed and denied: choose one")
+
+
+def _found(scene: Scene, wish: Wish, separator: str, policy: str) -> Found:
+    return _bound(target_find(scene, wish.kind, wish.full_name, codec_of(scene, separator, policy)), wish)
+
+
+def _bound(target: Target, wish: Wish) -> Found:
+    for privilege, _ in wish.privileges:
+        check_binding(privilege, target.kind, target.catalog_type)
+    grants = tuple(
+        Grant(target.id, target.kind, int(privilege), condition is Condition.ALLOW)
+        for privilege, condition in wish.privileges
+    )
+    return Found(target, grants)
+
+
+async def wished(ctx: Context, metalake: str, wish: Wish, *, granting: bool) -> Found:
+    """Find the object of a wish in its own catalog. Raises IllegalObject (or NotFound when `granting`)."""
+    defaults = ctx.services.defaults
+    try:
+        return await ctx.read(
+            scope_for(metalake, wish.kind, wish.full_name),
+            lambda scene: _found(scene, wish, defaults.separator, defaults.separator_policy),
+        )
+    except NotFound as error:
+        if granting or error.kind == "metalake":
+            raise
+        raise IllegalObject(error.message) from None
+
+
+async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish, grants_them: bool = True) -> Ruled:
+    """Grant privileges on an object to a role, or revoke them; both are idempotent.
+
+    Raises NotFound for the role or the object, IllegalPrivilege for a wrong binding or the opposite of what stands.
+    """
+    check_wishes((wish,))
+    defaults = ctx.services.defaults
+
+    def decide(scene: Scene) -> Permit[RulesChange]:
+        scene.require_in_metalake_use()
+        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        found = _bound(target_require(scene, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish)
+        decision = scene.require(Action.PRIVILEGE_GRANT, found.target.chain)
+        entity = role_require(scene, role)
+        if grants_them:
+            _refuse_opposite(scene, entity, found.grants)
+        command = RulesChange(entity, found.target.node, found.grants, grants_them)
+        return scene.permit(command, decision, zone=scene.metalake.id)
+
+    return await ctx.write(scope_for(metalake, wish.kind, wish.full_name), decide, rules_change)
+
+
+def _refuse_opposite(scene: Scene, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
+    """A deny is never silently turned into an allow, nor the other way round."""
+    fact = need(scene.view, rules_key(role.id), zone=scene.metalake.id)
+    stored: tuple[Grant, ...] = fact[1] if isinstance(fact, tuple) else ()
+    standing = {(grant.object_id, grant.privilege): grant.allowed for grant in stored}
+    for grant in grants:
+        if standing.get((grant.object_id, grant.privilege), grant.allowed) != grant.allowed:
+            word = "denied" if grant.allowed else "allowed"
+            name = Privilege(grant.privilege).name
+            raise IllegalPrivilege(f"Role {role.name} has {name} {word} on this object: revoke that first")
+
+
+def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
+    """Write or withdraw the rules, if role and object are still there."""
+    command = permit.command
+    role = _held_role(tx, command.role)
+    if command.held is not None:
+        tx.nodes.hold(command.held)
+    if command.grants_them:
+        tx.roles.allow(role, command.grants)
+    else:
+        tx.roles.withdraw(role, command.grants)
+    return Ruled(role, tx.roles.grants(role))
+
+
+async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tuple[Wish, ...]) -> Ruled:
+    """Replace all rules of a role."""
+    check_wishes(wishes)
+    found = [await wished(ctx, metalake, wish, granting=True) for wish in wishes]
+
+    def decide(scene: Scene) -> Permit[RulesReplace]:
+        scene.require_in_use()
+        decision = scene.require(Action.ROLE_ASSIGN, scene.place.outer)
+        held = tuple(each.target.node for each in found if each.target.node is not None)
+        grants = tuple(grant for each in found for grant in each.grants)
+        return scene.permit(RulesReplace(role_require(scene, role), held, grants), decision)
+
+    return await ctx.write(Scope(metalake), decide, rules_replace)
+
+
+def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> Ruled:
+    """Write the new rules in place of the old, if what they are about is still there."""
+    role = _held_role(tx, permit.command.role)
+    for node in permit.command.held:
+        tx.nodes.hold(node)
+    tx.roles.replace(role, permit.command.grants)
+    return Ruled(role, tx.roles.grants(role))
+
+
+def _held_role(tx: Tx, role: RoleEntity) -> RoleEntity:
+    found = tx.roles.find(role.metalake_id, role.name)
+    if found is None or found.id != role.id:
+        tx.stale()
+    return found
+
+
+async def roles_give(
+    ctx: Context, *, metalake: str, kind: Kind, name: str, roles: tuple[str, ...], gives: bool = True
+) -> Holder:
+    """Give roles to a user or group, or take them; both are idempotent.
+
+    Raises NotFound for the user or group, IllegalRole for an unknown role.
+    """
+
+    def decide(scene: Scene) -> Permit[RolesChange]:
+        scene.require_in_use()
+        decision = scene.require(Action.ROLE_ASSIGN, scene.place.outer)
+        principal = principal_require(scene, kind, name)
+        entities = tuple(_known_role(scene, role) for role in roles)
+        return scene.permit(RolesChange(principal, entities, gives), decision)
+
+    principal = await ctx.write(Scope(metalake), decide, roles_change)
+    names = await ctx.read(Scope(metalake), lambda scene: role_names(scene, principal.id))
+    return Holder(principal, names)
+
+
+def _known_role(scene: Scene, name: str) -> RoleEntity:
+    found = role_find(scene, name)
+    if found is None:
+        raise IllegalRole(f"Role {name} does not exist in metalake {scene.metalake.name}: create it first")
+    return found
+
+
+def roles_change(tx: Tx, permit: Permit[RolesChange]) -> Principal:
+    """Write or delete the holdings, if user and roles are still there."""
+    principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
+    for role in permit.command.roles:
+        held = _held_role(tx, role)
+        if permit.command.gives:
+            tx.roles.give(held, principal)
+        else:
+            tx.roles.take(held, principal)
+    return principal

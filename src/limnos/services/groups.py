@@ -1,0 +1,91 @@
+"""Members of groups. Groups themselves are added and removed as users are (`services.users`).
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from limnos.access.actions import Action
+from limnos.model.decisions import Link
+from limnos.model.entities import Principal
+from limnos.model.kinds import Kind
+from limnos.services.scene import Scope
+from limnos.services.users import principal_require
+from limnos.view.cold import need
+from limnos.view.facts import members_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class MembersAdd:
+    """Make users members of a group."""
+
+    group: Principal
+    users: tuple[Principal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRemove:
+    """End a user's membership of a group."""
+
+    group: Principal
+    user: Principal
+
+
+def _group(scene: Scene, name: str, action: Action) -> tuple[Principal, tuple[Link, ...]]:
+    scene.require_in_use()
+    found = principal_require(scene, Kind.GROUP, name)
+    chain = (Link(found.id, Kind.GROUP, name), *scene.place.outer)
+    scene.require(action, chain)
+    return found, chain
+
+
+def members_list(scene: Scene, group: str) -> tuple[str, ...]:
+    """Return the names of a group's members, to whoever manages groups and to the members."""
+    found, _ = _group(scene, group, Action.GROUP_LOAD)
+    return cast("tuple[str, ...]", need(scene.view, members_key(found.id), zone=scene.zone))
+
+
+async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
+    """Make users members of a group, all or none; again is fine. Raises NotFound for a group or user."""
+
+    def decide(scene: Scene) -> Permit[MembersAdd]:
+        found, chain = _group(scene, group, Action.GROUP_MEMBERS)
+        members = tuple(principal_require(scene, Kind.USER, name) for name in users)
+        return scene.permit(MembersAdd(found, members), scene.require(Action.GROUP_MEMBERS, chain))
+
+    return await ctx.write(Scope(metalake), decide, members_insert)
+
+
+def members_insert(tx: Tx, permit: Permit[MembersAdd]) -> tuple[str, ...]:
+    """Insert the memberships."""
+    group = tx.principals.by_id(permit.command.group.id) or tx.stale()
+    for user in permit.command.users:
+        tx.principals.join(group, tx.principals.by_id(user.id) or tx.stale())
+    return tx.principals.members(group)
+
+
+async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -> bool:
+    """End a membership; says whether there was one."""
+
+    def decide(scene: Scene) -> Permit[MemberRemove]:
+        found, chain = _group(scene, group, Action.GROUP_MEMBERS)
+        member = principal_require(scene, Kind.USER, user)
+        return scene.permit(MemberRemove(found, member), scene.require(Action.GROUP_MEMBERS, chain))
+
+    return await ctx.write(Scope(metalake), decide, member_delete)
+
+
+def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
+    """Delete the membership."""
+    group = tx.principals.by_id(permit.command.group.id) or tx.stale()
+    user = tx.principals.by_id(permit.command.user.id) or tx.stale()
+    return tx.principals.leave(group, user)

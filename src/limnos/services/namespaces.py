@@ -1,0 +1,257 @@
+"""Namespaces: make with missing parents, load, list, alter, drop, move with the whole subtree.
+
+May import the rooms below. Knows no wire format. A missing namespace answers NotFound to whoever could load it if it
+were there, Forbidden to everyone else; so a refusal does not tell whether it exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, cast
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.model.decisions import Link
+from limnos.model.entities import Listing, Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import NamespaceRecord
+from limnos.names.display import render
+from limnos.names.path import check_part
+from limnos.services.objects import codec_of
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.decisions import Chain
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.properties import Edits
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCreate:
+    """Make a namespace below `parent`, with the missing ones between: `names` are theirs and, last, its own."""
+
+    parent: Node
+    names: Levels
+    space: str
+    record: NamespaceRecord
+    owner_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceAlter:
+    """Replace a namespace's record; `edit` gets what is stored."""
+
+    namespace: Node
+    edit: Callable[[NamespaceRecord], NamespaceRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceDrop:
+    """Drop an empty namespace."""
+
+    namespace: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceMove:
+    """Give a namespace another name, another parent, or both; its subtree goes along."""
+
+    namespace: Node
+    into: Node
+    name: str
+
+
+def not_found(levels: Levels) -> NotFound:
+    """Say that a namespace does not exist."""
+    return NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
+
+
+def namespace_find(scene: Scene, levels: Levels, action: Action) -> tuple[Node, Chain]:
+    """Return a namespace if the caller may do the action to it. Raises NotFound, Forbidden."""
+    scene.require_in_use()
+    node, chain = scene.find(levels, Kind.NAMESPACE)
+    if node is None:
+        scene.require(action, (Link.absent(Kind.NAMESPACE, levels[-1]), *chain))
+        raise not_found(levels)
+    scene.require(action, chain)
+    return node, chain
+
+
+def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> Node:
+    """Return a namespace."""
+    return namespace_find(scene, levels, action)[0]
+
+
+def namespaces_list(scene: Scene, parent: Levels) -> tuple[Listing, list[int] | None]:
+    """Return the children of a namespace, or of the catalog for no levels, and the positions that the caller sees.
+
+    None for the positions means all. Raises NotFound for a missing parent, Forbidden for a catalog one may not use.
+    """
+    scene.require_in_use()
+    scene.require(Action.NAMESPACE_LIST, scene.place.outer)
+    parent_id, chain = scene.catalog.id, scene.place.outer
+    if parent:
+        node, chain = scene.find(parent, Kind.NAMESPACE)
+        if node is None:
+            raise not_found(parent)
+        parent_id = node.id
+    found = scene.listing(parent_id, Kind.NAMESPACE)
+    return found, visible(scene, Action.NAMESPACE_LIST, chain, found)
+
+
+def visible(scene: Scene, action: Action, chain: Chain, found: Listing) -> list[int] | None:
+    """Return the positions of a listing that the caller sees, None for all; remembered until either moves."""
+    if not scene.rules.access_enabled:
+        return None
+    memo = scene.view.memo(scene.place.zones)
+    key = ("visible", scene.user, action, chain[0].id)
+    known = cast("tuple[Listing, list[int] | None] | None", memo.get(key))
+    if known is not None and known[0] is found:
+        return known[1]
+    shown = list_filter(scene.subject, action, chain, scene.owner_of)
+    positions = None if shown.everything else shown.positions(found.ids, found.owners)
+    memo[key] = (found, positions)
+    return positions
+
+
+async def namespace_create(
+    ctx: Context, scope: Scope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
+    check: Callable[[str], object] = check_part,
+) -> Node:  # fmt: skip
+    """Make a namespace and its missing parents, all with the maker as owner; all or nothing.
+
+    `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
+    Raises IllegalName for a part that holds the separator; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
+    """
+
+    defaults = ctx.services.defaults
+
+    def decide(scene: Scene) -> Permit[NamespaceCreate]:
+        scene.require_in_use()
+        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        for part in levels:
+            codec.check_namespace_part(part)
+        parent, missing, chain = scene.catalog, levels, scene.place.outer
+        for size in range(len(levels), 0, -1):
+            node, found = scene.find(levels[:size], Kind.NAMESPACE)
+            if node is not None:
+                parent, missing, chain = node, levels[size:], found
+                break
+        decision = scene.require(Action.NAMESPACE_CREATE, chain if missing else chain[1:])
+        if not missing:
+            raise AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
+        for name in missing:
+            check(name)
+        record = NamespaceRecord(comment=comment, properties=properties)
+        command = NamespaceCreate(parent, missing, scene.space(Kind.NAMESPACE), record, scene.maker_id)
+        return scene.permit(command, decision)
+
+    return await ctx.write(scope, decide, namespace_insert)
+
+
+def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
+    """Insert the missing parents, outermost first, and the namespace itself."""
+    command = permit.command
+    parent = tx.nodes.hold(command.parent)
+    for position, name in enumerate(command.names, 1):
+        last = position == len(command.names)
+        if not last and tx.nodes.find(parent.id, command.space, name) is not None:
+            tx.stale()  # a parent that was missing has come: decide on it
+        parent = tx.nodes.create(
+            kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
+            record=command.record if last else NamespaceRecord(comment=None, properties={}),
+            implicit=not last, owner_id=command.owner_id,
+        )  # fmt: skip
+    return parent
+
+
+async def namespace_alter(ctx: Context, scope: Scope, *, levels: Levels, edits: Edits) -> Node:
+    """Change a namespace's comment and properties, its own only."""
+
+    def edit(record: NamespaceRecord) -> NamespaceRecord:
+        return replace(
+            record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties)
+        )
+
+    return await namespace_edit(ctx, scope, levels=levels, edit=edit)
+
+
+async def namespace_edit(
+    ctx: Context, scope: Scope, *, levels: Levels, edit: Callable[[NamespaceRecord], NamespaceRecord]
+) -> Node:
+    """Change a namespace's record by a function of what is stored."""
+
+    def decide(scene: Scene) -> Permit[NamespaceAlter]:
+        node, chain = namespace_find(scene, levels, Action.NAMESPACE_ALTER)
+        return scene.permit(NamespaceAlter(node, edit), scene.require(Action.NAMESPACE_ALTER, chain))
+
+    return await ctx.write(scope, decide, namespace_update)
+
+
+def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
+    """Write the namespace's edited record."""
+    held = tx.nodes.hold(permit.command.namespace)
+    tx.nodes.write_record(held, permit.command.edit(cast("NamespaceRecord", held.record)))
+    return tx.nodes.by_id(held.id)
+
+
+async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
+    """Drop a namespace, that one only. Raises NotFound, NotEmpty."""
+
+    def decide(scene: Scene) -> Permit[NamespaceDrop]:
+        node, chain = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+        return scene.permit(NamespaceDrop(node), scene.require(Action.NAMESPACE_DROP, chain))
+
+    await ctx.write(scope, decide, namespace_bury)
+
+
+def namespace_bury(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
+    """Drop the namespace if nothing is in it."""
+    held = tx.nodes.hold(permit.command.namespace)
+    tx.nodes.require_empty(held)
+    tx.nodes.drop(held)
+
+
+async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
+    """Rename or move a namespace within its catalog, subtree and all; one row is written.
+
+    Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself.
+    """
+
+    def decide(scene: Scene) -> Permit[NamespaceMove]:
+        node, chain = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+        into, above = parent_of(scene, target)
+        decisions = [scene.require(Action.NAMESPACE_MOVE, chain)]
+        if into.id != node.parent_id:
+            decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
+        return scene.permit(NamespaceMove(node, into, target[-1]), *decisions)
+
+    await ctx.write(scope, decide, namespace_place)
+
+
+def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
+    """Return the container that levels name without the last: a namespace, or the catalog."""
+    if len(levels) == 1:
+        return scene.catalog, scene.place.outer
+    node, chain = scene.find(levels[:-1], Kind.NAMESPACE)
+    if node is None:
+        scene.require(Action.NAMESPACE_LOAD, (Link.absent(Kind.NAMESPACE, levels[-2]), *chain))
+        raise not_found(levels[:-1])
+    return node, chain
+
+
+def namespace_place(tx: Tx, permit: Permit[NamespaceMove]) -> None:
+    """Put the namespace where it goes."""
+    command = permit.command
+    held = tx.nodes.hold(command.namespace)
+    into = tx.nodes.hold(command.into)
+    if tx.nodes.is_below(into.id, held.id):
+        raise BadRequest(f"Namespace {held.name} cannot be moved into itself or below itself: choose another target")
+    tx.nodes.place(held, parent_id=into.id, name=command.name, moves_access=True)

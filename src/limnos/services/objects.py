@@ -1,0 +1,140 @@
+"""Securable objects by kind and full name: what grants and owners are about.
+
+May import the rooms below. A full name may have several readings, as names may hold dots; what is live decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.model.decisions import Link
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.names import fullname
+from limnos.names.logical import LogicalCodec
+from limnos.services.scene import Scope
+from limnos.view.cold import need
+from limnos.view.facts import role_key
+
+if TYPE_CHECKING:
+    from limnos.access.actions import Action
+    from limnos.model.decisions import Chain
+    from limnos.model.entities import Node, RoleEntity
+    from limnos.names.fullname import FullName
+    from limnos.services.scene import Scene
+
+_WORDS = {kind.word: kind for kind in Kind if kind < Kind.USER} | {"schema": Kind.NAMESPACE, "role": Kind.ROLE}
+_IN_TREE = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
+
+
+class Target(NamedTuple):
+    """A live securable object: `node` is None for a role; `parent` contains it; `catalog_type` is its catalog's."""
+
+    id: int
+    kind: Kind
+    chain: Chain
+    node: Node | None
+    parent: Node | None
+    catalog_type: str | None
+
+
+def parse_kind(text: str) -> Kind:
+    """Read a securable object's type, in any case; Gravitino says schema where we say namespace."""
+    kind = _WORDS.get(text.lower())
+    if kind is None:
+        raise BadRequest(f"Unknown object type {text}: use one of {', '.join(sorted(_WORDS))}")
+    return kind
+
+
+def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
+    """Return the scope an object is in, from its full name."""
+    if kind in (Kind.CATALOG, Kind.NAMESPACE, Kind.COLUMN, *_IN_TREE):
+        return Scope(metalake, fullname.catalog_of(full_name))
+    return Scope(metalake)
+
+
+def codec_of(scene: Scene, separator: str, policy: str) -> LogicalCodec:
+    """Return how namespaces are spelled in this catalog: only Iceberg's nest."""
+    nested = scene.place.catalog is None or scene.catalog_record.provider == "lakehouse-iceberg"
+    return LogicalCodec(separator, policy, nested)  # type: ignore[arg-type]
+
+
+def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:
+    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name."""
+    if kind is Kind.METALAKE:
+        if full_name != scene.metalake.name:
+            raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
+        return Target(scene.metalake.id, kind, scene.place.outer, scene.metalake, None, None)
+    if kind is Kind.ROLE:
+        role = role_require(scene, full_name)
+        return Target(role.id, kind, (Link(role.id, kind, role.name), *scene.place.outer), None, None, None)
+    if kind is Kind.CATALOG:
+        next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
+        catalog_type = scene.catalog_record.type
+        return Target(scene.catalog.id, kind, scene.place.outer, scene.catalog, scene.metalake, catalog_type)
+    if kind is Kind.NAMESPACE or kind in _IN_TREE:
+        return _in_catalog(scene, kind, full_name, codec)
+    raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
+
+
+def target_require(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action) -> Target:
+    """Find a securable object for who may do any of the actions to it; the last one speaks in a refusal.
+
+    Raises NotFound, Forbidden. A missing object is refused in the words that an existing one would be.
+    """
+    try:
+        target = target_find(scene, kind, full_name, codec)
+    except NotFound:
+        if kind is not Kind.METALAKE:
+            _require_any(scene, _absent_chain(scene, kind, full_name, codec), actions)
+        raise
+    _require_any(scene, target.chain, actions)
+    return target
+
+
+def _require_any(scene: Scene, chain: Chain, actions: tuple[Action, ...]) -> None:
+    if not any(scene.decide(action, chain).allowed for action in actions[:-1]):
+        scene.require(actions[-1], chain)
+
+
+def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Chain:
+    """Return the chain that a missing object would have: the nearest existing container of its first reading."""
+    if kind is Kind.ROLE:
+        return (Link.absent(kind, full_name), *scene.place.outer)
+    parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
+    levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
+    return (Link.absent(kind, levels[-1]), *scene.find(levels, kind)[1])
+
+
+def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:
+    def exists(reading: FullName) -> bool:
+        return scene.find(_levels(reading), kind)[0] is not None
+
+    parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
+    reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec)
+    if reading is None:
+        raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+    node, chain = scene.find(_levels(reading), kind)
+    if node is None or node.kind is not kind:
+        raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+    parent = scene.catalog if node.parent_id == scene.catalog.id else scene.node(node.parent_id)
+    return Target(node.id, kind, chain, node, parent, scene.catalog_record.type)
+
+
+def _levels(reading: FullName) -> tuple[str, ...]:
+    return reading.levels if reading.name is None else (*reading.levels, reading.name)
+
+
+def role_find(scene: Scene, name: str) -> RoleEntity | None:
+    """Return a role by name."""
+    return cast("RoleEntity | None", need(scene.view, role_key(scene.metalake.id, name), zone=scene.metalake.id))
+
+
+def role_require(scene: Scene, name: str) -> RoleEntity:
+    """Return a role by name. Raises NotFound."""
+    found = role_find(scene, name)
+    if found is None:
+        raise NotFound(f"Role {name} does not exist in metalake {scene.metalake.name}: create it first", kind="role")
+    return found
+
+

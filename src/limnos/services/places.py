@@ -1,0 +1,102 @@
+"""Where a catalog's files may be: its warehouse, its allowed roots, and the file operations that services use.
+
+May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads of the file
+system that cost microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from limnos.files import check_within, store_for
+from limnos.model.errors import StateUnknown
+from limnos.services.catalogs import roots_of, warehouse_of
+from limnos.store.faults import reach
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from limnos.model.records import CatalogRecord
+    from limnos.services.scene import Scene
+
+T = TypeVar("T")
+log = get_logger("limnos.files")
+METADATA_BYTES_MAX = 1 << 28
+
+
+class Place(NamedTuple):
+    """A catalog as files see it."""
+
+    catalog: CatalogRecord
+    warehouse: str
+    roots: tuple[str, ...]
+
+    def check(self, location: str) -> None:
+        """Raise OutsideRoots for a location that the catalog does not cover."""
+        check_within(location, self.roots)
+
+
+def place_of(scene: Scene, fallback: str) -> Place:
+    """Return the place of the scene's catalog. `fallback` is the server's own warehouse directory."""
+    record = scene.catalog_record
+    own = f"{fallback}/{scene.catalog.id}"
+    return Place(record, warehouse_of(record, own), roots_of(record, own))
+
+
+class Files:
+    """File operations for services, in threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(8, "limnos-files")
+
+    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
+        """Read a whole file. Raises MissingFile, TooLarge."""
+        store = store_for(location, properties)
+        return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
+
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str]) -> None:
+        """Write a file under a fresh name."""
+        store = store_for(location, properties)
+        await self._run(lambda: store.write_new(location, data))
+
+    @staticmethod
+    def exists_now(location: str) -> bool:
+        """Say whether a local file is there, without leaving the loop."""
+        return store_for(location, {}).exists(location)
+
+    async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
+        """Say whether a file is there."""
+        store = store_for(location, properties)
+        return await self._run(lambda: store.exists(location))
+
+    async def delete(self, location: str, properties: Mapping[str, str]) -> None:
+        """Delete a file; a failure is logged, as nothing depends on it."""
+        try:
+            store = store_for(location, properties)
+            await self._run(lambda: store.delete(location))
+        except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
+            log.warning("file not deleted", location=location, error=str(error))
+
+    @asynccontextmanager
+    async def written(self, location: str, data: bytes, properties: Mapping[str, str]) -> AsyncIterator[None]:
+        """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
+        await self.write(location, data, properties)
+        reach("file-written")
+        try:
+            yield
+        except (StateUnknown, asyncio.CancelledError, TimeoutError):
+            raise  # it may be pointed to: keep it
+        except BaseException:
+            await self.delete(location, properties)
+            raise
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._threads.shutdown()

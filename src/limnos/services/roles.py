@@ -1,0 +1,204 @@
+"""Roles: make with their rules, load, list, drop.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.model.decisions import Link
+from limnos.model.entities import Grant, Node, RoleEntity, Ruled
+from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.grants import Wish, check_wishes, wished
+from limnos.services.objects import codec_of, role_find, role_require, scope_for, target_require
+from limnos.services.scene import Scope
+from limnos.services.users import check_principal_name
+from limnos.store.roles import role_objects_read
+from limnos.view.cold import need, need_all
+from limnos.view.facts import all_roles_key, owner_key, roles_on_key, rules_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+    RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCreate:
+    """Make a role with its rules; `held` are the objects they are about."""
+
+    metalake_id: int
+    name: str
+    properties: dict[str, str]
+    grants: tuple[Grant, ...]
+    held: tuple[Node, ...]
+    owner_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RoleDrop:
+    """Drop a role."""
+
+    role: RoleEntity
+
+
+def ruled(scene: Scene, role: RoleEntity) -> Ruled:
+    """Return a role with its rules."""
+    fact = cast("RoleFact", need(scene.view, rules_key(role.id), zone=scene.metalake.id))
+    return Ruled(role, ()) if fact is None else Ruled(*fact)
+
+
+def _find(scene: Scene, name: str, action: Action) -> tuple[RoleEntity, tuple[Link, ...]]:
+    scene.require_in_use()
+    found = role_find(scene, name)
+    link = Link.absent(Kind.ROLE, name) if found is None else Link(found.id, Kind.ROLE, name)
+    chain = (link, *scene.place.outer)
+    scene.require(action, chain)
+    return role_require(scene, name), chain
+
+
+def role_load(scene: Scene, name: str) -> Ruled:
+    """Return a role with its rules, to its holders, its owner and whoever manages grants."""
+    return ruled(scene, _find(scene, name, Action.ROLE_LOAD)[0])
+
+
+def roles_list(scene: Scene) -> list[RoleEntity]:
+    """Return the roles that the caller may load, by name."""
+    scene.require_in_use()
+    scene.require(Action.ROLE_LIST, scene.place.outer)
+    found = cast("tuple[RoleEntity, ...]", need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone))
+    owners = need_all(scene.view, [owner_key(role.id) for role in found], zone=scene.zone)
+    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.place.outer, scene.owner_of)
+    if not scene.rules.access_enabled:
+        return list(found)
+    positions = shown.positions([role.id for role in found], cast("list[int | None]", owners))
+    return [found[position] for position in positions]
+
+
+class RoleObject(NamedTuple):
+    """An object that a role has rules on: its path below the metalake (for a metalake its own name), and the rules."""
+
+    kind: Kind
+    path: tuple[str, ...]
+    grants: tuple[Grant, ...]
+
+
+async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
+    """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out."""
+    nodes = await ctx.look_up(role_objects_read(found.role.id))
+    by_id: dict[int, list[Grant]] = {}
+    for grant in found.grants:
+        by_id.setdefault(grant.object_id, []).append(grant)
+    objects = []
+    for object_id, grants in by_id.items():
+        path = _path_of(object_id, nodes)
+        if path is not None:
+            objects.append(RoleObject(nodes[object_id][1], path, tuple(grants)))
+    return sorted(objects, key=lambda each: (each.kind is not Kind.METALAKE, each.path, each.kind))
+
+
+def _path_of(object_id: int, nodes: dict[int, tuple[int, Kind, str]]) -> tuple[str, ...] | None:
+    """Follow the parents up to the metalake; None when something on the way was dropped."""
+    names: list[str] = []
+    while object_id in nodes:
+        object_id, kind, name = nodes[object_id]
+        if kind is Kind.METALAKE:
+            return tuple(reversed(names)) or (name,)
+        names.append(name)
+    return None
+
+
+async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
+    """Return the names of the roles with a rule on an object, to whoever may grant on it or load it.
+
+    Raises NotFound, Forbidden. Roles that the caller may not load are left out.
+    """
+    defaults = ctx.services.defaults
+
+    def find(scene: Scene) -> int:
+        scene.require_in_metalake_use()
+        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        target = target_require(scene, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
+        return target.id
+
+    object_id = await ctx.read(scope_for(metalake, kind, full_name), find)
+    return await ctx.read(Scope(metalake), lambda scene: roles_on(scene, object_id))
+
+
+def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
+    """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's scene)."""
+    zone = scene.metalake.id
+    names = cast("tuple[str, ...]", need(scene.view, roles_on_key(object_id, zone), zone=zone))
+    seen = []
+    for name in names:
+        role = role_find(scene, name)
+        if role is not None:
+            if scene.decide(Action.ROLE_LOAD, (Link(role.id, Kind.ROLE, name), *scene.place.outer)).allowed:
+                seen.append(name)
+    return tuple(seen)
+
+
+async def role_create(
+    ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[Wish, ...]
+) -> Ruled:
+    """Make a role with its rules; its maker owns it.
+
+    Raises AlreadyExists, IllegalObject for an object that does not exist, IllegalPrivilege for a wrong binding.
+    """
+    check_principal_name(name, Kind.ROLE)
+    check_wishes(wishes)
+    if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
+        raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
+    found = [await wished(ctx, metalake, wish, granting=False) for wish in wishes]
+
+    def decide(scene: Scene) -> Permit[RoleCreate]:
+        scene.require_in_use()
+        decision = scene.require(Action.ROLE_CREATE, scene.place.outer)
+        if role_find(scene, name) is not None:
+            raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
+        grants = tuple(grant for each in found for grant in each.grants)
+        held = tuple(each.target.node for each in found if each.target.node is not None)
+        return scene.permit(
+            RoleCreate(scene.metalake.id, name, properties, grants, held, scene.maker_id), decision
+        )
+
+    return await ctx.write(Scope(metalake), decide, role_insert)
+
+
+def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
+    """Insert the role and its rules, if what they are about is still there."""
+    command = permit.command
+    for node in command.held:
+        tx.nodes.hold(node)
+    role = tx.roles.create(
+        command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id
+    )
+    if command.grants:
+        tx.roles.allow(role, command.grants)
+    return Ruled(role, tx.roles.grants(role))
+
+
+async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
+    """Drop a role with its rules; nobody holds it any more. Raises NotFound."""
+
+    def decide(scene: Scene) -> Permit[RoleDrop]:
+        role, chain = _find(scene, name, Action.ROLE_DROP)
+        return scene.permit(RoleDrop(role), scene.require(Action.ROLE_DROP, chain))
+
+    await ctx.write(Scope(metalake), decide, role_bury)
+
+
+def role_bury(tx: Tx, permit: Permit[RoleDrop]) -> None:
+    """Drop the role if it is still the one that was decided on."""
+    found = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
+    if found is None or found.id != permit.command.role.id:
+        tx.stale()
+    tx.roles.drop(found)

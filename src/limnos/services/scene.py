@@ -1,0 +1,351 @@
+"""One moment of the view as one caller sees it: names resolved, the caller's rights, decisions.
+
+May import `access`, `view` and `model`. Synchronous: from the decision to the last cached fact of an answer nothing is
+awaited. Every method may raise `Cold`; the reader is then run again from the start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.access.authentication import user_of
+from limnos.access.decide import decide, wave_through
+from limnos.access.subjects import principal_of, subject_of
+from limnos.model.decisions import Decision, Link
+from limnos.model.entities import Document, Listing, Node
+from limnos.model.errors import Forbidden, NotFound, NotInUse
+from limnos.model.kinds import ROOT_ID, Kind, name_space_of
+from limnos.model.permits import Permit
+from limnos.model.principals import Subject
+from limnos.view.cold import Cold, need
+from limnos.view.facts import document_key, listing_key, name_key, node_key, owner_key, path_key
+from limnos.view.view import ABSENT
+
+if TYPE_CHECKING:
+    from limnos.access.authentication import Credential
+    from limnos.model.decisions import Chain
+    from limnos.model.records import CatalogRecord, MetalakeRecord
+    from limnos.names.path import Levels
+    from limnos.view.view import View
+
+
+class Scope(NamedTuple):
+    """What a request is about: the server (both None), a metalake, or a catalog of it."""
+
+    metalake: str | None = None
+    catalog: str | None = None
+
+
+class Place(NamedTuple):
+    """A resolved scope: its nodes, its zones in lock order, and the links above whatever lies in it."""
+
+    metalake: Node | None
+    catalog: Node | None
+    zones: tuple[int, ...]
+    outer: Chain
+
+
+class Rules(NamedTuple):
+    """The server's settings that decisions need."""
+
+    access_enabled: bool
+    service_admins: frozenset[str]
+
+
+SERVER = Place(None, None, (ROOT_ID,), ())
+
+
+def guess(view: View, scope: Scope) -> Place | None:
+    """Return what the scope last resolved to, if no metalake or catalog changed since."""
+    return cast("Place | None", view.scopes.get(scope))
+
+
+def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
+    """Return the zones a scope needs as far as the view can tell; fewer when a name is not cached or not there."""
+    place = guess(view, scope)
+    if place is not None:
+        return place.zones
+    if scope.metalake is None:
+        return SERVER.zones
+    metalake_id = view.get(name_key(ROOT_ID, "metalake", scope.metalake))
+    if not isinstance(metalake_id, int):
+        return (ROOT_ID,)
+    catalog_id = ABSENT if scope.catalog is None else view.get(name_key(metalake_id, "catalog", scope.catalog))
+    return (ROOT_ID, metalake_id, catalog_id) if isinstance(catalog_id, int) else (ROOT_ID, metalake_id)
+
+
+def settle(view: View, scope: Scope) -> Place:
+    """Resolve a scope. Raises NotFound for a metalake or catalog, Cold."""
+    place = guess(view, scope)
+    if place is not None:
+        return place
+    if scope.metalake is None:
+        return SERVER
+    metalake = _child(view, ROOT_ID, "metalake", scope.metalake, zone=ROOT_ID)
+    if metalake is None:
+        raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
+    link = Link(metalake.id, Kind.METALAKE, metalake.name)
+    place = Place(metalake, None, (ROOT_ID, metalake.id), (link,))
+    if scope.catalog is not None:
+        catalog = _child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
+        if catalog is None:
+            raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
+        outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
+        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer)
+    view.scopes[scope] = place
+    return place
+
+
+def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:
+    node_id = view.get(name_key(parent_id, space, name))
+    if node_id is None:
+        return None
+    node = ABSENT if node_id is ABSENT else view.get(node_key(cast("int", node_id)))
+    if node is ABSENT:
+        raise Cold({path_key(parent_id, ((space, name),)): zone})
+    return cast("Node | None", node)
+
+
+class Scene:
+    """A consistent moment of the view, for one caller and one scope."""
+
+    __slots__ = ("_subject", "place", "request_id", "rules", "scope", "user", "view")
+
+    def __init__(
+        self,
+        view: View,
+        scope: Scope,
+        *,
+        credential: Credential,
+        rules: Rules,
+        request_id: str,
+        refuse_disabled: bool = True,
+    ) -> None:
+        self.view = view
+        self.scope = scope
+        self.rules = rules
+        self.request_id = request_id
+        self.user = user_of(view, credential)
+        self._subject: Subject | None = None
+        try:
+            self.place = settle(view, scope)
+        except NotFound as missing:
+            self._refuse_unknowing(missing)
+            raise
+        if refuse_disabled:
+            self._refuse_disabled()
+
+    def _refuse_unknowing(self, missing: NotFound) -> None:
+        """Refuse who may not know that a catalog is missing, in the words they would get if it existed.
+
+        A missing metalake is the protocols' affair: the context tells them who asked, so that one may answer 403.
+        """
+        if missing.kind == "metalake":
+            if self.rules.access_enabled:
+                missing.context.update(user=self.user, metalake=self.scope.metalake)
+            return
+        self.place = settle(self.view, Scope(self.scope.metalake))
+        self._refuse_disabled()
+        self.require(Action.CATALOG_LOAD, (Link.absent(Kind.CATALOG, self.scope.catalog or ""), *self.place.outer))
+
+    # -- who ---------------------------------------------------------------------------------------------------
+
+    @property
+    def is_service_admin(self) -> bool:
+        """Say whether the caller is one of the server's admins."""
+        return self.user in self.rules.service_admins
+
+    @property
+    def subject(self) -> Subject:
+        """The caller's groups and roles in this metalake."""
+        if self._subject is None:
+            self._subject = self.subject_of(self.user)
+        return self._subject
+
+    def subject_of(self, user: str) -> Subject:
+        """Return any user's groups and roles in this metalake, remembered until access moves."""
+        if self.place.metalake is None:
+            return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
+        memo = self.view.memo(self.place.zones[:2])
+        found = memo.get(user)
+        if found is None:
+            admin = user in self.rules.service_admins
+            found = memo[user] = subject_of(self.view, self.place.zones[1], user, service_admin=admin)
+        return cast("Subject", found)
+
+    @property
+    def maker_id(self) -> int | None:
+        """Who owns what the caller makes: the caller; who is no user (access control off), the metalake's owner."""
+        if self.subject.user_id is not None:
+            return self.subject.user_id
+        return self.owner_of(self.metalake.id)
+
+    def _refuse_disabled(self) -> None:
+        """Refuse a disabled user everywhere, also with access control off."""
+        if self.place.metalake is None:
+            return
+        memo = self.view.memo(self.place.zones[:2])
+        key = ("enabled", self.user)
+        if key not in memo:
+            principal = principal_of(self.view, self.place.zones[1], Kind.USER, self.user)
+            memo[key] = principal is None or principal.enabled
+        if not memo[key]:
+            raise Forbidden(
+                f"User {self.user} is disabled in metalake {self.place.metalake.name}: ask its administrator"
+            )
+
+    # -- where -------------------------------------------------------------------------------------------------
+
+    @property
+    def metalake(self) -> Node:
+        """The scope's metalake."""
+        if self.place.metalake is None:
+            raise NotFound("No metalake was named", kind="metalake")
+        return self.place.metalake
+
+    @property
+    def catalog(self) -> Node:
+        """The scope's catalog."""
+        if self.place.catalog is None:
+            raise NotFound("No catalog was named", kind="catalog")
+        return self.place.catalog
+
+    @property
+    def catalog_record(self) -> CatalogRecord:
+        """What the catalog's record says."""
+        return cast("CatalogRecord", self.catalog.record)
+
+    @property
+    def zone(self) -> int:
+        """The zone of what lies in the scope."""
+        return self.place.zones[-1]
+
+    def space(self, kind: Kind) -> str:
+        """Return the name space of a kind in this catalog."""
+        return name_space_of(kind, self.catalog_record.provider)
+
+    def require_in_use(self) -> None:
+        """Refuse what lies below a disabled metalake or catalog."""
+        self.require_in_metalake_use()
+        if self.place.catalog is not None and not self.catalog_record.in_use:
+            raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
+
+    def require_in_metalake_use(self) -> None:
+        """Refuse what lies below a disabled metalake; the catalog's own state does not matter."""
+        if not cast("MetalakeRecord", self.metalake.record).in_use:
+            raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
+
+    def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, Chain]:
+        """Resolve an object of the catalog.
+
+        Returns its node and the chain of links from it up to the metalake; or None and the chain from the nearest
+        existing namespace (or the catalog) up.
+        """
+        paths = self.view.paths(self.zone)
+        key = (levels, kind)
+        found = cast("tuple[int, Chain, Chain] | None", paths.get(key))
+        if found is not None and found[2] is self.place.outer:
+            node = self.view.get(node_key(found[0]))
+            if node is not ABSENT:
+                return cast("Node", node), found[1]
+        node_id, chain = self._walk(levels, kind)
+        if node_id is None:
+            return None, chain
+        paths[key] = (node_id, chain, self.place.outer)
+        return cast("Node", need(self.view, node_key(node_id), zone=self.zone)), chain
+
+    def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, Chain]:
+        namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
+        steps = tuple((namespace if i < last else self.space(kind), name) for i, name in enumerate(levels))
+        parent, links = self.catalog.id, []
+        for i, (space, name) in enumerate(steps):
+            node_id = self.view.get(name_key(parent, space, name))
+            if node_id is ABSENT:
+                raise Cold({path_key(parent, steps[i:]): self.zone})
+            if node_id is None:
+                return None, (*reversed(links), *self.place.outer)
+            parent = cast("int", node_id)
+            links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
+        return parent, (*reversed(links), *self.place.outer)
+
+    def node(self, node_id: int) -> Node:
+        """Return a node of the scope's zone by id."""
+        return cast("Node", need(self.view, node_key(node_id), zone=self.zone))
+
+    def document(self, node_id: int) -> Document:
+        """Return a table's document."""
+        found = need(self.view, document_key(node_id), zone=self.zone)
+        return cast("Document", found)
+
+    def listing(self, parent_id: int, kind: Kind) -> Listing:
+        """Return the live names of a kind under a parent."""
+        return cast("Listing", need(self.view, listing_key(parent_id, self.space(kind), kind), zone=self.zone))
+
+    def zone_of(self, node_id: int) -> int:
+        """Return the zone of a link's object: the metalake's for itself and catalogs, else the scope's."""
+        zones = self.place.zones
+        return zones[0] if node_id == zones[1] else zones[1] if node_id == zones[-1] else zones[-1]
+
+    # -- may -------------------------------------------------------------------------------------------------
+
+    def owner_of(self, object_id: int) -> int | None:
+        """Return the owning principal's id."""
+        return cast("int | None", need(self.view, owner_key(object_id), zone=self.zone_of(object_id)))
+
+    def decide(self, action: Action, chain: Chain) -> Decision:
+        """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""
+        if not chain or chain[0].id <= 0:
+            return self.decide_for(self.user, action, chain)
+        memo = self.view.memo(self.place.zones)
+        key = (self.user, action, chain[0].id)
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = self.decide_for(self.user, action, chain)
+        return cast("Decision", found)
+
+    def decide_for(self, user: str, action: Action, chain: Chain) -> Decision:
+        """Decide for any user."""
+        subject = self.subject_of(user)
+        if not self.rules.access_enabled:
+            return wave_through(subject, action, chain, revision=self.stamps)
+        try:
+            return decide(subject, action, chain, self.owner_of, revision=self.stamps)
+        except Cold:
+            self._want_owners(chain)
+            raise
+
+    def _want_owners(self, chain: Chain) -> None:
+        """Ask for all missing owners of a chain at once."""
+        wanted = {
+            owner_key(link.id): self.zone_of(link.id)
+            for link in chain
+            if link.id > 0 and self.view.get(owner_key(link.id)) is ABSENT
+        }
+        if wanted:
+            raise Cold(wanted)
+
+    def require(self, action: Action, chain: Chain) -> Decision:
+        """Decide for the caller. Raises Forbidden with the decision."""
+        decision = self.decide(action, chain)
+        if not decision.allowed:
+            raise self.refusal(decision)
+        return decision
+
+    def refusal(self, decision: Decision) -> Forbidden:
+        """Say no, with the decision's own words."""
+        return Forbidden(decision.message(), decision=decision)
+
+    @property
+    def stamps(self) -> tuple[tuple[int, int], ...]:
+        """The access revisions of the scope's zones."""
+        return self.view.access_stamps(self.place.zones)
+
+    def permit(self, command: object, *decisions: Decision, zone: int | None = None) -> Permit[object]:
+        """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
+        if not decisions or not all(decision.allowed for decision in decisions):
+            raise Forbidden("No permit without an allowed decision")
+        actor_id = None if self.place.metalake is None else self.subject.user_id
+        return Permit(
+            command, decisions, self.zone if zone is None else zone, self.stamps, self.user, actor_id, self.request_id
+        )

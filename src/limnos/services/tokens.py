@@ -1,0 +1,106 @@
+"""API tokens: make, list, revoke. Everybody manages their own; a service admin everybody's.
+
+May import the rooms below. Knows no wire format. The secret leaves this module once, when it is made.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+from limnos.access.actions import Action
+from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
+from limnos.model.decisions import Decision, Factor
+from limnos.model.entities import Token
+from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.scene import Scope
+from limnos.services.users import check_principal_name
+from limnos.view.cold import need
+from limnos.view.facts import token_key, tokens_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+EXPIRES_MAX_S = 100 * 365 * 24 * 3600
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCreate:
+    """Make a token for a user."""
+
+    user: str
+    name: str
+    secret_hash: bytes
+    expires_in_s: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRevoke:
+    """Revoke a token."""
+
+    token: Token
+
+
+def _may(scene: Scene, user: str | None) -> Decision:
+    """Decide about a user's tokens, or everybody's: one's own are free."""
+    if scene.user == ANONYMOUS:
+        raise Forbidden("Nobody in particular has no tokens: say who you are, by Basic or by a token")
+    if user == scene.user:
+        return Decision(True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (Factor("self"),), scene.stamps)
+    return scene.require(Action.TOKEN_MANAGE_OTHERS, ())
+
+
+def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
+    """Return a user's tokens without their secrets; for None everybody's."""
+    _may(scene, user)
+    return cast("tuple[Token, ...]", need(scene.view, tokens_key(user), zone=ROOT_ID))
+
+
+async def token_create(
+    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None
+) -> tuple[Token, str]:
+    """Make a token for the caller, or for another user; returns it and its text, which is not kept."""
+    if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
+        raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
+    if user is not None:
+        check_principal_name(user, Kind.USER)
+    secret = new_secret()
+
+    def decide(scene: Scene) -> Permit[TokenCreate]:
+        decision = _may(scene, user or scene.user)
+        return scene.permit(TokenCreate(user or scene.user, name, hash_secret(secret), expires_in_s), decision)
+
+    token = await ctx.write(Scope(), decide, token_insert)
+    return token, token_text(token.id, secret)
+
+
+def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
+    """Insert the token."""
+    command = permit.command
+    expires_at = None if command.expires_in_s is None else time.time_ns() // 1_000_000 + command.expires_in_s * 1000
+    return tx.tokens.create(
+        user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at
+    )
+
+
+async def token_revoke(ctx: Context, *, token_id: int) -> bool:
+    """Revoke a token for good: refused at the next request, on every node. Says whether it was valid. Raises NotFound."""
+
+    def decide(scene: Scene) -> Permit[TokenRevoke]:
+        token = cast("Token | None", need(scene.view, token_key(token_id), zone=ROOT_ID))
+        decision = _may(scene, None if token is None else token.user)
+        if token is None:
+            raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")
+        return scene.permit(TokenRevoke(token), decision)
+
+    return await ctx.write(Scope(), decide, token_update)
+
+
+def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
+    """Write the revocation."""
+    return tx.tokens.revoke(permit.command.token)

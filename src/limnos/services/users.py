@@ -1,0 +1,199 @@
+"""Users of a metalake: add, load, list, remove, enable and disable.
+
+May import the rooms below. Knows no wire format.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.access.subjects import principal_of
+from limnos.model.decisions import Link
+from limnos.model.entities import Principal, RoleEntity
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.services.scene import Scope
+from limnos.view.cold import need, need_all
+from limnos.view.facts import principals_key, roles_key, rules_key
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.store.tx import Tx
+
+    RoleFact = tuple[RoleEntity, object] | None
+
+_ACTIONS = {
+    Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),
+    Kind.GROUP: (Action.GROUP_MANAGE, Action.GROUP_LOAD, Action.GROUP_LIST),
+}
+NAME_BYTES_MAX = 255
+
+
+class Holder(NamedTuple):
+    """A user or group with the names of the roles it holds directly."""
+
+    principal: Principal
+    roles: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalAdd:
+    """Add a user or group to a metalake."""
+
+    metalake_id: int
+    kind: Kind
+    name: str
+    external_id: str | None
+    enabled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PrincipalRemove:
+    """Remove a user or group."""
+
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class UserEnable:
+    """Enable or disable a user."""
+
+    user: Principal
+    enabled: bool
+
+
+def principal_require(scene: Scene, kind: Kind, name: str) -> Principal:
+    """Return a user or group by name. Raises NotFound."""
+    found = principal_of(scene.view, scene.metalake.id, kind, name)
+    if found is None:
+        raise NotFound(
+            f"{kind.word.capitalize()} {name} does not exist in metalake {scene.metalake.name}: add it first",
+            kind=kind.word,
+        )
+    return found
+
+
+def holder_of(scene: Scene, principal: Principal) -> Holder:
+    """Return a principal with its direct roles' names."""
+    return Holder(principal, role_names(scene, principal.id))
+
+
+def role_names(scene: Scene, principal_id: int) -> tuple[str, ...]:
+    """Return the names of the roles that a principal holds directly, sorted."""
+    zone = scene.metalake.id
+    ids = cast("tuple[int, ...]", need(scene.view, roles_key(principal_id), zone=zone))
+    facts = cast("list[RoleFact]", need_all(scene.view, [rules_key(role_id) for role_id in ids], zone=zone))
+    return tuple(sorted(fact[0].name for fact in facts if fact is not None))
+
+
+def principal_load(scene: Scene, kind: Kind, name: str) -> Holder:
+    """Return a user or group, to whoever manages them and to itself."""
+    scene.require_in_use()
+    found = principal_of(scene.view, scene.metalake.id, kind, name)
+    link = Link.absent(kind, name) if found is None else Link(found.id, kind, name)
+    scene.require(_ACTIONS[kind][1], (link, *scene.place.outer))
+    return holder_of(scene, principal_require(scene, kind, name))
+
+
+def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
+    """Return the users or groups that the caller may see, by name."""
+    scene.require_in_use()
+    action = _ACTIONS[kind][2]
+    scene.require(action, scene.place.outer)
+    found = cast("tuple[Principal, ...]", need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone))
+    shown = list_filter(scene.subject, action, scene.place.outer, scene.owner_of)
+    positions = shown.positions([each.id for each in found], [None] * len(found))
+    return [found[position] for position in positions]
+
+
+def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
+    """Return the users or groups that the caller may see, with their roles."""
+    return [holder_of(scene, each) for each in principals_list(scene, kind)]
+
+
+def check_principal_name(name: str, kind: Kind) -> str:
+    """Check a user's or group's name: any text but an empty one, control characters, or one that is too long."""
+    if not name or len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX or any(ord(char) < 32 for char in name):  # noqa: PLR2004
+        raise BadRequest(
+            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes and no control characters; this is not one: {name!r}"
+        )
+    return name
+
+
+async def principal_add(
+    ctx: Context, *, metalake: str, kind: Kind, name: str, external_id: str | None = None, enabled: bool = True
+) -> Holder:
+    """Add a user or group. Raises AlreadyExists for the name or the external id."""
+    check_principal_name(name, kind)
+
+    def decide(scene: Scene) -> Permit[PrincipalAdd]:
+        scene.require_in_use()
+        decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
+        if principal_of(scene.view, scene.metalake.id, kind, name) is not None:
+            raise AlreadyExists(
+                f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
+            )
+        return scene.permit(PrincipalAdd(scene.metalake.id, kind, name, external_id, enabled), decision)
+
+    return await ctx.write(Scope(metalake), decide, principal_insert)
+
+
+def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> Holder:
+    """Insert the user or group."""
+    command = permit.command
+    found = tx.principals.create(
+        command.metalake_id, command.kind, command.name, external_id=command.external_id, enabled=command.enabled
+    )
+    return Holder(found, ())
+
+
+async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
+    """Remove a user or group. Raises NotFound, BadRequest for the metalake's owner."""
+
+    def decide(scene: Scene) -> Permit[PrincipalRemove]:
+        scene.require_in_use()
+        decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
+        found = principal_require(scene, kind, name)
+        if scene.owner_of(scene.metalake.id) == found.id:
+            raise BadRequest(
+                f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first"
+            )
+        return scene.permit(PrincipalRemove(found), decision)
+
+    await ctx.write(Scope(metalake), decide, principal_bury)
+
+
+def principal_bury(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
+    """Remove the user or group if it is still the one that was decided on."""
+    found = tx.principals.by_id(permit.command.principal.id)
+    if found is None:
+        tx.stale()
+    tx.principals.drop(found)
+
+
+async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
+    """Enable or disable a user: a disabled one is refused everywhere, at the next request. Again is fine."""
+
+    def decide(scene: Scene) -> Permit[UserEnable]:
+        scene.require_in_use()
+        decision = scene.require(Action.USER_MANAGE, scene.place.outer)
+        found = principal_require(scene, Kind.USER, name)
+        if not enabled and scene.owner_of(scene.metalake.id) == found.id:
+            raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
+        return scene.permit(UserEnable(found, enabled), decision)
+
+    return await ctx.write(Scope(metalake), decide, user_update)
+
+
+def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:
+    """Write the user's state."""
+    found = tx.principals.by_id(permit.command.user.id)
+    if found is None:
+        tx.stale()
+    tx.principals.enable(found, enabled=permit.command.enabled)
+    return tx.principals.by_id(found.id) or tx.stale()

@@ -1,0 +1,72 @@
+"""Manners of the demo's own process: signals, proxies, and where a starting Spark writes its chatter.
+
+Job: three context managers that put everything back. May import the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import FrameType
+
+_NO_PROXY = ("NO_PROXY", "no_proxy")
+_TERMINATED = 128 + signal.SIGTERM
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the program like an exception, so that servers and Spark are stopped on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def direct_loopback() -> Iterator[None]:
+    """Keep HTTP libraries from sending our own loopback's requests to a proxy the environment names."""
+    before = {key: os.environ.get(key) for key in _NO_PROXY}
+    known = before["NO_PROXY"] or before["no_proxy"]
+    value = f"{known},127.0.0.1" if known else "127.0.0.1"
+    os.environ.update(dict.fromkeys(_NO_PROXY, value))
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = old
+
+
+@contextmanager
+def quiet_start(log: Path) -> Iterator[None]:
+    """Send standard error, as a child process inherits it, to `log`; when the body fails, show the log after all."""
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with log.open("wb") as out:
+        os.dup2(out.fileno(), 2)
+    try:
+        yield
+    except BaseException:
+        os.write(terminal, log.read_bytes())
+        raise
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - the signature is signal's
+    raise SystemExit(_TERMINATED)

@@ -1,0 +1,227 @@
+"""Fetch the one Java archive Spark needs to speak Iceberg: pinned, verified, cached.
+
+Job: give the local path of the Iceberg runtime that fits the installed PySpark. May import the standard library and
+`model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has one pinned archive
+with its SHA-256, so two machines run the same bytes and a second start needs no network.
+
+Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
+`LIMNOS__SPARK__CACHE` (directory). An archive already in the home's `.m2/repository` is used from there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import logging
+import os
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from limnos.model.errors import BadRequest, Unavailable, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    Progress = Callable[[int, int], None]
+    """Called with (bytes so far, bytes in all) while an archive is fetched."""
+
+logger = logging.getLogger(__name__)
+
+MAVEN_CENTRAL = "https://repo1.maven.org/maven2"
+REPOSITORY_VARIABLE = "LIMNOS__SPARK__REPOSITORY"
+CACHE_VARIABLE = "LIMNOS__SPARK__CACHE"
+_ATTEMPTS = 3
+_CHUNK_BYTES = 1 << 18
+_TIMEOUT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One archive of a Maven repository, pinned: `sha256` in hex, `size_bytes` of the file."""
+
+    group: str
+    name: str
+    version: str
+    sha256: str
+    size_bytes: int
+
+    @property
+    def filename(self) -> str:
+        """The file's name: `name-version.jar`."""
+        return f"{self.name}-{self.version}.jar"
+
+    @property
+    def relative_path(self) -> str:
+        """Its place below a repository's base, in Maven's layout."""
+        return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.filename}"
+
+
+ICEBERG_RUNTIMES: Mapping[str, Artifact] = {
+    "4.0": Artifact(
+        group="org.apache.iceberg",
+        name="iceberg-spark-runtime-4.0_2.13",
+        version="1.11.0",
+        sha256="63c3b812549dc232c1920865ff42436df8604a9bbacd693930985c06bd97e6dc",
+        size_bytes=47_926_285,
+    ),
+    "4.1": Artifact(
+        group="org.apache.iceberg",
+        name="iceberg-spark-runtime-4.1_2.13",
+        version="1.12.0",
+        sha256="3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82",
+        size_bytes=48_309_426,
+    ),
+}
+"""PySpark's major.minor → the Iceberg runtime proven with it. A new Spark line is one more entry."""
+
+
+def installed_pyspark() -> str:
+    """The version of the installed PySpark. Raises Unsupported naming the extra when there is none."""
+    try:
+        return metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        raise Unsupported("PySpark is not installed: run `pip install 'limnos[spark]'`.") from None
+
+
+def runtime_for(pyspark_version: str) -> Artifact:
+    """Return the Iceberg runtime for a PySpark version such as `4.1.4`; raises Unsupported when none is published."""
+    line = ".".join(pyspark_version.split(".")[:2])
+    artifact = ICEBERG_RUNTIMES.get(line)
+    if artifact is None:
+        known = " and ".join(f"{key}.x" for key in sorted(ICEBERG_RUNTIMES))
+        raise Unsupported(
+            f"PySpark {pyspark_version} cannot be used: Limnos has Iceberg runtimes for PySpark {known} only, and a "
+            "runtime of another line breaks at the first statement. Run `pip install 'pyspark==4.1.4'`.",
+            pyspark=pyspark_version,
+        )
+    return artifact
+
+
+def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
+    """Where archives and launchers are kept: the setting, else `limnos/jars` in the XDG cache of the home."""
+    environ = os.environ if environ is None else environ
+    if chosen := environ.get(CACHE_VARIABLE):
+        return Path(chosen).expanduser().absolute()
+    base = environ.get("XDG_CACHE_HOME")
+    # The XDG specification: a relative path there is invalid and to be ignored.
+    root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "limnos" / "jars"
+
+
+def repository_url(environ: Mapping[str, str] | None = None) -> str:
+    """The base URL archives come from, without a trailing slash. Raises BadRequest for anything but a URL."""
+    environ = os.environ if environ is None else environ
+    url = environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL
+    if not url.startswith(("https://", "http://", "file://")):
+        raise BadRequest(f"{REPOSITORY_VARIABLE} is {url!r}: give the base URL of a Maven repository (https://…).")
+    return url.rstrip("/")
+
+
+def ensure_runtime(
+    pyspark_version: str | None = None,
+    *,
+    repository: str | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the local path of the Iceberg runtime for PySpark (the installed one by default), fetching it once.
+
+    Raises Unsupported (no runtime for that PySpark) or Unavailable (not to be had, or its bytes are not the pinned
+    ones).
+    """
+    artifact = runtime_for(pyspark_version or installed_pyspark())
+    return ensure(artifact, repository=repository, cache=cache, progress=progress)
+
+
+def ensure(
+    artifact: Artifact,
+    *,
+    repository: str | None = None,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified."""
+    directory = cache or cache_directory()
+    cached = directory / artifact.filename
+    if _is_right(cached, artifact):
+        return cached
+    local = Path.home() / ".m2" / "repository" / artifact.relative_path
+    if _is_right(local, artifact):
+        logger.info("using %s from the local Maven repository", artifact.filename)
+        return local
+    directory.mkdir(parents=True, exist_ok=True)
+    url = f"{repository.rstrip('/') if repository else repository_url()}/{artifact.relative_path}"
+    _fetch_with_retries(url, artifact, target=cached, progress=progress)
+    return cached
+
+
+def _is_right(path: Path, artifact: Artifact) -> bool:
+    """Whether `path` holds exactly the pinned bytes; a wrong file is passed over with a word in the log."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as source:
+        digest = hashlib.file_digest(source, "sha256").hexdigest()
+    if digest != artifact.sha256:
+        logger.warning("%s is not the pinned %s: its SHA-256 is %s; passed over", path, artifact.filename, digest)
+    return digest == artifact.sha256
+
+
+def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
+    """Fetch up to three times; only what a repetition can cure is repeated. Raises Unavailable."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            _fetch(url, artifact, target=target, progress=progress)
+        except urllib.error.HTTPError as error:
+            reason, again = f"the answer was {error.code} {error.reason}", error.code >= 500 or error.code == 429
+        except (OSError, EOFError, http.client.HTTPException) as error:
+            reason, again = str(getattr(error, "reason", error)), True
+        else:
+            logger.info("fetched %s", url)
+            return
+        logger.warning("fetching %s, attempt %d of %d: %s", url, attempt, _ATTEMPTS, reason)
+        if not again or attempt == _ATTEMPTS:
+            raise Unavailable(
+                f"Could not fetch {url}: {reason}. Set {REPOSITORY_VARIABLE} to a Maven repository that has it, or put "
+                f"the file at {target}.",
+                url=url,
+            )
+        time.sleep(0.5 * attempt)
+
+
+def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
+    """Fetch once, into a side file that takes the target's name only when its SHA-256 is the pinned one."""
+    handle, side = tempfile.mkstemp(dir=target.parent, prefix=f".{artifact.filename}-")
+    try:
+        with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as source:  # noqa: S310
+            digest = _copy(source, out, size_bytes=artifact.size_bytes, progress=progress)
+        if digest != artifact.sha256:
+            raise Unavailable(
+                f"{url} is not the pinned archive: its SHA-256 is {digest}, expected {artifact.sha256}. Nothing was "
+                f"kept; check the repository that {REPOSITORY_VARIABLE} names.",
+                url=url,
+            )
+        Path(side).chmod(0o644)
+        Path(side).replace(target)
+    finally:
+        Path(side).unlink(missing_ok=True)
+
+
+def _copy(source: BinaryIO, out: BinaryIO, *, size_bytes: int, progress: Progress | None) -> str:
+    """Copy all of `source`, telling `progress`; return the SHA-256 in hex. Raises EOFError when it ends early."""
+    digest = hashlib.sha256()
+    done = 0
+    while chunk := source.read(_CHUNK_BYTES):
+        out.write(chunk)
+        digest.update(chunk)
+        done += len(chunk)
+        if progress is not None:
+            progress(min(done, size_bytes), size_bytes)
+    if done < size_bytes:
+        raise EOFError(f"the transfer ended after {done} of {size_bytes} bytes")
+    return digest.hexdigest()

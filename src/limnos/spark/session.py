@@ -1,0 +1,234 @@
+"""A SparkSession with the catalogs of a metalake registered.
+
+Job: turn "this server, this metalake, this caller" into a session in which `main.a.b.c.t` works in SQL. May import
+`model`, `client`, and PySpark lazily. It must not know of the server's rooms: it talks Iceberg REST and Gravitino REST.
+
+Two kinds of setting go two ways. What the virtual machine must know at its start (archive, memory, extensions) is
+given to the builder and so stands on a command line. Catalogs, with the caller's credential, are set on the running
+session: no other user of the machine can read them from the process list.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import os
+import re
+import sys
+from contextlib import contextmanager
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limnos.client import Client
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.spark.jars import cache_directory, ensure_runtime, installed_pyspark
+from limnos.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_URI = "http://127.0.0.1:8090"
+CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
+EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+PROVIDER = "lakehouse-iceberg"
+_CATALOG_PREFIX = "spark.sql.catalog."
+_CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
+# Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
+_REDACTION = "(?i)secret|password|token|access[.]?key|authorization"
+
+
+def session(
+    uri: str = DEFAULT_URI,
+    *,
+    metalake: str = "lake",
+    catalogs: Sequence[str] | None = ("main",),
+    token: str | None = None,
+    user: str | None = None,
+    master: str = "local[*]",
+    app_name: str = "limnos",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
+
+    `token` is sent as Bearer; `user` is for servers that believe the Basic user (`simple` authentication, loopback).
+    `catalogs` None: every Iceberg catalog the caller may see, asked from the server. `master` is any Spark master
+    URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
+    same Spark is returned, with its own catalogs and credential.
+
+    Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
+    BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
+    """
+    _check_master(master)
+    header = authorization(token=token, user=user)
+    if catalogs is None:
+        with Client(uri, token=token, user=user, metalake=metalake) as client:
+            found = client.catalogs.list()
+        catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
+    installed_pyspark()
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
+
+    running = _running_session()
+    jar = None if running is not None else ensure_runtime()
+    settings = config_for(
+        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jar=jar, config=config
+    )
+    if running is not None:
+        spark = running.newSession()
+    else:
+        builder = SparkSession.builder.master(master).appName(app_name)
+        for key, value in settings.items():
+            if not key.startswith(_CATALOG_PREFIX):
+                builder = builder.config(key, value)
+        with _environment(_launch_environment(master)):
+            spark = builder.getOrCreate()
+    for key, value in settings.items():
+        if key.startswith(_CATALOG_PREFIX):
+            spark.conf.set(key, value)
+    return spark
+
+
+def config_for(
+    uri: str,
+    *,
+    metalake: str = "lake",
+    catalogs: Sequence[str] = ("main",),
+    authorization: str | None = None,
+    master: str = "local[*]",
+    jar: Path | None = None,
+    config: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Return every Spark setting of such a session; pure.
+
+    `authorization` is the whole header value. No `io-impl` is set: a catalog's own configuration answer may name one,
+    and Iceberg's default picks the file reader by the location's scheme, local files included.
+    """
+    settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
+    if jar is not None:
+        settings["spark.jars"] = str(jar)
+    if is_local(master):
+        settings |= _local_settings()
+    for name in catalogs:
+        settings |= _catalog_settings(name, uri=uri, metalake=metalake, authorization=authorization)
+    extra = dict(config or {})
+    if "spark.jars" in extra and jar is not None:
+        extra["spark.jars"] = f"{jar},{extra['spark.jars']}"
+    if "spark.sql.extensions" in extra and EXTENSIONS not in extra["spark.sql.extensions"]:
+        extra["spark.sql.extensions"] = f"{EXTENSIONS},{extra['spark.sql.extensions']}"
+    return settings | extra
+
+
+def authorization(*, token: str | None, user: str | None) -> str | None:
+    """The Authorization header's value for a Bearer token or a believed Basic user; None for neither."""
+    if token is not None and user is not None:
+        raise BadRequest("Give either `token` or `user`, not both: each says who the caller is.")
+    if token is not None:
+        if not token or any(character.isspace() for character in token):
+            raise BadRequest("The token is empty or has white space in it: pass it exactly as the server printed it.")
+        return f"Bearer {token}"
+    if user is not None:
+        if not user or ":" in user:
+            raise BadRequest(f"{user!r} cannot be sent as a Basic user: it is empty or has a colon. Use a token.")
+        return f"Basic {base64.b64encode(f'{user}:'.encode()).decode()}"
+    return None
+
+
+def is_local(master: str) -> bool:
+    """Whether the master runs everything on this machine: `local`, `local[4]`, `local[*]`, `local-cluster[…]`."""
+    return master == "local" or master.startswith(("local[", "local-cluster["))
+
+
+def _check_master(master: str) -> None:
+    if master.startswith("sc://"):
+        raise Unsupported(
+            f"{master} is a Spark Connect address; `master` takes a Spark master URL such as local[*] or "
+            "spark://host:7077."
+        )
+
+
+def _local_settings() -> dict[str, str]:
+    """What suits one machine: no web UI, few shuffle partitions (200 is made for clusters), room for the driver."""
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+    }
+
+
+def _catalog_settings(name: str, *, uri: str, metalake: str, authorization: str | None) -> dict[str, str]:
+    if not _CATALOG_NAME.fullmatch(name):
+        raise BadRequest(f"{name!r} is no catalog name: letters, digits, `_` and `-`, at most 64 characters.")
+    prefix = f"{_CATALOG_PREFIX}{name}"
+    settings = {
+        prefix: CATALOG_CLASS,
+        f"{prefix}.type": "rest",
+        f"{prefix}.uri": f"{uri.rstrip('/')}/iceberg",
+        f"{prefix}.warehouse": f"{metalake}/{name}",
+        # Who may see what can change between two statements; a table object kept from before must not hide it.
+        f"{prefix}.cache-enabled": "false",
+    }
+    if authorization is not None:
+        # A plain header keeps Iceberg's OAuth client, its refreshes and its warnings out of it.
+        settings |= {f"{prefix}.rest.auth.type": "none", f"{prefix}.header.Authorization": authorization}
+    return settings
+
+
+def _running_session() -> SparkSession | None:
+    """The Spark of this process, if it runs already; raises Unsupported when it was started without Iceberg."""
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    context = SparkContext._active_spark_context  # noqa: SLF001 - the public getter would start one
+    if context is None:
+        return None
+    running = SparkSession(context)
+    if EXTENSIONS not in (running.conf.get("spark.sql.extensions", "") or ""):
+        raise Unsupported(
+            "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot take them in: "
+            "stop it first (`spark.stop()`), or make the first session by limnos.spark.session."
+        )
+    return running
+
+
+def _launch_environment(master: str) -> dict[str, str | None]:
+    """Environment of the Spark process; None removes a variable.
+
+    The wheel's own Spark is used even when SPARK_HOME points to another, because the Iceberg runtime fits the wheel.
+    """
+    import pyspark  # noqa: PLC0415
+
+    wheel = str(Path(pyspark.__file__).parent)
+    changes: dict[str, str | None] = {"JAVA_HOME": str(find_java(cache=cache_directory()).home), "SPARK_HOME": wheel}
+    foreign = os.environ.get("SPARK_HOME")
+    if foreign and Path(foreign).resolve() != Path(wheel).resolve():
+        logger.info("SPARK_HOME (%s) is passed over: using PySpark %s", foreign, metadata.version("pyspark"))
+    if is_local(master):
+        # Workers must be this interpreter (else `python3` of PATH, without our packages); ports stay on loopback.
+        changes |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    return changes
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables for the time of a start, then put back what was there: nothing leaks into the caller's process."""
+    before = {key: os.environ.get(key) for key in changes}
+    _apply(changes)
+    try:
+        yield
+    finally:
+        _apply(before)
+
+
+def _apply(changes: Mapping[str, str | None]) -> None:
+    for key, value in changes.items():
+        if value is None:
+            os.environ.pop(key, None)
+        else:
+            os.environ[key] = value

@@ -1,0 +1,125 @@
+"""Bring a store to the schema this release needs, once, however many nodes start at the same time.
+
+May import SQLAlchemy, alembic and this room. Cold: runs before a node serves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+
+from limnos.model.errors import LimnosError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+_LOCK = 0x4C494D4E
+_ID_EPOCH_S = 1_600_000_000
+
+
+class WrongSchema(LimnosError):
+    """The store was made by a newer release, or needs a migration that was not asked for."""
+
+    code = "wrong-schema"
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+@contextmanager
+def _locked(connection: Connection) -> Iterator[None]:
+    """Let one node migrate at a time."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+        connection.commit()
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+            connection.commit()
+        return
+    with Path(f"{connection.engine.url.database}.migrate").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _engine_url(database: str) -> str:
+    """Spell a `postgresql://` URL for SQLAlchemy with the driver we ship; a path is an SQLite file."""
+    if "://" not in database:
+        return f"sqlite:///{database}"
+    return make_url(database).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+
+
+def head_revision() -> str:
+    """Return the schema revision this release needs."""
+    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def current_revision(database: str) -> str | None:
+    """Return the schema revision a store has; None for an empty one."""
+    engine = create_engine(_engine_url(database))
+    try:
+        with engine.connect() as connection:
+            return _current(connection)
+    finally:
+        engine.dispose()
+
+
+def migrate(database: str) -> tuple[str | None, str]:
+    """Migrate a store, an SQLite path or a `postgresql://` URL; returns the revisions before and after.
+
+    Raises WrongSchema for a store of a newer release.
+    """
+    config, head = _config(), head_revision()
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    engine = create_engine(_engine_url(database))
+    try:
+        with engine.connect() as connection, _locked(connection):
+            before = _current(connection)
+            connection.rollback()
+            if before is not None and before not in known:
+                raise WrongSchema(
+                    f"The store has schema {before}, made by a newer release; this one knows {head}: start the newer one"
+                )
+            if before != head:
+                with connection.begin():
+                    config.attributes["connection"] = connection
+                    command.upgrade(config, "head")
+            return before, head
+    finally:
+        engine.dispose()
+
+
+def renew_epoch(database: str) -> None:
+    """Tell every node that the store was restored from a backup: views start afresh, and no id comes back.
+
+    Ids go on from a number that only the clock on the wall can have passed: about a million for each second.
+    """
+    first = (int(time.time()) - _ID_EPOCH_S) << 20
+    engine = create_engine(_engine_url(database))
+    try:
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE store SET epoch = epoch + 1, next_id = :first"), {"first": first})
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT setval('limnos_id', :first)"), {"first": first})
+    finally:
+        engine.dispose()

@@ -1,0 +1,1 @@
+"""Alembic revisions of the store, each compatible with the previous release."""

@@ -1,0 +1,16 @@
+"""Alembic's entry: runs on the connection that `store.migrate` hands over, inside its lock.
+
+May import only alembic and this room's schema.
+"""
+
+from __future__ import annotations
+
+from alembic import context
+
+from limnos.store.schema import metadata
+
+context.configure(
+    connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,240 @@
+"""Nodes of the tree: reads for the view, and the writes that mutations call.
+
+May import `model` and the room's `sql`, `changes`. Every write reads its precondition first (rule 6 of the protocol):
+the row by id, parent and name, so that a path that went stale is never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.entities import Listing, Node
+from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.records import decode_catalog, decode_metalake, decode_namespace, decode_table, encode
+from limnos.store.changes import Draft
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Record
+    from limnos.store.tx import Tx
+
+_COLUMNS = (
+    "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
+    "modified_by", "modified_at", "revision", "record",
+)  # fmt: skip
+_WIDTH = len(_COLUMNS)
+
+
+def _columns(alias: str) -> str:
+    return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
+
+
+_DECODERS = {
+    Kind.METALAKE: decode_metalake,
+    Kind.CATALOG: decode_catalog,
+    Kind.NAMESPACE: decode_namespace,
+    Kind.TABLE: decode_table,
+}
+
+
+def node_of(row: Row) -> Node:
+    """Build the value of a row whose columns are `_COLUMNS`."""
+    kind = Kind(row[3])
+    return Node(*row[:3], kind, *row[4:7], bool(row[7]), *row[8:13], _DECODERS[kind](row[13]))
+
+
+@cache
+def _path_statement(depth: int) -> Sql:
+    """A self-join that walks `depth` names down from a parent; what is missing comes back as nulls."""
+    joins = "".join(
+        f" LEFT JOIN node n{i} ON n{i}.parent_id = n{i - 1}.id AND n{i}.name_space = :space{i} AND n{i}.name = :name{i}"
+        f" AND n{i}.deleted = 0"
+        for i in range(1, depth)
+    )
+    return Sql(
+        f"SELECT {', '.join(_columns(f'n{i}') for i in range(depth))} FROM node n0{joins}"
+        " WHERE n0.parent_id = :parent AND n0.name_space = :space0 AND n0.name = :name0 AND n0.deleted = 0"
+    )
+
+
+BY_ID = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.deleted = 0")
+LISTING = Sql(
+    "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
+    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 ORDER BY n.name"
+)
+
+
+def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
+    """Read the nodes of (name space, name) pairs walked down from a parent; None from the first missing one on."""
+    params: dict[str, int | str] = {"parent": parent_id}
+    for i, (space, name) in enumerate(names):
+        params[f"space{i}"] = space
+        params[f"name{i}"] = name
+    rows = yield _path_statement(len(names)), params
+    if not rows:
+        return [None] * len(names)
+    parts = [rows[0][i * _WIDTH : (i + 1) * _WIDTH] for i in range(len(names))]
+    return [None if part[0] is None else node_of(part) for part in parts]
+
+
+def node_read(node_id: int) -> Load[Node | None]:
+    """Read a live node by id."""
+    rows = yield BY_ID, {"id": node_id}
+    return node_of(rows[0]) if rows else None
+
+
+def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
+    """Read all live names of a kind under a parent, with their owners, sorted by code point."""
+    rows = yield LISTING, {"parent": parent_id, "space": space, "kind": int(kind)}
+    if not rows:
+        return Listing((), (), (), ())
+    names, ids, owners = zip(*rows, strict=True)
+    return Listing(names, ids, owners, tuple(map(msgspec.json.encode, names)))
+
+
+HELD = Sql(
+    f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
+)
+ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
+NAMED = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0")
+INSERT = Sql(
+    "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision,"
+    " deleted, record) VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0,"
+    " :record) ON CONFLICT DO NOTHING"
+)
+PLACE = Sql(
+    "UPDATE node SET parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now, revision = :revision"
+    " WHERE id = :id"
+)
+TOUCH = Sql("UPDATE node SET modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id")
+RECORD = Sql(
+    "UPDATE node SET record = :record, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+)
+BURY = Sql("UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id")
+ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
+PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
+DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
+
+
+class NodeWrites:
+    """What mutations do to nodes. Each records its change; the caller has taken the zone's locks."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def hold(self, node: Node) -> Node:
+        """Read the node again by id, parent and name. Raises StalePermit when any of the three has moved."""
+        rows = self.tx.rows(HELD, {"id": node.id, "parent": node.parent_id, "name": node.name})
+        if not rows:
+            raise StalePermit
+        return node_of(rows[0])
+
+    def find(self, parent_id: int, space: str, name: str) -> Node | None:
+        """Read the live node of a name, if there is one."""
+        rows = self.tx.rows(NAMED, {"parent": parent_id, "space": space, "name": name})
+        return node_of(rows[0]) if rows else None
+
+    def by_id(self, node_id: int) -> Node:
+        """Read a live node by id. Raises StalePermit when it is gone."""
+        rows = self.tx.rows(BY_ID, {"id": node_id})
+        if not rows:
+            raise StalePermit
+        return node_of(rows[0])
+
+    def has_children(self, node_id: int) -> bool:
+        """Say whether the node has any live child."""
+        return bool(self.tx.rows(ANY_CHILD, {"id": node_id}))
+
+    def is_alive(self, node_id: int) -> bool:
+        """Say whether the node is still there."""
+        return bool(self.tx.rows(ALIVE, {"id": node_id}))
+
+    def require_empty(self, node: Node) -> None:
+        """Raise NotEmpty when the node has any live child."""
+        rows = self.tx.rows(ANY_CHILD, {"id": node.id})
+        if rows:
+            kind, name = Kind(rows[0][0]).word, rows[0][1]
+            what = f"{node.kind.word.capitalize()} {node.name}"
+            raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first", kind=node.kind.word)
+
+    def create(
+        self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: Record, implicit: bool = False,
+        node_format: str = "", owner_id: int | None = None, node_id: int | None = None,
+    ) -> Node:  # fmt: skip
+        """Insert a node with its owner. Raises AlreadyExists, with the kind that holds the name."""
+        tx = self.tx
+        node_id = tx.next_id() if node_id is None else node_id
+        data = encode(record)
+        params = {
+            "id": node_id, "zone": zone, "parent": parent_id, "kind": int(kind), "space": space, "name": name,
+            "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
+            "revision": tx.revision, "record": data,
+        }  # fmt: skip
+        if tx.count(INSERT, params) == 0:
+            self._refuse_taken(parent_id, space, name)
+        if owner_id is not None:
+            tx.owners.insert(node_id, owner_id)
+        tx.changed(Draft("create", kind, node_id, space, None, None, parent_id, name))
+        return Node(
+            node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
+            tx.revision, record,
+        )  # fmt: skip
+
+    def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
+        taken = self.find(parent_id, space, name)
+        kind = taken.kind.word if taken else space
+        raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
+
+    def place(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
+        """Give the node another parent or name, or both: one row, however large the subtree. Raises AlreadyExists."""
+        taken = self.find(parent_id, node.name_space, name)
+        if taken is not None and taken.id != node.id:
+            self._refuse_taken(parent_id, node.name_space, name)
+        self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, **self._stamp()})
+        self.tx.changed(
+            Draft("move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access)
+        )
+
+    def write_record(self, node: Node, record: Record, *, moves_access: bool = False) -> None:
+        """Replace the node's record (comment, properties, in-use)."""
+        self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
+        self.tx.changed(Draft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
+
+    def touch(self, node: Node) -> None:
+        """Mark the node as changed by a commit of its document."""
+        self.tx.count(TOUCH, {"id": node.id, **self._stamp()})
+        self.tx.changed(Draft("commit", node.kind, node.id, node.name_space))
+
+    def drop(self, node: Node) -> None:
+        """Bury the node and its owner. Grants on it stay until swept: ids never come back."""
+        self.tx.count(BURY, {"id": node.id, **self._stamp()})
+        self.tx.count(DISOWN, {"id": node.id})
+        self.tx.changed(
+            Draft("drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True)
+        )
+
+    def is_below(self, node_id: int, ancestor_id: int) -> bool:
+        """Say whether the node is the ancestor or lies below it: a move there would make a cycle."""
+        while node_id:
+            if node_id == ancestor_id:
+                return True
+            rows = self.tx.rows(PARENT, {"id": node_id})
+            node_id = rows[0][0] if rows else 0
+        return False
+
+    def _stamp(self) -> dict[str, str | int]:
+        return {"actor": self.tx.actor, "now": self.tx.now_ms, "revision": self.tx.revision}
+
+
+ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
+
+
+def catalog_properties(tx: Tx, catalog_id: int) -> dict[str, str]:
+    """Read a catalog's properties, also of one that was dropped: its files may still have to be deleted."""
+    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
+    return dict(decode_catalog(rows[0][0]).properties) if rows else {}

@@ -1,0 +1,44 @@
+"""Owners: one principal, a user or a group, for each object. An owner row lives on its object's zone.
+
+May import `model` and the room's `sql`, `changes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.kinds import Kind
+from limnos.store.changes import Draft
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
+INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
+SET = Sql(
+    "INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)"
+    " ON CONFLICT (object_id) DO UPDATE SET principal_id = excluded.principal_id"
+)
+
+
+def owner_read(object_id: int) -> Load[int | None]:
+    """Read the owning principal's id."""
+    rows = yield OWNER, {"id": object_id}
+    return rows[0][0] if rows else None
+
+
+class OwnerWrites:
+    """What mutations do to owners."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def insert(self, object_id: int, principal_id: int) -> None:
+        """Give a new object its owner; the object's own change row tells of it."""
+        self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
+
+    def set(self, object_id: int, kind: Kind, principal_id: int, *, parent_id: int | None, space: str) -> None:
+        """Hand an object to another principal. The parent is named so that its listings follow."""
+        self.tx.count(SET, {"id": object_id, "principal": principal_id})
+        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, None, moves_access=True))

@@ -1,0 +1,160 @@
+"""Users and groups of a metalake, and who is a member of which group.
+
+May import `model` and the room's `sql`, `changes`. Everything here moves the metalake's access revision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Principal
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.store.changes import Draft
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+_COLUMNS = "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at"
+NAMED = Sql(
+    f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted = 0"
+)
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM principal WHERE id = :id AND deleted = 0")
+ALL = Sql(
+    f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND deleted = 0 ORDER BY name"
+)
+GROUPS_OF = Sql(
+    "SELECT m.group_id FROM group_member m JOIN principal g ON g.id = m.group_id AND g.deleted = 0"
+    " WHERE m.user_id = :id ORDER BY m.group_id"
+)
+MEMBERS = Sql(
+    "SELECT u.name FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0"
+    " WHERE m.group_id = :id ORDER BY u.name"
+)
+INSERT = Sql(
+    "INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, created_by, created_at, deleted) VALUES"
+    " (:id, :metalake, :kind, :name, :external_id, :enabled, :actor, :now, 0) ON CONFLICT DO NOTHING"
+)
+ENABLE = Sql("UPDATE principal SET enabled = :enabled, modified_by = :actor, modified_at = :now WHERE id = :id")
+BURY = Sql("UPDATE principal SET deleted = id, modified_by = :actor, modified_at = :now WHERE id = :id")
+JOIN = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:user, :group) ON CONFLICT DO NOTHING")
+LEAVE = Sql("DELETE FROM group_member WHERE user_id = :user AND group_id = :group")
+FORGET_MEMBER = Sql("DELETE FROM group_member WHERE user_id = :id OR group_id = :id")
+FORGET_ROLES = Sql("DELETE FROM role_member WHERE principal_id = :id")
+
+
+def principal_of(row: Row) -> Principal:
+    """Build the value of a row whose columns are `_COLUMNS`."""
+    return Principal(row[0], row[1], Kind(row[2]), row[3], row[4], bool(row[5]), *row[6:])
+
+
+def principal_read(metalake_id: int, kind: Kind, name: str) -> Load[Principal | None]:
+    """Read a user or group by name."""
+    rows = yield NAMED, {"metalake": metalake_id, "kind": int(kind), "name": name}
+    return principal_of(rows[0]) if rows else None
+
+
+def principal_by_id_read(principal_id: int) -> Load[Principal | None]:
+    """Read a live user or group by id."""
+    rows = yield BY_ID, {"id": principal_id}
+    return principal_of(rows[0]) if rows else None
+
+
+def principals_read(metalake_id: int, kind: Kind) -> Load[tuple[Principal, ...]]:
+    """Read all users, or all groups, of a metalake, by name."""
+    rows = yield ALL, {"metalake": metalake_id, "kind": int(kind)}
+    return tuple(principal_of(row) for row in rows)
+
+
+def groups_of_read(user_id: int) -> Load[tuple[int, ...]]:
+    """Read the ids of the groups a user is a member of."""
+    rows = yield GROUPS_OF, {"id": user_id}
+    return tuple(row[0] for row in rows)
+
+
+def members_read(group_id: int) -> Load[tuple[str, ...]]:
+    """Read the names of a group's members."""
+    rows = yield MEMBERS, {"id": group_id}
+    return tuple(row[0] for row in rows)
+
+
+class PrincipalWrites:
+    """What mutations do to users and groups."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:
+        """Read a principal by name inside the transaction."""
+        rows = self.tx.rows(NAMED, {"metalake": metalake_id, "kind": int(kind), "name": name})
+        return principal_of(rows[0]) if rows else None
+
+    def require(self, metalake_id: int, kind: Kind, name: str) -> Principal:
+        """Read a principal by name. Raises NotFound."""
+        found = self.find(metalake_id, kind, name)
+        if found is None:
+            raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)
+        return found
+
+    def by_id(self, principal_id: int) -> Principal | None:
+        """Read a live principal by id."""
+        rows = self.tx.rows(BY_ID, {"id": principal_id})
+        return principal_of(rows[0]) if rows else None
+
+    def create(
+        self, metalake_id: int, kind: Kind, name: str, *, external_id: str | None = None, enabled: bool = True
+    ) -> Principal:
+        """Insert a user or group. Raises AlreadyExists for its name or its external id."""
+        tx = self.tx
+        found = Principal(
+            tx.next_id(), metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None
+        )
+        params = {
+            "id": found.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
+            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms,
+        }  # fmt: skip
+        if tx.count(INSERT, params) == 0:
+            raise AlreadyExists(f"{kind.word.capitalize()} {name}, or its external id, already exists", kind=kind.word)
+        self._changed("create", found, new=True)
+        return found
+
+    def enable(self, found: Principal, *, enabled: bool) -> None:
+        """Enable or disable a user: a disabled one is refused everywhere."""
+        self.tx.count(ENABLE, {"id": found.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self._changed("alter", found, old=True)
+
+    def drop(self, found: Principal) -> None:
+        """Remove a user or group with its memberships and roles."""
+        self.tx.count(BURY, {"id": found.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self.tx.count(FORGET_MEMBER, {"id": found.id})
+        self.tx.count(FORGET_ROLES, {"id": found.id})
+        self._changed("drop", found, old=True)
+
+    def members(self, group: Principal) -> tuple[str, ...]:
+        """Read the names of a group's members inside the transaction."""
+        return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
+
+    def join(self, group: Principal, user: Principal) -> None:
+        """Make a user a member of a group; again is fine."""
+        if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
+            self._changed("join", user, old=True, group=group)
+
+    def leave(self, group: Principal, user: Principal) -> bool:
+        """End a membership; says whether there was one."""
+        left = self.tx.count(LEAVE, {"user": user.id, "group": group.id}) > 0
+        if left:
+            self._changed("leave", user, old=True, group=group)
+        return left
+
+    def _changed(
+        self, operation: str, found: Principal, *, new: bool = False, old: bool = False, group: Principal | None = None
+    ) -> None:
+        """Record the change; for a membership the group stands as the new parent."""
+        self.tx.changed(
+            Draft(
+                operation, found.kind, found.id, "", found.metalake_id if old else None, found.name if old else None,
+                group.id if group else found.metalake_id if new else None, found.name if new else None,
+                moves_access=True,
+            )  # fmt: skip
+        )

@@ -1,0 +1,215 @@
+"""Roles, their rules, and who holds them.
+
+May import `model` and the room's `sql`, `changes`. Everything here moves the metalake's access revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Grant, Principal, RoleEntity
+from limnos.model.errors import AlreadyExists
+from limnos.model.kinds import Kind
+from limnos.model.records import RoleRecord, decode_role, encode
+from limnos.store.changes import Draft
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+_COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
+NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM role WHERE id = :id AND deleted = 0")
+ALL = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND deleted = 0 ORDER BY name")
+GRANTS = Sql(
+    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id"
+    " ORDER BY object_id, privilege"
+)
+ROLES_OF = Sql(
+    "SELECT m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE m.principal_id = :id ORDER BY m.role_id"
+)
+ROLES_ON = Sql(
+    "SELECT DISTINCT r.name FROM access_grant g JOIN role r ON r.id = g.role_id AND r.deleted = 0"
+    " WHERE g.object_id = :id ORDER BY r.name"
+)
+OBJECTS = Sql(
+    "WITH RECURSIVE up (id, parent_id, kind, name) AS ("
+    "SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.deleted = 0"
+    " AND n.id IN (SELECT g.object_id FROM access_grant g WHERE g.role_id = :id)"
+    " UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id AND p.deleted = 0"
+    ") SELECT id, parent_id, kind, name FROM up"
+)
+INSERT = Sql(
+    "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
+    " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
+)
+BURY = Sql("UPDATE role SET deleted = id, modified_by = :actor, modified_at = :now WHERE id = :id")
+TOUCH = Sql("UPDATE role SET modified_by = :actor, modified_at = :now WHERE id = :id")
+GIVE = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:principal, :role) ON CONFLICT DO NOTHING")
+TAKE = Sql("DELETE FROM role_member WHERE principal_id = :principal AND role_id = :role")
+ALLOW = Sql(
+    "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES"
+    " (:role, :object, :privilege, :kind, :allowed)"
+    " ON CONFLICT (role_id, object_id, privilege) DO UPDATE SET allowed = excluded.allowed"
+)
+WITHDRAW = Sql(
+    "DELETE FROM access_grant WHERE role_id = :role AND object_id = :object AND privilege = :privilege"
+    " AND allowed = :allowed"
+)
+WITHDRAW_ALL = Sql("DELETE FROM access_grant WHERE role_id = :role")
+FORGET_MEMBERS = Sql("DELETE FROM role_member WHERE role_id = :role")
+DISOWN = Sql("DELETE FROM owner WHERE object_id = :role")
+SWEEP = Sql(
+    "DELETE FROM access_grant WHERE object_kind < 20 AND NOT EXISTS"
+    " (SELECT 1 FROM node n WHERE n.id = access_grant.object_id AND n.deleted = 0)"
+)
+
+
+def role_of(row: Row) -> RoleEntity:
+    """Build the value of a row whose columns are `_COLUMNS`."""
+    properties = tuple(sorted(decode_role(bytes(row[3])).properties.items()))
+    return RoleEntity(row[0], row[1], row[2], properties, *row[4:])
+
+
+def _grant_of(row: Row) -> Grant:
+    return Grant(row[0], Kind(row[1]), row[2], bool(row[3]))
+
+
+def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
+    """Read a role by name."""
+    rows = yield NAMED, {"metalake": metalake_id, "name": name}
+    return role_of(rows[0]) if rows else None
+
+
+def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...]] | None]:
+    """Read a live role with all its rules."""
+    rows = yield BY_ID, {"id": role_id}
+    if not rows:
+        return None
+    grants = yield GRANTS, {"id": role_id}
+    return role_of(rows[0]), tuple(_grant_of(row) for row in grants)
+
+
+def roles_read(metalake_id: int) -> Load[tuple[RoleEntity, ...]]:
+    """Read all roles of a metalake, by name."""
+    rows = yield ALL, {"metalake": metalake_id}
+    return tuple(role_of(row) for row in rows)
+
+
+def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
+    """Read the ids of the roles that a user or group holds directly."""
+    rows = yield ROLES_OF, {"id": principal_id}
+    return tuple(row[0] for row in rows)
+
+
+def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
+    """Read the names of the roles that have a rule on an object."""
+    rows = yield ROLES_ON, {"id": object_id}
+    return tuple(row[0] for row in rows)
+
+
+def role_objects_read(role_id: int) -> Load[dict[int, tuple[int, Kind, str]]]:
+    """Read parent, kind and name of each live object that a role has a rule on, and of everything above it, by id."""
+    rows = yield OBJECTS, {"id": role_id}
+    return {row[0]: (row[1], Kind(row[2]), row[3]) for row in rows}
+
+
+class RoleWrites:
+    """What mutations do to roles and their rules."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def find(self, metalake_id: int, name: str) -> RoleEntity | None:
+        """Read a role by name inside the transaction."""
+        rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
+        return role_of(rows[0]) if rows else None
+
+    def is_alive(self, role_id: int) -> bool:
+        """Say whether the role is still there."""
+        return bool(self.tx.rows(BY_ID, {"id": role_id}))
+
+    def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
+        """Insert a role without rules. Raises AlreadyExists."""
+        tx = self.tx
+        found = RoleEntity(
+            tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
+        )
+        params = {
+            "id": found.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
+            "record": encode(RoleRecord(properties=properties)),
+        }  # fmt: skip
+        if tx.count(INSERT, params) == 0:
+            raise AlreadyExists(f"Role {name} already exists", kind="role")
+        if owner_id is not None:
+            tx.owners.insert(found.id, owner_id)
+        tx.changed(
+            Draft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True)
+        )
+        return found
+
+    def drop(self, role: RoleEntity) -> None:
+        """Remove a role with its rules and holders."""
+        self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self.tx.count(WITHDRAW_ALL, {"role": role.id})
+        self.tx.count(FORGET_MEMBERS, {"role": role.id})
+        self.tx.count(DISOWN, {"role": role.id})
+        self._changed("drop", role)
+
+    def grants(self, role: RoleEntity) -> tuple[Grant, ...]:
+        """Read a role's rules inside the transaction."""
+        return tuple(_grant_of(row) for row in self.tx.rows(GRANTS, {"id": role.id}))
+
+    def allow(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+        """Add rules; the last word on one privilege and object stands."""
+        for grant in grants:
+            self.tx.count(
+                ALLOW,
+                {
+                    "role": role.id, "object": grant.object_id, "privilege": grant.privilege,
+                    "kind": int(grant.object_kind), "allowed": grant.allowed,
+                },
+            )  # fmt: skip
+        self._altered(role)
+
+    def withdraw(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+        """Remove rules with exactly these conditions; missing ones are fine."""
+        for grant in grants:
+            params = {"role": role.id, "object": grant.object_id, "privilege": grant.privilege, "allowed": grant.allowed}
+            self.tx.count(WITHDRAW, params)
+        self._altered(role)
+
+    def replace(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
+        """Replace all rules of a role."""
+        self.tx.count(WITHDRAW_ALL, {"role": role.id})
+        self.allow(role, grants)
+
+    def give(self, role: RoleEntity, principal: Principal) -> None:
+        """Let a user or group hold a role; again is fine."""
+        if self.tx.count(GIVE, {"principal": principal.id, "role": role.id}):
+            self._held("give", principal, role)
+
+    def take(self, role: RoleEntity, principal: Principal) -> None:
+        """Take a role from a user or group; none is fine."""
+        if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
+            self._held("take", principal, role)
+
+    def _altered(self, role: RoleEntity) -> None:
+        self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self._changed("alter", role)
+
+    def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
+        """Record that a principal's roles changed; the role stands as the new parent."""
+        self.tx.changed(
+            Draft(
+                operation, principal.kind, principal.id, "", principal.metalake_id, principal.name, role.id, None,
+                moves_access=True,
+            )  # fmt: skip
+        )
+
+    def _changed(self, operation: str, role: RoleEntity) -> None:
+        self.tx.changed(
+            Draft(operation, Kind.ROLE, role.id, "", role.metalake_id, role.name, None, None, moves_access=True)
+        )

@@ -1,0 +1,232 @@
+"""The tables, once, in SQLAlchemy Core; migrations create them, statements elsewhere are text.
+
+May import only SQLAlchemy. Names sort by code point on every backend (`COLLATE "C"` on PostgreSQL; SQLite's BINARY is
+the same for UTF-8).
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+)
+
+metadata = MetaData()
+Id = BigInteger().with_variant(Integer, "sqlite")
+Name = Text().with_variant(Text(collation="C"), "postgresql")
+LIVE = "deleted = 0"
+
+
+def _live_index(name: str, table: Table, *columns: str) -> Index:
+    """Build a unique index over live rows only."""
+    from sqlalchemy import text
+
+    return Index(
+        name, *(table.c[column] for column in columns), unique=True, sqlite_where=text(LIVE), postgresql_where=text(LIVE)
+    )
+
+
+def _audit() -> list[Column[object]]:
+    return [
+        Column("created_by", Text, nullable=False),
+        Column("created_at", Id, nullable=False),
+        Column("modified_by", Text),
+        Column("modified_at", Id),
+    ]
+
+
+store = Table(
+    "store",
+    metadata,
+    Column("one", SmallInteger, primary_key=True),
+    Column("epoch", Id, nullable=False),
+    Column("format_version", Integer, nullable=False),
+    Column("next_id", Id, nullable=False),
+)
+
+clock = Table(
+    "clock",
+    metadata,
+    Column("zone", Id, primary_key=True, autoincrement=False),
+    Column("revision", Id, nullable=False),
+    Column("access_revision", Id, nullable=False),
+    Column("pruned_to", Id, nullable=False),
+)
+
+change = Table(
+    "change",
+    metadata,
+    Column("zone", Id, nullable=False),
+    Column("revision", Id, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("node_id", Id, nullable=False),
+    Column("name_space", Text, nullable=False),
+    Column("old_parent", Id),
+    Column("old_name", Name),
+    Column("new_parent", Id),
+    Column("new_name", Name),
+    Column("actor", Text, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("at", Id, nullable=False),
+    Column("payload", Text),
+    PrimaryKeyConstraint("zone", "revision", "ordinal"),
+    sqlite_with_rowid=False,
+)
+
+node = Table(
+    "node",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False),
+    Column("parent_id", Id, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("name_space", Text, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("format", Text, nullable=False),
+    Column("implicit", Boolean, nullable=False),
+    *_audit(),
+    Column("revision", Id, nullable=False),
+    Column("deleted", Id, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+)
+_live_index("node_name", node, "parent_id", "name_space", "name")
+
+owner = Table(
+    "owner",
+    metadata,
+    Column("object_id", Id, primary_key=True, autoincrement=False),
+    Column("principal_id", Id, nullable=False),
+)
+Index("owner_principal", owner.c.principal_id)
+
+principal = Table(
+    "principal",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("external_id", Name),
+    Column("enabled", Boolean, nullable=False),
+    *_audit(),
+    Column("deleted", Id, nullable=False),
+)
+_live_index("principal_name", principal, "metalake_id", "kind", "name")
+_live_index("principal_external_id", principal, "metalake_id", "kind", "external_id")
+
+role = Table(
+    "role",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("name", Name, nullable=False),
+    *_audit(),
+    Column("deleted", Id, nullable=False),
+    Column("record", LargeBinary, nullable=False),
+)
+_live_index("role_name", role, "metalake_id", "name")
+
+grant = Table(
+    "access_grant",  # `grant` is a reserved word
+    metadata,
+    Column("role_id", Id, nullable=False),
+    Column("object_id", Id, nullable=False),
+    Column("privilege", SmallInteger, nullable=False),
+    Column("object_kind", SmallInteger, nullable=False),
+    Column("allowed", Boolean, nullable=False),
+    PrimaryKeyConstraint("role_id", "object_id", "privilege"),
+    sqlite_with_rowid=False,
+)
+Index("access_grant_object", grant.c.object_id)
+
+role_member = Table(
+    "role_member",
+    metadata,
+    Column("principal_id", Id, nullable=False),
+    Column("role_id", Id, nullable=False),
+    PrimaryKeyConstraint("principal_id", "role_id"),
+    sqlite_with_rowid=False,
+)
+Index("role_member_role", role_member.c.role_id)
+
+group_member = Table(
+    "group_member",
+    metadata,
+    Column("user_id", Id, nullable=False),
+    Column("group_id", Id, nullable=False),
+    PrimaryKeyConstraint("user_id", "group_id"),
+    sqlite_with_rowid=False,
+)
+Index("group_member_group", group_member.c.group_id)
+
+token = Table(
+    "token",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("user_name", Name, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("created_at", Id, nullable=False),
+    Column("expires_at", Id),
+    Column("revoked", Boolean, nullable=False),
+)
+Index("token_user", token.c.user_name)
+
+document = Table(
+    "document",
+    metadata,
+    Column("node_id", Id, primary_key=True, autoincrement=False),
+    Column("version", Id, nullable=False),
+    Column("uuid", Text, nullable=False),
+    Column("location", Name, nullable=False),
+    Column("metadata_location", Name, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+Index("document_location", document.c.location, unique=True)
+
+idempotency = Table(
+    "idempotency",
+    metadata,
+    Column("zone", Id, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("operation", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("created_at", Id, nullable=False),
+    PrimaryKeyConstraint("zone", "key"),
+)
+
+event_outbox = Table(
+    "event_outbox",
+    metadata,
+    Column("zone", Id, nullable=False),
+    Column("revision", Id, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("event", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("zone", "revision", "ordinal"),
+)
+
+task = Table(
+    "task",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("kind", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("created_at", Id, nullable=False),
+    Column("due_at", Id, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("leased_until", Id, nullable=False),
+    Column("progress", Text),
+    Column("error", Text),
+)
+Index("task_due", task.c.due_at)

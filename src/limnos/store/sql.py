@@ -1,0 +1,53 @@
+"""A statement as text with `:name` parameters, rendered once for each driver.
+
+May import only the standard library. The whole room writes SQL this way (decision record 0004), so a statement has one
+spelling whether it is hot or cold, and nothing is compiled at run time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping, Sequence
+from functools import cached_property
+from typing import TypeVar
+
+Value = int | str | bytes | bool | None | Sequence[int] | Sequence[str]
+Params = Mapping[str, Value]
+Row = tuple  # a driver's row; its columns are named by the statement beside it
+T = TypeVar("T")
+
+_PARAM = re.compile(r"(?<![:\w]):(\w+)")
+
+
+class Sql:
+    """One statement. `text` serves sqlite3 as it is; psycopg and asyncpg get their own spelling."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    @cached_property
+    def psycopg(self) -> str:
+        return _PARAM.sub(r"%(\1)s", self.text.replace("%", "%%"))
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """The parameter names by asyncpg's numbers."""
+        return tuple(dict.fromkeys(_PARAM.findall(self.text)))
+
+    @cached_property
+    def asyncpg(self) -> str:
+        numbers = {name: number for number, name in enumerate(self.order, 1)}
+        return _PARAM.sub(lambda match: f"${numbers[match[1]]}", self.text)
+
+
+Query = tuple[Sql, Params]
+Load = Generator[Query, list[Row], T]
+"""A read that may need several statements: yields each, gets its rows, returns a value.
+
+Written once, driven inline on SQLite and awaited on PostgreSQL.
+"""
+
+
+def once(statement: Sql, **params: Value) -> Load[list[Row]]:
+    """Read the rows of one statement."""
+    return (yield statement, params)

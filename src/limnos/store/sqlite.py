@@ -1,0 +1,222 @@
+"""SQLite: one file, one write and one read connection for each process, group commit.
+
+May import `model`, `telemetry` and this room. Statements run inline on the event loop (each some microseconds); only
+the COMMIT, which waits for the disk, and the wait for another process's write lock go to a thread. Reads never see an
+open batch. Several processes may share the file: each is a node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.model.errors import StateUnknown, Unavailable
+from limnos.store.changes import CLOCK_READ, Moved, gate_query, moved_of
+from limnos.store.faults import reach
+from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.tx import Batch, Mutation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from limnos.model.permits import Permit
+    from limnos.store.interface import Known
+
+T = TypeVar("T")
+BATCH_MAX = 256
+BUSY_TIMEOUT_MS = 20_000
+_NEXT_ID = "UPDATE store SET next_id = next_id + 1 RETURNING next_id - 1"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file in WAL mode with `synchronous=FULL`: an acknowledged commit is on the disk."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -65536")
+    return connection
+
+
+class SqliteSession:
+    """The write connection inside an open transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+
+    def rows(self, statement: Sql, params: Params) -> list[Row]:
+        """Run a statement that returns rows."""
+        return self.connection.execute(statement.text, params).fetchall()
+
+    def count(self, statement: Sql, params: Params) -> int:
+        """Run a statement and return how many rows it wrote."""
+        return self.connection.execute(statement.text, params).rowcount
+
+    def many(self, statement: Sql, params: Sequence[Params]) -> None:
+        """Run a statement once for each set of parameters."""
+        self.connection.executemany(statement.text, params)
+
+    def next_id(self) -> int:
+        """Draw an id; a rolled-back draw was never seen by anybody."""
+        found: int = self.connection.execute(_NEXT_ID).fetchone()[0]
+        return found
+
+    def read_clock(self, zone: int) -> tuple[int, int]:
+        """Read a zone's clock; the write lock of the file is every lock of the protocol at once."""
+        rows = self.rows(CLOCK_READ, {"zone": zone})
+        return rows[0] if rows else (0, 0)
+
+
+class _Job:
+    __slots__ = ("error", "future", "mutation", "permit", "result")
+
+    def __init__(self, permit: Permit[object], mutation: Mutation[object], future: asyncio.Future[object]) -> None:
+        self.permit = permit
+        self.mutation = mutation
+        self.future = future
+        self.result: object = None
+        self.error: BaseException | None = None
+
+
+class SqliteStore:
+    """The store on one SQLite file."""
+
+    inline = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reader = connect(path)
+        self._writer = connect(path)
+        self._writer.execute("PRAGMA busy_timeout = 0")  # on the loop nothing waits
+        self._session = SqliteSession(self._writer)
+        self._queue: deque[_Job] = deque()
+        self._drain: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "limnos-commit")
+        self.statements = 0
+
+    def gate(self, epoch: int, known: Known) -> Moved:
+        """Read what has changed since the known revisions, in one statement."""
+        self.statements += 1
+        statement, params = gate_query(epoch, known)
+        return moved_of(self._reader.execute(statement.text, params).fetchall())
+
+    def load(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
+        """Read changes first and then facts, in one snapshot."""
+        self._reader.execute("BEGIN")
+        try:
+            moved = self.gate(epoch, known)
+            return moved, self._drive(load)
+        finally:
+            self._reader.execute("COMMIT")
+
+    def _drive(self, load: Load[T]) -> T:
+        try:
+            statement, params = next(load)
+            while True:
+                self.statements += 1
+                rows = self._reader.execute(statement.text, params).fetchall()
+                statement, params = load.send(rows)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
+
+    async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
+        """Run a mutation in the next batch and return after its commit."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self._queue.append(_Job(permit, mutation, future))
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._run_batches())
+        return await future  # type: ignore[return-value]
+
+    async def _run_batches(self) -> None:
+        """Run batches, one in flight, until nobody waits. What arrives during a commit forms the next batch."""
+        try:
+            while self._queue:
+                await self._run_batch()
+        finally:
+            self._drain = None
+
+    async def _run_batch(self) -> None:
+        jobs: list[_Job] = []
+        try:
+            await self._begin()
+            batch = Batch(self._session, now_ms=time.time_ns() // 1_000_000)
+            while self._queue and not batch.closed and len(jobs) < BATCH_MAX:
+                jobs.append(self._queue.popleft())
+                self._run_job(batch, jobs[-1])
+            await self._commit(batch)
+        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+            self._fail(jobs or [self._queue.popleft()], error)
+            return
+        for job in jobs:
+            self._tell(job)
+
+    async def _begin(self) -> None:
+        """Take the file's write lock; the wait for another process happens in a thread."""
+        reach("begin")
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            await asyncio.get_running_loop().run_in_executor(self._thread, self._begin_waiting)
+        reach("locked")
+
+    def _begin_waiting(self) -> None:
+        self._writer.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        finally:
+            self._writer.execute("PRAGMA busy_timeout = 0")
+
+    def _run_job(self, batch: Batch, job: _Job) -> None:
+        """Run one mutation in a savepoint of its own: its failure undoes nobody else's work."""
+        if job.future.cancelled():
+            return
+        self._writer.execute("SAVEPOINT mutation")
+        try:
+            job.result = batch.run(job.permit, job.mutation)
+        except Exception as error:  # noqa: BLE001 - told to the waiter
+            job.error = error
+            self._writer.execute("ROLLBACK TO mutation")
+        self._writer.execute("RELEASE mutation")
+
+    async def _commit(self, batch: Batch) -> None:
+        if not batch.finish():
+            self._writer.execute("ROLLBACK")
+            return
+        reach("before-commit")
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.execute, "COMMIT")
+        reach("after-commit")
+
+    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+        """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
+        told: Exception = StateUnknown("The store did not say whether the change was kept: look before you repeat it")
+        if self._writer.in_transaction or isinstance(error, sqlite3.OperationalError):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            told = Unavailable(f"The store could not write: {error}. Nothing was changed; try again")
+        told.__cause__ = error
+        for job in jobs:
+            job.error = told
+            self._tell(job)
+
+    @staticmethod
+    def _tell(job: _Job) -> None:
+        if job.future.done():
+            return
+        if job.error is None:
+            job.future.set_result(job.result)
+        else:
+            job.future.set_exception(job.error)
+
+    async def close(self) -> None:
+        """Finish the batch under way and close the file."""
+        if self._drain is not None:
+            await self._drain
+        self._thread.shutdown()
+        self._reader.close()
+        self._writer.close()

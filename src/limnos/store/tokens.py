@@ -1,0 +1,82 @@
+"""API tokens of the server: zone 0. Only hashes are stored.
+
+May import `model` and the room's `sql`, `changes`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Token
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.store.changes import Draft
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked"
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
+OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user ORDER BY id")
+ALL = Sql(f"SELECT {_COLUMNS} FROM token ORDER BY id")
+INSERT = Sql(
+    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked) VALUES"
+    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked)"
+)
+REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
+
+
+def token_of(row: Row) -> Token:
+    """Build the value of a row whose columns are `_COLUMNS`."""
+    return Token(row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]))
+
+
+def token_read(token_id: int) -> Load[Token | None]:
+    """Read a token by id, revoked or not."""
+    rows = yield BY_ID, {"id": token_id}
+    return token_of(rows[0]) if rows else None
+
+
+def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
+    """Read a user's tokens, or all."""
+    if user is None:
+        rows = yield ALL, {}
+    else:
+        rows = yield OF_USER, {"user": user}
+    return tuple(token_of(row) for row in rows)
+
+
+class TokenWrites:
+    """What mutations do to tokens."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def create(self, *, user: str, name: str, secret_hash: bytes, expires_at: int | None) -> Token:
+        """Insert a token."""
+        tx = self.tx
+        found = Token(tx.next_id(), user, name, secret_hash, tx.now_ms, expires_at, revoked=False)
+        tx.count(
+            INSERT,
+            {
+                "id": found.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
+                "expires_at": expires_at, "revoked": False,
+            },
+        )  # fmt: skip
+        self._changed("create", found)
+        return found
+
+    def by_id(self, token_id: int) -> Token | None:
+        """Read a token inside the transaction."""
+        rows = self.tx.rows(BY_ID, {"id": token_id})
+        return token_of(rows[0]) if rows else None
+
+    def revoke(self, token: Token) -> bool:
+        """Revoke a token for good; says whether it was valid before."""
+        revoked = self.tx.count(REVOKE, {"id": token.id, "revoked": True}) > 0
+        if revoked:
+            self._changed("revoke", token)
+        return revoked
+
+    def _changed(self, operation: str, token: Token) -> None:
+        self.tx.changed(Draft(operation, Kind.TOKEN, token.id, "", ROOT_ID, token.user, moves_access=True))

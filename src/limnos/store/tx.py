@@ -1,0 +1,191 @@
+"""The transaction that a mutation sees: statements, the resources' writes, and the drafts of its changes.
+
+May import `model` and this room. The backend opens it, has taken the locks and checked the permit, and closes it; a
+mutation is a plain function over it that never awaits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+
+from limnos.model.errors import StalePermit
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, Draft
+from limnos.store.documents import DocumentWrites
+from limnos.store.faults import reach
+from limnos.store.nodes import NodeWrites
+from limnos.store.owners import OwnerWrites
+from limnos.store.principals import PrincipalWrites
+from limnos.store.roles import RoleWrites
+from limnos.store.tasks import TaskWrites
+from limnos.store.tokens import TokenWrites
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.store.sql import Params, Row, Sql
+
+T = TypeVar("T")
+
+
+class Session(Protocol):
+    """A backend's connection inside an open transaction."""
+
+    def rows(self, statement: Sql, params: Params) -> list[Row]:
+        """Run a statement that returns rows."""
+        ...
+
+    def count(self, statement: Sql, params: Params) -> int:
+        """Run a statement and return how many rows it wrote."""
+        ...
+
+    def many(self, statement: Sql, params: Sequence[Params]) -> None:
+        """Run a statement once for each set of parameters."""
+        ...
+
+    def next_id(self) -> int:
+        """Draw an id that was never drawn before."""
+        ...
+
+    def read_clock(self, zone: int) -> tuple[int, int]:
+        """Read (revision, access revision) of a zone; held to the commit when it is the mutation's own."""
+        ...
+
+
+class Tx:
+    """One mutation's view of its transaction."""
+
+    def __init__(self, session: Session, *, permit: Permit[object], revision: int, now_ms: int) -> None:
+        self.session = session
+        self.actor = permit.actor
+        self.actor_id = permit.actor_id
+        self.request_id = permit.request_id
+        self.revision = revision
+        self.now_ms = now_ms
+        self.drafts: list[Draft] = []
+        self.rows = session.rows
+        self.count = session.count
+        self.next_id = session.next_id
+
+    @cached_property
+    def nodes(self) -> NodeWrites:
+        """Nodes of the tree."""
+        return NodeWrites(self)
+
+    @cached_property
+    def owners(self) -> OwnerWrites:
+        """Owners of objects."""
+        return OwnerWrites(self)
+
+    @cached_property
+    def principals(self) -> PrincipalWrites:
+        """Users, groups and memberships."""
+        return PrincipalWrites(self)
+
+    @cached_property
+    def roles(self) -> RoleWrites:
+        """Roles, rules and holders."""
+        return RoleWrites(self)
+
+    @cached_property
+    def tokens(self) -> TokenWrites:
+        """API tokens."""
+        return TokenWrites(self)
+
+    @cached_property
+    def documents(self) -> DocumentWrites:
+        """Metadata documents of tables."""
+        return DocumentWrites(self)
+
+    @cached_property
+    def tasks(self) -> TaskWrites:
+        """Work to be done after the commit."""
+        return TaskWrites(self)
+
+    def changed(self, draft: Draft) -> None:
+        """Record what the mutation did; every write of a resource calls this."""
+        self.drafts.append(draft)
+
+    def new_zone(self, zone: int) -> None:
+        """Start the clock of a new metalake or catalog."""
+        self.count(CLOCK_NEW, {"zone": zone})
+
+    def stale(self) -> NoReturn:
+        """Something the decision rested on is gone: send the writer back to the gate."""
+        raise StalePermit
+
+
+Mutation = Callable[[Tx], T]
+
+
+class Batch:
+    """Mutations that commit together. Holds the clocks read under the locks, and the drafts until the commit.
+
+    A mutation that moves an access revision closes the batch (rule 9): whoever comes later is checked against what it
+    committed.
+    """
+
+    def __init__(self, session: Session, now_ms: int) -> None:
+        self.session = session
+        self.now_ms = now_ms
+        self.closed = False
+        self._clocks: dict[int, tuple[int, int]] = {}
+        self._moved: set[int] = set()
+        self._ran = False
+        self._changes: list[Params] = []
+
+    def clock(self, zone: int) -> tuple[int, int]:
+        """Return the zone's clock as this batch would leave it."""
+        found = self._clocks.get(zone)
+        if found is None:
+            found = self._clocks[zone] = self.session.read_clock(zone)
+        return found
+
+    def check(self, permit: Permit[object]) -> None:
+        """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
+        for zone, access_revision in permit.stamps:
+            if self.clock(zone)[1] != access_revision:
+                raise StalePermit
+
+    def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
+        """Check the permit and run the mutation; its effects count only if this returns."""
+        self.check(permit)
+        reach("permitted")
+        revision, access_revision = self.clock(permit.zone)
+        tx = Tx(self.session, permit=permit, revision=revision + 1, now_ms=self.now_ms)
+        result = mutation(tx)
+        reach("written")
+        self._ran = True
+        if tx.drafts:
+            self._keep(permit.zone, tx, revision + 1, access_revision)
+        return result
+
+    def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int) -> None:
+        moves_access = any(draft.moves_access for draft in tx.drafts)
+        self._clocks[zone] = (revision, revision if moves_access else access_revision)
+        self._moved.add(zone)
+        self.closed = self.closed or moves_access
+        for ordinal, draft in enumerate(tx.drafts):
+            self._changes.append(
+                {
+                    "zone": zone, "revision": revision, "ordinal": ordinal, "operation": draft.operation,
+                    "kind": int(draft.kind), "node_id": draft.node_id, "name_space": draft.name_space,
+                    "old_parent": draft.old_parent, "old_name": draft.old_name, "new_parent": draft.new_parent,
+                    "new_name": draft.new_name, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
+                    "payload": draft.payload,
+                }
+            )  # fmt: skip
+
+    def finish(self) -> bool:
+        """Write clocks and change rows, last before the commit; says whether there is anything to commit."""
+        if not self._moved:
+            return self._ran
+        self.session.many(CHANGE_NEW, self._changes)
+        reach("drafted")
+        for zone in self._moved:
+            revision, access_revision = self._clocks[zone]
+            self.session.count(CLOCK_MOVE, {"zone": zone, "revision": revision, "access_revision": access_revision})
+        return True
+

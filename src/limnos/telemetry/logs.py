@@ -1,0 +1,109 @@
+"""Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
+
+May import structlog and this room's request ids. Must not know what is logged. Every line carries the id of the request
+it belongs to; values under names that hold secrets are blotted out whoever logs them.
+
+    log = get_logger(__name__)
+    log.info("table created", table_id=7)
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
+
+import structlog
+
+from limnos.telemetry.request_ids import current_request_id
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, Processor, WrappedLogger
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+FORMATS: Final = ("auto", "json", "console")
+Format = Literal["auto", "json", "console"]
+
+_SECRETS: Final = frozenset({"authorization", "credential", "credentials", "password", "secret", "token", "cookie"})
+
+
+def configure(level: str = "info", format: Format = "auto", *, stream: TextIO | None = None) -> None:
+    """Send every log line of the process to `stream` (stderr), as one of FORMATS, from one of LEVELS upwards.
+
+    `auto` is `console` on a terminal and `json` elsewhere.
+    May be called again; the last call counts, also for loggers already in use. Raises ValueError for other words.
+    """
+    if level not in LEVELS or format not in FORMATS:
+        raise ValueError(
+            f"Log level {level!r} and format {format!r}: use a level of {', '.join(LEVELS)} and a format of "
+            f"{', '.join(FORMATS)}."
+        )
+    target = sys.stderr if stream is None else stream
+    number = logging.getLevelNamesMapping()[level.upper()]
+    shared = _shared_processors()
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=False,
+    )
+    _replace_handler(_handler(target, _renderers(format, terminal=target.isatty()), shared), number)
+
+
+def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
+    """Give the logger of a module; may be called before `configure`."""
+    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger(name))
+
+
+class _Handler(logging.StreamHandler[TextIO]):
+    """Ours, so that a second `configure` finds the first one's."""
+
+
+def _handler(stream: TextIO, renderers: list[Processor], shared: list[Processor]) -> _Handler:
+    handler = _Handler(stream)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
+        )
+    )
+    return handler
+
+
+def _replace_handler(handler: _Handler, level: int) -> None:
+    root = logging.getLogger()
+    for old in [each for each in root.handlers if isinstance(each, _Handler)]:
+        root.removeHandler(old)
+    root.addHandler(handler)
+    root.setLevel(level)
+
+
+def _shared_processors() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _add_request_id,
+        _blot_secrets,
+    ]
+
+
+def _renderers(format: Format, *, terminal: bool) -> list[Processor]:
+    if format == "json" or (format == "auto" and not terminal):
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    # Plain tracebacks: the pretty ones print local variables, and those hold credentials.
+    return [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    request_id = current_request_id.get()
+    if request_id is not None:
+        event.setdefault("request_id", request_id)
+    return event
+
+
+def _blot_secrets(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    for name in event.keys() & _SECRETS:
+        event[name] = "***"
+    return event

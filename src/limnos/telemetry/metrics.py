@@ -1,0 +1,149 @@
+"""Metrics: counters and histograms that cost a dictionary increment, rendered as Prometheus text when asked.
+
+May import prometheus-client (only to render). Must not know what is counted. Label by operation, never by a raw path or
+a name that callers choose: every combination of labels lives as long as the process.
+
+    requests[("iceberg", "load-table", 200)] += 1
+    request_seconds.observe(("iceberg", "load-table"), 0.0004)
+
+Exact when one thread counts, as the event loop does; threads that share a metric may rarely lose an increment.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from prometheus_client.metrics_core import Metric as Family
+
+Key = tuple[str | int, ...]
+"""Values of the labels, in the labels' order."""
+
+SECONDS: Final = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of latencies, from 100 µs to 10 s."""
+
+_NAME: Final = re.compile(r"limnos_[a-z0-9]+(?:_[a-z0-9]+)*")
+
+
+class Registry:
+    """The metrics of a process, by name. Tests make their own."""
+
+    def __init__(self) -> None:
+        self._metrics: dict[str, Counter | Histogram] = {}
+
+    def add(self, metric: Counter | Histogram) -> None:
+        """Take a metric in. Raises ValueError for an illegal name or one that is taken."""
+        if _NAME.fullmatch(metric.name) is None or metric.name in self._metrics:
+            raise ValueError(f"Metric {metric.name!r}: names begin with limnos_, are lower case, and are used once.")
+        self._metrics[metric.name] = metric
+
+    def all(self) -> tuple[Counter | Histogram, ...]:
+        """Give every metric, sorted by name."""
+        return tuple(self._metrics[name] for name in sorted(self._metrics))
+
+    def collect(self) -> Iterator[Family]:
+        """Give every metric as prometheus-client wants it."""
+        return (metric.family() for metric in self.all())
+
+
+REGISTRY: Final = Registry()
+
+
+class Counter(dict[Key, float]):
+    """Counts per combination of labels; the name ends in `_total`. Use `counter[key] += 1`; a new key starts at 0."""
+
+    def __init__(self, name: str, help: str, labels: Sequence[str] = (), *, registry: Registry = REGISTRY) -> None:
+        super().__init__()
+        if not name.endswith("_total"):
+            raise ValueError(f"Counter {name!r}: the name of a counter ends in _total.")
+        self.name = name
+        self.help = help
+        self.labels = tuple(labels)
+        registry.add(self)
+
+    def __missing__(self, key: Key) -> float:
+        return 0
+
+    def family(self) -> Family:
+        """Give the counts as prometheus-client wants them."""
+        from prometheus_client.core import CounterMetricFamily
+
+        family = CounterMetricFamily(self.name, self.help, labels=self.labels)
+        for key, value in sorted(self.items(), key=_by_text):
+            family.add_metric(_texts(key), value)
+        return family
+
+
+class Histogram:
+    """Observations per combination of labels, counted in buckets with fixed upper bounds (inclusive)."""
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        labels: Sequence[str] = (),
+        *,
+        bounds: Sequence[float] = SECONDS,
+        registry: Registry = REGISTRY,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.labels = tuple(labels)
+        self.bounds = tuple(sorted(map(float, bounds)))
+        self.rows: dict[Key, list[float]] = {}
+        registry.add(self)
+
+    def observe(self, key: Key, value: float) -> None:
+        """Count one observation."""
+        row = self.rows.get(key)
+        if row is None:  # one count per bound, one for what lies above all, then the sum
+            row = self.rows.setdefault(key, [0] * (len(self.bounds) + 2))
+        row[bisect_left(self.bounds, value)] += 1
+        row[-1] += value
+
+    def family(self) -> Family:
+        """Give the buckets, cumulated, as prometheus-client wants them."""
+        from prometheus_client.core import HistogramMetricFamily
+
+        family = HistogramMetricFamily(self.name, self.help, labels=self.labels)
+        bounds = [*map(str, self.bounds), "+Inf"]
+        for key, row in sorted(self.rows.items(), key=_by_text):
+            family.add_metric(_texts(key), list(zip(bounds, accumulate(row[:-1]), strict=True)), row[-1])
+        return family
+
+
+def all_metrics() -> tuple[Counter | Histogram, ...]:
+    """Give every metric of the process, sorted by name."""
+    return REGISTRY.all()
+
+
+def render(registry: Registry = REGISTRY) -> bytes:
+    """Render every metric in Prometheus' text format (version 0.0.4, UTF-8)."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    collectors = CollectorRegistry(auto_describe=False)
+    collectors.register(registry)
+    return generate_latest(collectors)
+
+
+def _texts(key: Iterable[str | int]) -> list[str]:
+    return [str(value) for value in key]
+
+
+def _by_text(item: tuple[Key, object]) -> list[str]:
+    return _texts(item[0])
+
+
+requests: Final = Counter(
+    "limnos_requests_total",
+    "Requests answered, by protocol, operation and HTTP status.",
+    ("protocol", "operation", "status"),
+)
+request_seconds: Final = Histogram(
+    "limnos_request_seconds", "Time from a request's head to its answer's end, in seconds.", ("protocol", "operation")
+)

@@ -1,0 +1,38 @@
+"""`Cold`: how a synchronous reader says which facts it lacks; and the accessor that raises it.
+
+May import this room only. The reader is run again when the facts are there, so it must have no effects.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.view.view import ABSENT
+
+if TYPE_CHECKING:
+    from limnos.view.facts import Key, Value
+    from limnos.view.view import View
+
+
+class Cold(Exception):  # noqa: N818 - not a failure: it sends the reader to the store
+    """Facts (key → zone) that must be loaded before the answer can be given."""
+
+    def __init__(self, wanted: dict[Key, int]) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
+def need(view: View, key: Key, *, zone: int) -> Value:
+    """Return a cached fact. Raises Cold for it when it is not cached."""
+    found = view.get(key)
+    if found is ABSENT:
+        raise Cold({key: zone})
+    return found
+
+
+def need_all(view: View, keys: list[Key], *, zone: int) -> list[Value]:
+    """Return cached facts. Raises Cold for all that are not cached, so that they are read at once."""
+    found = [view.get(key) for key in keys]
+    if ABSENT in found:
+        raise Cold({key: zone for key, value in zip(keys, found, strict=True) if value is ABSENT})
+    return found

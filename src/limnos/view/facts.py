@@ -1,0 +1,225 @@
+"""Facts: what the view caches, how each is read, and which facts a change touches.
+
+May import `store` and `model`. A fact is a key and an immutable value; absence is a fact too. Keys are tuples that
+begin with the fact's kind, so that one dictionary, one budget and one merge rule serve them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from limnos.model.entities import Change, Document, Listing, Node
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.store import documents, nodes, owners, principals, roles, tokens
+from limnos.store.sql import Load
+
+Key = tuple[Any, ...]
+"""A fact's key; the functions below are the only places that build one."""
+Value = object
+
+
+def name_key(parent_id: int, space: str, name: str) -> Key:
+    """Which node has this name: an id or None."""
+    return ("name", parent_id, space, name)
+
+
+def node_key(node_id: int) -> Key:
+    """The node of an id, or None."""
+    return ("node", node_id)
+
+
+def owner_key(object_id: int) -> Key:
+    """The owning principal's id, or None."""
+    return ("owner", object_id)
+
+
+def document_key(node_id: int) -> Key:
+    """A table's metadata document, or None."""
+    return ("document", node_id)
+
+
+def listing_key(parent_id: int, space: str, kind: Kind) -> Key:
+    """The live names of a kind under a parent, with ids and owners."""
+    return ("listing", parent_id, space, kind)
+
+
+def principal_key(metalake_id: int, kind: Kind, name: str) -> Key:
+    """A user or group by name, or None."""
+    return ("principal", metalake_id, kind, name)
+
+
+def principal_id_key(principal_id: int) -> Key:
+    """A live user or group by id, or None."""
+    return ("principal id", principal_id)
+
+
+def principals_key(metalake_id: int, kind: Kind) -> Key:
+    """All users, or groups, of a metalake."""
+    return ("principals", metalake_id, kind)
+
+
+def groups_key(user_id: int) -> Key:
+    """Ids of the groups a user is in."""
+    return ("groups", user_id)
+
+
+def members_key(group_id: int) -> Key:
+    """Names of a group's members."""
+    return ("members", group_id)
+
+
+def roles_key(principal_id: int) -> Key:
+    """Ids of the roles a principal holds directly."""
+    return ("roles", principal_id)
+
+
+def role_key(metalake_id: int, name: str) -> Key:
+    """A role by name, or None."""
+    return ("role", metalake_id, name)
+
+
+def rules_key(role_id: int) -> Key:
+    """A role with its rules by id, or None."""
+    return ("rules", role_id)
+
+
+def all_roles_key(metalake_id: int) -> Key:
+    """All roles of a metalake."""
+    return ("all roles", metalake_id)
+
+
+def roles_on_key(object_id: int, metalake_id: int) -> Key:
+    """Names of the roles with a rule on an object."""
+    return ("roles on", object_id, metalake_id)
+
+
+def token_key(token_id: int) -> Key:
+    """A token by id, or None."""
+    return ("token", token_id)
+
+
+def tokens_key(user: str | None) -> Key:
+    """A user's tokens, or everybody's."""
+    return ("tokens", user)
+
+
+_READS: dict[str, Callable[..., Load[Value]]] = {
+    "node": nodes.node_read,
+    "owner": owners.owner_read,
+    "document": documents.document_read,
+    "listing": nodes.listing_read,
+    "principal": principals.principal_read,
+    "principal id": principals.principal_by_id_read,
+    "principals": principals.principals_read,
+    "groups": principals.groups_of_read,
+    "members": principals.members_read,
+    "roles": roles.roles_of_read,
+    "role": roles.role_read,
+    "rules": roles.role_rules_read,
+    "all roles": roles.roles_read,
+    "roles on": lambda object_id, _: roles.roles_on_read(object_id),
+    "token": tokens.token_read,
+    "tokens": tokens.tokens_read,
+}
+
+
+def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
+    """Read facts, with those that come along for nothing (a node with its name)."""
+    found: dict[Key, Value] = {}
+    for key in keys:
+        if key[0] == "path":
+            found.update((yield from _path_facts(key[1], key[2])))
+        elif key[0] == "name":
+            found.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
+        else:
+            found[key] = yield from _READS[key[0]](*key[1:])
+    return found
+
+
+def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key:
+    """Not a fact itself: asks for the names and nodes on a path, in one statement."""
+    return ("path", parent_id, names)
+
+
+def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict[Key, Value]]:
+    found: dict[Key, Value] = {}
+    rows: list[Node | None] = yield from nodes.path_read(parent_id, names)
+    for (space, name), node in zip(names, rows, strict=True):
+        found[name_key(parent_id, space, name)] = None if node is None else node.id
+        if node is None:
+            break
+        found[node_key(node.id)] = node
+        parent_id = node.id
+    return found
+
+
+def touched(change: Change) -> list[Key]:
+    """Every key whose fact a change may have altered, under the old name and the new one (rule 4)."""
+    kind = change.kind
+    if kind < Kind.USER:
+        return _touched_by_node(change)
+    if kind is Kind.TOKEN:
+        return [token_key(change.node_id), tokens_key(change.old_name), tokens_key(None)]
+    if kind is Kind.ROLE:
+        return [owner_key(change.node_id)] if change.operation == "own" else _touched_by_role(change)
+    return _touched_by_principal(change)
+
+
+def _touched_by_node(change: Change) -> list[Key]:
+    node_id, space, kind = change.node_id, change.name_space, change.kind
+    if change.operation == "commit":
+        return [document_key(node_id), node_key(node_id)]
+    if change.operation == "own":
+        listing = [] if change.old_parent is None else [listing_key(change.old_parent, space, kind)]
+        return [owner_key(node_id), *listing]
+    keys = [node_key(node_id)]
+    for parent, name in ((change.old_parent, change.old_name), (change.new_parent, change.new_name)):
+        if parent is not None and name is not None:
+            keys += (name_key(parent, space, name), listing_key(parent, space, kind))
+    if change.operation in ("create", "drop"):
+        keys += (owner_key(node_id), document_key(node_id))
+    return keys
+
+
+def _touched_by_role(change: Change) -> list[Key]:
+    metalake_id = change.old_parent if change.old_parent is not None else change.new_parent
+    name = change.old_name if change.old_name is not None else change.new_name
+    keys = [rules_key(change.node_id), all_roles_key(metalake_id or ROOT_ID), owner_key(change.node_id)]
+    if name is not None:
+        keys.append(role_key(metalake_id or ROOT_ID, name))
+    return keys
+
+
+def _touched_by_principal(change: Change) -> list[Key]:
+    """A membership names the group as the new parent; a role given or taken names the role there."""
+    user_id, kind = change.node_id, change.kind
+    if change.operation in ("join", "leave"):
+        return [groups_key(user_id), members_key(change.new_parent or ROOT_ID)]
+    if change.operation in ("give", "take"):
+        return [roles_key(user_id)]
+    metalake_id = (change.old_parent if change.old_parent is not None else change.new_parent) or ROOT_ID
+    name = change.old_name or change.new_name or ""
+    keys = [principal_key(metalake_id, kind, name), principal_id_key(user_id), principals_key(metalake_id, kind)]
+    if change.operation == "drop":
+        keys += (roles_key(user_id), groups_key(user_id), members_key(user_id))
+    return keys
+
+
+def touches_everything_of(change: Change, key: Key) -> bool:
+    """Say whether a change touches a fact that no key of the change can name: roles on an object, memberships."""
+    if key[0] == "roles on":
+        return change.kind is Kind.ROLE
+    return key[0] in ("groups", "members") and change.operation == "drop" and change.kind in (Kind.USER, Kind.GROUP)
+
+
+def size_of(key: Key, value: Value) -> int:
+    """Estimate what a fact costs in memory, in bytes."""
+    base = 200 + sum(len(part) for part in key if isinstance(part, str))
+    if isinstance(value, Document):
+        return base + 300 + len(value.body)
+    if isinstance(value, Listing):
+        return base + 100 * len(value.names)
+    if isinstance(value, tuple):
+        return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
+    return base + (400 if isinstance(value, Node) else 0)

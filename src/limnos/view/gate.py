@@ -1,0 +1,182 @@
+"""The freshness gate: one question per request, "what has changed since the revisions I know?", before a cached fact is used.
+
+May import `store`, `telemetry` and this room. On SQLite the question is answered inline; on PostgreSQL the requests
+that arrive while a read is in flight share the next one, which starts after each of them arrived (rule 1).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from limnos.model.errors import Unavailable
+from limnos.model.kinds import ROOT_ID
+from limnos.telemetry.metrics import Counter
+from limnos.view.facts import Key, Value, read_facts
+
+if TYPE_CHECKING:
+    from limnos.store.interface import AwaitedStore, InlineStore
+    from limnos.store.sql import Load
+    from limnos.view.view import View
+
+GATE_READS = Counter("limnos_gate_reads_total", "Gate statements sent to the store.", ("reason",))
+GATE_SHARED = Counter("limnos_gate_shared_total", "Requests that shared a gate statement with others.", ())
+COLD_READS = Counter("limnos_cold_reads_total", "Read transactions for facts that the view lacked.", ())
+COLD_REFUSED = Counter("limnos_cold_reads_refused_total", "Requests refused because too many cold reads were waiting.", ())
+
+T = TypeVar("T")
+Zones = tuple[int, ...]
+"""In lock order: the server's, the metalake's, the catalog's."""
+
+
+class Gate(Protocol):
+    """What a request passes before it uses cached facts, and where it gets the facts that are missing."""
+
+    view: View
+    inline: bool
+
+    async def ask(self, zones: Zones, reason: str) -> None:
+        """Bring the view up to a moment after this call."""
+        ...
+
+    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
+        """Load facts (key → zone) into the view, with the changes of the same snapshot."""
+        ...
+
+    async def look_up(self, load: Load[T]) -> T:
+        """Read what is not worth caching, straight from the store, in one snapshot that starts after this call."""
+        ...
+
+
+class InlineGate:
+    """The gate of a store that answers at once; nothing can come between a read and its landing."""
+
+    inline = True
+
+    def __init__(self, view: View, store: InlineStore) -> None:
+        self.view = view
+        self.store = store
+
+    def ask_now(self, zones: Zones, reason: str) -> None:
+        """Bring the view up to now."""
+        GATE_READS[reason,] += 1
+        asked = self.view.known(zones)
+        self.view.advance(self.store.gate(self.view.epoch, asked), asked)
+
+    async def ask(self, zones: Zones, reason: str) -> None:
+        """Bring the view up to now."""
+        self.ask_now(zones, reason)
+
+    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
+        """Load facts in one snapshot with the changes before them."""
+        COLD_READS[()] += 1
+        asked = self.view.known(zones)
+        moved, facts = self.store.load(self.view.epoch, asked, read_facts(tuple(wanted)))
+        self.view.advance(moved, asked)
+        _merge(self.view, zones, facts, wanted)
+
+    async def look_up(self, load: Load[T]) -> T:
+        """Read straight from the store."""
+        return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
+
+
+def _merge(view: View, zones: Zones, facts: dict[Key, Value], wanted: dict[Key, int]) -> None:
+    """Merge facts right after the advance of their own snapshot, so they are at the zones' known revisions."""
+    at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
+    zone_of = {key: wanted.get(key, zones[-1]) for key in facts}
+    view.merge(facts, zone_of=zone_of, at=at)
+
+
+class SharedGate:
+    """The gate of a store that must be awaited: one read in flight, the next carries everyone who came meanwhile."""
+
+    inline = False
+
+    def __init__(self, view: View, store: AwaitedStore, *, cold_reads_max: int = 64) -> None:
+        self.view = view
+        self.store = store
+        self.cold_reads_max = cold_reads_max
+        self._waiting: list[tuple[Zones, asyncio.Future[None]]] = []
+        self._reading: asyncio.Task[None] | None = None
+        self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
+
+    async def ask(self, zones: Zones, reason: str) -> None:
+        """Wait for a gate read that starts from now on."""
+        GATE_READS[reason,] += 1
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((zones, future))
+        if self._reading is None:
+            self._reading = asyncio.create_task(self._read_all())
+        await future
+
+    async def _read_all(self) -> None:
+        try:
+            while self._waiting:
+                waiting, self._waiting = self._waiting, []
+                await self._read(waiting)
+        finally:
+            self._reading = None
+
+    async def _read(self, waiting: list[tuple[Zones, asyncio.Future[None]]]) -> None:
+        """One statement, one snapshot, over the union of the zones; then each chain of zones is paired by itself."""
+        GATE_SHARED[()] += len(waiting) - 1
+        chains = {zones for zones, _ in waiting}
+        asked = self.view.known(tuple({zone: None for zones in sorted(chains) for zone in zones}))
+        generation = self.view.generation
+        try:
+            moved = await self.store.gate_async(self.view.epoch, asked)
+            if self.view.generation != generation:  # the view began afresh meanwhile: ask for them again
+                self._waiting = waiting + self._waiting
+                return
+            known = dict(asked)
+            for zones in chains:
+                self.view.advance(moved, tuple((zone, known[zone]) for zone in zones))
+        except Exception as error:  # noqa: BLE001 - every waiter is told
+            _settle(waiting, error)
+        else:
+            _settle(waiting, None)
+
+    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
+        """Load facts; the same facts wanted twice are read once."""
+        keys = tuple(wanted)
+        running = self._cold.get(keys)
+        if running is not None:
+            await asyncio.shield(running)
+            return
+        if len(self._cold) >= self.cold_reads_max:
+            COLD_REFUSED[()] += 1
+            raise Unavailable("The server is busy reading: try again", retry_after_s=1)
+        self._cold[keys] = future = asyncio.ensure_future(self._load(zones, wanted))
+        try:
+            await asyncio.shield(future)
+        finally:
+            if future.done():
+                self._cold.pop(keys, None)
+            else:
+                future.add_done_callback(lambda _: self._cold.pop(keys, None))
+
+    async def look_up(self, load: Load[T]) -> T:
+        """Read straight from the store."""
+        return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
+
+    async def _load(self, zones: Zones, wanted: dict[Key, int]) -> None:
+        COLD_READS[()] += 1
+        asked = self.view.known(zones)
+        epoch, generation = self.view.epoch, self.view.generation
+        moved, facts = await self.store.load_async(epoch, asked, read_facts(tuple(wanted)))
+        if self.view.generation != generation:
+            return
+        found = {clock.zone: clock.revision for clock in moved.clocks}
+        self.view.advance(moved, asked)
+        at = {zone: found.get(zone, known) for zone, known in asked}
+        self.view.merge(facts, zone_of={key: wanted.get(key, zones[-1]) for key in facts}, at=at)
+
+
+def _settle(waiting: list[tuple[Zones, asyncio.Future[None]]], error: Exception | None) -> None:
+    for _, future in waiting:
+        if future.done():
+            continue
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)

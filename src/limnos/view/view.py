@@ -1,0 +1,233 @@
+"""The view: cached facts, what is known of each zone's clock, and the ring of recent changes.
+
+May import `store` and `model`. Synchronous throughout. Changes are applied forward only; a loaded fact enters only if
+the ring has every change since its revision and none touches it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.store.changes import UNKNOWN
+from limnos.view.facts import Key, Value, size_of, touched, touches_everything_of
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Change, ClockRow
+    from limnos.store.changes import Moved
+
+RING_MAX: Final = 1024
+MEMO_MAX: Final = 100_000
+"""Entries that a memo may have before it begins afresh."""
+ABSENT: Final = object()
+"""What `View.get` returns for a fact that is not cached; None is a cached absence."""
+
+
+class BrokenFeed(LimnosError):
+    """A clock moved without the change rows that must come with it: the store was written by something else."""
+
+    code = "broken-feed"
+
+
+class Zone(msgspec.Struct):
+    """What the view knows of one clock.
+
+    `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
+    `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
+    facts until access moves in this zone, or in a zone above it (`memo_with`).
+    """
+
+    revision: int = UNKNOWN
+    access_revision: int = UNKNOWN
+    seen_with: tuple[int, ...] = ()
+    ring: deque[tuple[int, tuple[Change, ...], frozenset[Key]]] = msgspec.field(default_factory=deque)
+    paths: dict[object, object] = msgspec.field(default_factory=dict)
+    memo: dict[object, object] = msgspec.field(default_factory=dict)
+    memo_with: tuple[int, ...] = ()
+
+
+class View:
+    """Facts at the known revisions of their zones.
+
+    `bytes_max` bounds what is kept, absences included. Two generations make the least-recently-used order without
+    bookkeeping on a hit: when the young one is half the budget it becomes the old one, and what is asked for in the
+    old one moves to the young.
+    """
+
+    def __init__(self, *, bytes_max: int = 256 << 20) -> None:
+        self.bytes_max = bytes_max
+        self.epoch = UNKNOWN
+        self.zones: dict[int, Zone] = {}
+        self.scopes: dict[object, object] = {}
+        self.generation = 0
+        self._young: dict[Key, Value] = {}
+        self._old: dict[Key, Value] = {}
+        self._young_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def get(self, key: Key) -> Value:
+        """Return a fact, or ABSENT when it is not cached."""
+        found = self._young.get(key, ABSENT)
+        if found is ABSENT and (found := self._old.pop(key, ABSENT)) is not ABSENT:
+            self._put(key, found)
+        return found
+
+    def items(self) -> dict[Key, Value]:
+        """Return all cached facts, for tests that compare them with the store."""
+        return {**self._old, **self._young}
+
+    def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """Return (zone, known revision) pairs to ask the gate with."""
+        return tuple((zone, self.zones[zone].revision if zone in self.zones else UNKNOWN) for zone in zones)
+
+    def advance(self, moved: Moved, asked: tuple[tuple[int, int], ...]) -> None:
+        """Apply what a gate read found for the zones that were asked for, all of one snapshot."""
+        if moved.clocks and moved.epoch != self.epoch:
+            self.reset(moved.epoch)
+        clocks = {clock.zone: clock for clock in moved.clocks}
+        revisions = []
+        for zone, known in asked:
+            if zone in clocks:
+                self._advance_zone(clocks[zone], moved.changes)
+            revisions.append(clocks[zone].revision if zone in clocks else known)
+        self._pair(tuple(zone for zone, _ in asked), tuple(revisions))
+
+    def _pair(self, zones: tuple[int, ...], revisions: tuple[int, ...]) -> None:
+        """Remember, for each zone, the revisions of the zones above it in the same snapshot; forward only."""
+        for place in range(1, len(zones)):
+            zone = self.zones.get(zones[place])
+            if zone is None or revisions[place] < zone.revision:
+                continue
+            above = revisions[:place]
+            zone.seen_with = above if len(zone.seen_with) != place else max(zone.seen_with, above)
+
+    def is_paired(self, zones: tuple[int, ...]) -> bool:
+        """Say whether everything known of these zones was seen in one snapshot (rule 2)."""
+        known = self.zones
+        try:
+            if len(zones) == 3:  # noqa: PLR2004 - the hot case, spelled out: server, metalake, catalog
+                server, metalake = known[zones[0]].revision, known[zones[1]]
+                return known[zones[2]].seen_with == (server, metalake.revision) and metalake.seen_with == (server,)
+            return all(
+                known[zones[place]].seen_with == tuple(known[zone].revision for zone in zones[:place])
+                for place in range(1, len(zones))
+            )
+        except KeyError:
+            return False
+
+    def memo(self, zones: tuple[int, ...]) -> dict[object, object]:
+        """Return what was derived from access facts of these zones and still holds; the last zone keeps it."""
+        zone = self.zones[zones[-1]]
+        above = tuple(self.zones[each].access_revision for each in zones[:-1])
+        if zone.memo_with != above or len(zone.memo) > MEMO_MAX:
+            zone.memo.clear()
+            zone.memo_with = above
+        return zone.memo
+
+    def paths(self, zone_id: int) -> dict[object, object]:
+        """Return what names of a zone resolved to, as far as no name was taken away since."""
+        paths = self.zones[zone_id].paths
+        if len(paths) > MEMO_MAX:
+            paths.clear()
+        return paths
+
+    def access_stamps(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+        """Return (zone, access revision) pairs as they are known now."""
+        return tuple((zone, self.zones[zone].access_revision) for zone in zones)
+
+    def _advance_zone(self, clock: ClockRow, changes: tuple[Change, ...]) -> None:
+        zone = self.zones.get(clock.zone)
+        if zone is None:
+            zone = self.zones[clock.zone] = Zone()
+        if clock.revision <= zone.revision:
+            return  # an older result that lands late changes nothing (rule 1)
+        if zone.revision == UNKNOWN:
+            zone.revision, zone.access_revision = clock.revision, clock.access_revision
+            return
+        if zone.revision < clock.pruned_to:
+            self._start_afresh(clock)
+            return
+        self._apply(zone, clock, [change for change in changes if change.zone == clock.zone])
+
+    def _apply(self, zone: Zone, clock: ClockRow, changes: list[Change]) -> None:
+        by_revision: dict[int, list[Change]] = {}
+        for change in changes:
+            if change.revision > zone.revision:
+                by_revision.setdefault(change.revision, []).append(change)
+        if len(by_revision) != clock.revision - zone.revision:
+            raise BrokenFeed(f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node")
+        for revision, rows in sorted(by_revision.items()):
+            keys = frozenset(key for change in rows for key in touched(change))
+            self._drop(keys, rows)
+            if any(change.old_name is not None for change in rows):
+                zone.paths.clear()
+            if any(change.kind <= Kind.CATALOG for change in rows):
+                self.scopes.clear()
+            zone.ring.append((revision, tuple(rows), keys))
+        while len(zone.ring) > RING_MAX:
+            zone.ring.popleft()
+        if zone.access_revision != clock.access_revision:
+            zone.memo.clear()
+        zone.revision, zone.access_revision = clock.revision, clock.access_revision
+
+    def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
+        for key in keys:
+            if self._young.pop(key, ABSENT) is ABSENT:
+                self._old.pop(key, ABSENT)
+        if any(touches_everything_of(change, (kind,)) for change in rows for kind in ("roles on", "groups")):
+            for facts in (self._young, self._old):
+                for key in [key for key in facts if any(touches_everything_of(change, key) for change in rows)]:
+                    del facts[key]
+
+    def _start_afresh(self, clock: ClockRow) -> None:
+        """The feed was pruned past what is known: forget every fact, of every zone, and begin at this revision."""
+        self.reset(self.epoch)
+        self.zones[clock.zone] = Zone(clock.revision, clock.access_revision)
+
+    def reset(self, epoch: int) -> None:
+        """Forget everything: another epoch of the store, or a feed that was pruned."""
+        self.epoch = epoch
+        self.generation += 1
+        self.zones = {}
+        self.scopes = {}
+        self._young, self._old, self._young_bytes = {}, {}, 0
+
+    def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
+        """Take loaded facts, each read at its zone's revision `at`; says whether all of them were current.
+
+        A fact whose zone has moved since enters only if the ring has every change since and none touches it
+        (rule 3); otherwise it is left out, and whoever wants it reads it again.
+        """
+        complete = True
+        for key, value in facts.items():
+            zone = self.zones.get(zone_of[key])
+            if zone is None or not self._is_current(zone, key, at[zone_of[key]]):
+                complete = False
+                continue
+            self._put(key, value)
+        return complete
+
+    @staticmethod
+    def _is_current(zone: Zone, key: Key, revision: int) -> bool:
+        if zone.revision == revision:
+            return True
+        if zone.revision < revision:
+            return False
+        later = [entry for entry in zone.ring if entry[0] > revision]
+        if len(later) != zone.revision - revision:
+            return False
+        return not any(
+            key in keys or any(touches_everything_of(change, key) for change in rows) for _, rows, keys in later
+        )
+
+    def _put(self, key: Key, value: Value) -> None:
+        self._young[key] = value
+        self._young_bytes += size_of(key, value)
+        if self._young_bytes > self.bytes_max // 2:
+            self._old, self._young, self._young_bytes = self._young, {}, 0

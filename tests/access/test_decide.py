@@ -1,0 +1,219 @@
+"""Single decisions: what they say, what they ask for, and what they let through untouched."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.access.decide import decide, wave_through
+from limnos.model.decisions import Chain, Link
+from limnos.model.kinds import Kind
+from limnos.model.principals import Subject
+from limnos.model.privileges import Privilege
+from tests.access.world import (
+    CATALOG_CHAIN,
+    GROUP,
+    INNER,
+    INNER_CHAIN,
+    LAKE,
+    MAIN,
+    METALAKE_CHAIN,
+    OUTER,
+    TABLE_CHAIN,
+    allowed,
+    member,
+    nobody,
+    role,
+)
+
+USE = ((Privilege.USE_CATALOG, MAIN), (Privilege.USE_SCHEMA, OUTER))
+STRANGER = Subject.of(None, "x", member=False)
+
+
+class ColdFactError(Exception):
+    """Stands for the view's signal that a fact has to be read first."""
+
+
+def _cold(_object_id: int) -> int | None:
+    raise ColdFactError
+
+
+def test_refusal_names_the_missing_privilege_and_what_is_there() -> None:
+    """A refusal says which privileges would do on what, and what the caller has."""
+    decision = decide(allowed(*USE), Action.TABLE_LOAD, TABLE_CHAIN, nobody)
+
+    assert decision.message() == (
+        "User 'u' is not authorized to perform operation 'table_load' on metadata 'main.a.b.t': "
+        "needs SELECT_TABLE or MODIFY_TABLE on main.a.b.t, "
+        "has USE_CATALOG on main (through role r), USE_SCHEMA on main.a (through role r)"
+    )
+
+
+def test_refusal_names_every_missing_step() -> None:
+    """Who has nothing is told each grant on the way."""
+    decision = decide(member(), Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
+
+    assert decision.message().endswith(
+        ": needs USE_CATALOG on main and needs USE_SCHEMA on main.a.b and needs MODIFY_TABLE on main.a.b.t"
+    )
+
+
+def test_refusal_names_the_denial() -> None:
+    """A denial is told with its object, role and group."""
+    denying = role(deny=[(Privilege.MODIFY_TABLE, OUTER)], id=401, name="careful", via="staff")
+    subject = member(role([*USE, (Privilege.MODIFY_TABLE, LAKE)]), denying)
+
+    decision = decide(subject, Action.TABLE_COMMIT, TABLE_CHAIN, nobody)
+
+    assert ": MODIFY_TABLE is denied on main.a (through role careful of group staff)" in decision.message()
+
+
+def test_refusal_asks_for_ownership_where_no_privilege_would_do() -> None:
+    """Dropping a table takes its ownership, and the refusal says so."""
+    decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody)
+
+    assert ": needs ownership of main.a.b.t, has USE_CATALOG" in decision.message()
+
+
+def test_stranger_is_told_to_be_added() -> None:
+    """Membership comes first, with the words that Gravitino's users know."""
+    decision = decide(STRANGER, Action.TABLE_LOAD, TABLE_CHAIN, nobody)
+
+    assert not decision.allowed
+    assert decision.message() == (
+        "Current user x doesn't exist in the metalake lake, you should add the user to the metalake first"
+    )
+
+
+@pytest.mark.parametrize("chain", [(), (Link(0, Kind.METALAKE, "new"),)])
+def test_service_admin_makes_metalakes_without_membership(chain: Chain) -> None:
+    """Making a metalake takes a service admin and nothing else, however the server is named in the chain."""
+    admin = Subject.of(None, "root", member=False, service_admin=True)
+
+    assert decide(admin, Action.METALAKE_CREATE, chain, nobody).allowed
+    assert decide(STRANGER, Action.METALAKE_CREATE, chain, nobody).message().endswith(": needs a service admin")
+
+
+def test_cold_fact_passes_through() -> None:
+    """What the owner lookup raises reaches the caller as it is."""
+    with pytest.raises(ColdFactError):
+        decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, _cold)
+
+
+def test_a_grant_needs_no_owner() -> None:
+    """When grants settle the matter, no owner is looked up."""
+    subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
+
+    assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, _cold).allowed
+
+
+def test_permission_tells_the_proof() -> None:
+    """An allowed decision carries the factors that made it so, and its revision."""
+    subject = allowed(*USE, (Privilege.SELECT_TABLE, INNER))
+
+    decision = decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, nobody, revision=((0, 3), (1, 7)))
+
+    proof = [(f.kind, f.privilege, f.object_id, f.object_kind, f.object_name, f.role) for f in decision.factors]
+    assert proof == [
+        ("allow", "USE_CATALOG", MAIN, "catalog", "main", "r"),
+        ("allow", "USE_SCHEMA", OUTER, "namespace", "main.a", "r"),
+        ("allow", "SELECT_TABLE", INNER, "namespace", "main.a.b", "r"),
+    ]
+    assert decision.revision == ((0, 3), (1, 7))
+
+
+def test_group_owner_is_named() -> None:
+    """Ownership through a group says which group."""
+    decision = decide(member(groups=[GROUP]), Action.CATALOG_DROP, CATALOG_CHAIN, {MAIN: GROUP}.get)
+
+    assert decision.message().endswith(": has ownership of main (through group g)")
+
+
+def test_owner_passes_in_spite_of_a_denial() -> None:
+    """The catalog's owner loads a table although every privilege is denied."""
+    subject = allowed(deny=[(p, LAKE) for p in Privilege])
+
+    assert decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, {MAIN: 100}.get).allowed
+
+
+def test_schema_owner_needs_use_catalog() -> None:
+    """A namespace's owner is stopped by a denial of USE_CATALOG above."""
+    subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_CATALOG, MAIN)])
+
+    assert not decide(subject, Action.TABLE_LOAD, TABLE_CHAIN, {OUTER: 100}.get).allowed
+
+
+@pytest.mark.parametrize("rights", [(), USE], ids=["stranger to the catalog", "user of the namespace"])
+@pytest.mark.parametrize("action", [Action.TABLE_LOAD, Action.TABLE_DROP, Action.TABLE_EXISTS])
+def test_refusal_does_not_tell_whether_the_object_exists(
+    rights: tuple[tuple[Privilege, int], ...], action: Action
+) -> None:
+    """An absent table and one without grants get the same words."""
+    subject = allowed(*rights)
+    absent = (Link.absent(Kind.TABLE, "t"), *INNER_CHAIN)
+
+    there, gone = (decide(subject, action, chain, nobody) for chain in (TABLE_CHAIN, absent))
+
+    assert not there.allowed
+    assert there.message() == gone.message()
+
+
+def test_absent_object_has_no_owner_to_ask_for() -> None:
+    """The owner lookup never sees the id of something absent."""
+    asked: list[int] = []
+
+    decide(member(), Action.TABLE_LOAD, (Link.absent(Kind.TABLE, "t"), *INNER_CHAIN), asked.append)
+
+    assert asked
+    assert min(asked) > 0
+
+
+def test_message_has_no_bare_percent_sign() -> None:
+    """Percent signs of names come doubled, because some clients format messages; JSON keeps the name."""
+    chain = (Link(8, Kind.NAMESPACE, "50%s"), *CATALOG_CHAIN)
+
+    decision = decide(member(), Action.NAMESPACE_LOAD, chain, nobody)
+
+    assert "%" not in decision.message().replace("%%", "")
+    assert decision.target == "main.`50%s`"
+
+
+def test_names_that_are_no_words_are_quoted() -> None:
+    """Dots, spaces and back quotes inside a part cannot be mistaken for levels."""
+    chain = (Link(8, Kind.NAMESPACE, "a.b `c`"), *CATALOG_CHAIN)
+
+    assert decide(member(), Action.NAMESPACE_LOAD, chain, nobody).target == r"main.`a.b \`c\``"
+
+
+def test_json_is_plain() -> None:
+    """The JSON of a decision survives encoding and says everything explain shows."""
+    decision = decide(allowed(*USE), Action.TABLE_DROP, TABLE_CHAIN, nobody, revision=((1, 2),))
+
+    told = json.loads(json.dumps(decision.as_json()))
+
+    assert told["target"] == {"id": 5, "kind": "table", "name": "main.a.b.t"}
+    assert told["factors"][0] == {
+        "kind": "missing",
+        "privilege": "OWNER",
+        "object": {"id": 5, "kind": "table", "name": "main.a.b.t"},
+        "clause": 0,
+    }
+    assert told["revision"] == [[1, 2]]
+
+
+def test_access_off_says_so() -> None:
+    """With access control off everything is allowed, and the reason is on record."""
+    decision = wave_through(STRANGER, Action.METALAKE_DROP, METALAKE_CHAIN)
+
+    assert decision.allowed
+    assert [f.kind for f in decision.factors] == ["access-off"]
+
+
+def test_first_role_is_named_of_several() -> None:
+    """With the same right through two roles the first one held is told."""
+    rule = [(Privilege.USE_CATALOG, MAIN)]
+    subject = member(role(rule, id=1, name="one"), role(rule, id=2, name="two"))
+
+    assert decide(subject, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody).factors[0].role == "one"

@@ -1,0 +1,102 @@
+"""Explanations: lines that say what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.actions import Action, parse_action, require_kind
+from limnos.access.decide import decide
+from limnos.access.explain import describe, suggest
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.principals import Subject
+from limnos.model.privileges import Privilege
+from tests.access.world import CATALOG_CHAIN, LAKE, METALAKE_CHAIN, OUTER, TABLE_CHAIN, USER, allowed, member, nobody
+
+
+def test_suggests_each_missing_grant() -> None:
+    """Every missing step is one line with the grant that would help."""
+    lines = suggest(decide(member(), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
+
+    assert lines == [
+        "Grant USE_CATALOG on catalog main to a role of u.",
+        "Grant USE_SCHEMA on namespace main.a.b to a role of u.",
+        "Grant SELECT_TABLE or MODIFY_TABLE on table main.a.b.t to a role of u.",
+    ]
+
+
+def test_suggests_lifting_a_denial() -> None:
+    """Where a denial stands in the way, the role that denies is named."""
+    subject = allowed((Privilege.USE_CATALOG, LAKE), deny=[(Privilege.USE_SCHEMA, OUTER)])
+
+    lines = suggest(decide(subject, Action.TABLE_LIST, TABLE_CHAIN[1:], nobody))
+
+    assert lines == ["Revoke the denial of USE_SCHEMA on namespace main.a from role r."]
+
+
+def test_suggests_ownership() -> None:
+    """Where only an owner may, the object to own is named."""
+    lines = suggest(decide(member(), Action.CATALOG_DROP, CATALOG_CHAIN, nobody))
+
+    assert lines == ["Make u, or a group of theirs, the owner of catalog main."]
+
+
+def test_suggests_membership_first() -> None:
+    """A stranger has to be added before anything else."""
+    stranger = Subject.of(None, "x", member=False)
+
+    assert suggest(decide(stranger, Action.CATALOG_LOAD, CATALOG_CHAIN, nobody)) == ["Add user x to the metalake lake."]
+
+
+def test_suggests_a_service_admin() -> None:
+    """Only a service admin makes metalakes, and nothing can be granted."""
+    (line,) = suggest(decide(member(), Action.METALAKE_CREATE, METALAKE_CHAIN, nobody))
+
+    assert line.startswith("Ask a service admin")
+
+
+def test_long_advice_is_cut() -> None:
+    """Never more than four lines, however many denials there are."""
+    rules = [(p, link.id) for p in Privilege for link in TABLE_CHAIN]
+
+    lines = suggest(decide(allowed(*rules, deny=rules), Action.TABLE_LOAD, TABLE_CHAIN, nobody))
+
+    assert len(lines) == 4
+    assert lines[-1].startswith("And ")
+
+
+def test_permission_needs_no_advice() -> None:
+    """A permission has reasons and no suggestion."""
+    decision = decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, {2: USER}.get)
+
+    assert suggest(decision) == []
+    assert describe(decision)[1:] == ["  owner on catalog main"]
+
+
+def test_description_has_reasons_and_advice() -> None:
+    """A refusal is described by its sentence, its factors, and what to do."""
+    lines = describe(decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, nobody))
+
+    assert lines[1:] == [
+        "  missing USE_CATALOG on catalog main",
+        "  missing OWNER on catalog main",
+        "  -> Grant USE_CATALOG on catalog main to a role of u.",
+    ]
+
+
+@pytest.mark.parametrize("text", ["table_load", "TABLE-LOAD", " Table_Load "])
+def test_actions_are_read_loosely(text: str) -> None:
+    """Case and dashes do not matter to people."""
+    assert parse_action(text) is Action.TABLE_LOAD
+
+
+def test_unknown_action_suggests_near_ones() -> None:
+    """A misspelt action names what may have been meant."""
+    with pytest.raises(BadRequest, match=r"did you mean .*table_load"):
+        parse_action("tabel_load")
+
+
+def test_action_on_another_kind_is_refused() -> None:
+    """Explaining a drop of a table on a catalog is a mistake, and the message says what it is done to."""
+    with pytest.raises(BadRequest, match="table_drop is done to a table, not to a catalog"):
+        require_kind(Action.TABLE_DROP, Kind.CATALOG)

@@ -1,0 +1,108 @@
+"""The policy as a whole: complete, and right in the places that upstream's tests name."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.access.decide import decide
+from limnos.access.filters import list_filter
+from limnos.access.policy import ITEMS, POLICY
+from limnos.access.rules import Allowed
+from limnos.model.decisions import Chain, Link
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from tests.access.world import (
+    CATALOG_CHAIN,
+    INNER,
+    INNER_CHAIN,
+    LAKE,
+    MAIN,
+    OTHER,
+    OUTER,
+    OUTER_CHAIN,
+    USER,
+    allowed,
+    member,
+    nobody,
+)
+
+LEAF_CHAIN: Chain = (Link(9, Kind.NAMESPACE, "c"), *INNER_CHAIN)
+USE_CATALOG = (Privilege.USE_CATALOG, MAIN)
+
+
+def test_every_action_has_a_rule() -> None:
+    """No action is left to chance."""
+    assert set(POLICY) == set(Action)
+
+
+def test_every_privilege_is_used() -> None:
+    """Each of the 32 privileges opens something."""
+    used = {leaf.privilege for rule in POLICY.values() for leaf in rule.leaves() if isinstance(leaf, Allowed)}
+
+    assert used == set(Privilege)
+
+
+def test_every_list_has_an_item_rule() -> None:
+    """A list action without a rule for its items could not be filtered."""
+    lists = {action for action in Action if action.word.endswith("_list")}
+
+    assert set(ITEMS) == lists
+
+
+def test_vector_1_root_list_shows_only_own_level() -> None:
+    """The owner of A, A:B and A:B:C sees A in the list of the root (the list is of one level)."""
+    shown = list_filter(member(), Action.NAMESPACE_LIST, CATALOG_CHAIN, nobody).positions([OUTER], [USER])
+
+    assert shown == [0]
+
+
+def test_vector_2_creating_without_a_grant_is_refused() -> None:
+    """A user without any grant cannot create A:B:D."""
+    assert not decide(member(), Action.NAMESPACE_CREATE, INNER_CHAIN, nobody).allowed
+
+
+@pytest.mark.parametrize("granted_on", [OUTER, INNER])
+def test_vectors_3_and_4_a_grant_on_any_ancestor_suffices(granted_on: int) -> None:
+    """CREATE_SCHEMA on A or on A:B, with USE_CATALOG, lets one create below A:B."""
+    subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, granted_on))
+
+    assert decide(subject, Action.NAMESPACE_CREATE, INNER_CHAIN, nobody).allowed
+
+
+def test_a_grant_on_a_descendant_does_not_reach_up() -> None:
+    """CREATE_SCHEMA on A:B gives nothing on A."""
+    subject = allowed(USE_CATALOG, (Privilege.CREATE_SCHEMA, INNER))
+
+    assert not decide(subject, Action.NAMESPACE_CREATE, OUTER_CHAIN, nobody).allowed
+
+
+def test_vector_5_use_on_the_leaf_alone_loads_it() -> None:
+    """USE_SCHEMA on A:B:C only, with USE_CATALOG, loads A:B:C and not A:B."""
+    subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, 9))
+
+    assert decide(subject, Action.NAMESPACE_LOAD, LEAF_CHAIN, nobody).allowed
+    assert not decide(subject, Action.NAMESPACE_LOAD, INNER_CHAIN, nobody).allowed
+
+
+def test_vector_6_only_an_owner_drops() -> None:
+    """Every privilege on the lake does not let one drop a namespace; owning it does."""
+    everything = allowed(*((p, LAKE) for p in Privilege))
+
+    assert not decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, {9: OTHER}.get).allowed
+    assert decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, {9: USER}.get).allowed
+
+
+def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
+    """Who owns P:Q sees every child of it, whoever owns the child."""
+    found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, {INNER: USER}.get)
+
+    assert found.positions([20, 21], [OTHER, None]) == [0, 1]
+
+
+def test_a_table_called_like_a_metadata_table_is_a_table() -> None:
+    """A table named `files` two levels deep is decided like any other (upstream answers 404 for it)."""
+    subject = allowed(USE_CATALOG, (Privilege.USE_SCHEMA, OUTER), (Privilege.SELECT_TABLE, OUTER))
+    chain = (Link(5, Kind.TABLE, "files"), *INNER_CHAIN)
+
+    assert decide(subject, Action.TABLE_LOAD, chain, nobody).allowed

@@ -1,0 +1,65 @@
+"""Subjects: unions made once, and narrowing to active roles."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import Forbidden
+from limnos.model.principals import Subject
+from limnos.model.privileges import Privilege
+from tests.access.world import GROUP, MAIN, OUTER, USER, member, role
+
+USE = (Privilege.USE_CATALOG, MAIN)
+SELECT = (Privilege.SELECT_TABLE, OUTER)
+
+
+def test_unions_cover_all_roles() -> None:
+    """Allowed and denied rules of every role are in the unions, plain and by privilege."""
+    subject = member(role([USE], id=1), role([SELECT], [USE], id=2, via="g"), groups=[GROUP])
+
+    assert subject.allow == {USE, SELECT}
+    assert subject.deny == {USE}
+    assert subject.allow_ids == {Privilege.USE_CATALOG: {MAIN}, Privilege.SELECT_TABLE: {OUTER}}
+    assert subject.principal_ids == {USER, GROUP}
+    assert subject.role_ids == {1, 2}
+
+
+def test_sets_of_one_role_are_shared() -> None:
+    """A single big role costs its holders no copy."""
+    held = role([USE, SELECT])
+
+    assert member(held).allow is held.rules.allow
+    assert member(held).allow_ids[Privilege.USE_CATALOG] is held.rules.allow_ids[Privilege.USE_CATALOG]
+
+
+def test_a_user_without_an_id_is_no_member() -> None:
+    """Somebody the metalake does not know is never a member, whatever is claimed."""
+    subject = Subject.of(None, "anonymous", member=True)
+
+    assert not subject.member
+    assert not subject.principal_ids
+
+
+def test_narrowing_keeps_denials_and_holdings() -> None:
+    """Roles that are not active stop allowing; they still deny and are still held."""
+    subject = member(role([USE], id=1, name="a"), role([SELECT], [USE], id=2, name="b"))
+
+    narrow = subject.narrowed(frozenset({"a"}))
+
+    assert narrow.allow == {USE}
+    assert narrow.deny == {USE}
+    assert narrow.role_ids == {1, 2}
+
+
+def test_narrowing_to_an_unheld_role_is_forbidden() -> None:
+    """A role that one does not hold cannot be made active."""
+    with pytest.raises(Forbidden, match="does not hold the role z"):
+        member(role(name="a")).narrowed(frozenset({"a", "z"}))
+
+
+def test_equal_subjects_are_equal() -> None:
+    """Subjects compare and hash by what they say, not by how they were put together."""
+    one, two = (Subject.of(USER, "u", roles=[role([USE, SELECT])]) for _ in range(2))
+
+    assert one == two
+    assert hash(one) == hash(two)

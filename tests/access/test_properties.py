@@ -1,0 +1,260 @@
+"""Laws that hold for every subject, chain and action."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limnos.access.actions import Action
+from limnos.access.decide import decide
+from limnos.access.filters import list_filter
+from limnos.access.policy import ITEMS, POLICY
+from limnos.access.rules import AllOf, Allowed, AnyOf, ByKind, Case, Owner, Rule
+from limnos.model.decisions import OWNER, Chain, Decision, Link
+from limnos.model.kinds import Kind
+from limnos.model.principals import HeldRole, RoleRules, Subject
+from limnos.model.privileges import Privilege
+from tests.access.world import GROUP, OTHER, ROLE, USER, chain_for, nobody
+
+Rules = frozenset[tuple[Privilege, int]]
+
+CHAIN_IDS = (1, 2, 3, 4, 5)
+ITEM_IDS = (10, 11, 12, ROLE, ROLE + 1, USER, GROUP)
+NOTHING: Rules = frozenset()
+
+
+@dataclass(frozen=True)
+class Question:
+    """Who asks for what, with all that the answer depends on."""
+
+    action: Action
+    chain: Chain
+    roles: tuple[HeldRole, ...]
+    groups: tuple[int, ...]
+    owned: dict[int, int]
+
+    @property
+    def subject(self) -> Subject:
+        """The asker, a user of the metalake."""
+        names = ("g",) if self.groups else ()
+        return Subject.of(USER, "u", groups=self.groups, group_names=names, roles=self.roles, service_admin=False)
+
+    def answer(self) -> Decision:
+        """The decision."""
+        return decide(self.subject, self.action, self.chain, self.owned.get)
+
+    def plus(self, *, allow: Rules = NOTHING, deny: Rules = NOTHING) -> Question:
+        """The same with one more role."""
+        return replace(
+            self, roles=(*self.roles, HeldRole(RoleRules(900 + len(self.roles), "extra", allow, deny), None))
+        )
+
+
+def _rules(privileges: list[Privilege], ids: tuple[int, ...], size: int) -> st.SearchStrategy[Rules]:
+    """Mostly rules that matter to the question, so that examples are not all refusals."""
+    relevant = st.sampled_from(privileges or list(Privilege))
+    return st.sets(
+        st.tuples(relevant | relevant | st.sampled_from(Privilege), st.sampled_from(ids)), max_size=size
+    ).map(frozenset)
+
+
+def _privileges(action: Action, kind: Kind | None = None) -> list[Privilege]:
+    return sorted({leaf.privilege for leaf in POLICY[action].leaves(kind) if isinstance(leaf, Allowed)})
+
+
+@st.composite
+def questions(draw: st.DrawFn, actions: tuple[Action, ...] = tuple(Action)) -> Question:
+    """Any action on any kind of object it is done to, by a user with up to three roles, perhaps in a group."""
+    action = draw(st.sampled_from(actions))
+    kind = draw(st.sampled_from(sorted(action.kinds)))
+    ids = CHAIN_IDS + ITEM_IDS
+    privileges = _privileges(ITEMS.get(action, action), None if action in ITEMS else kind)
+    roles = tuple(
+        HeldRole(
+            RoleRules(ROLE + i, f"r{i}", draw(_rules(privileges, ids, 8)), draw(_rules(privileges, ids, 3))),
+            draw(st.sampled_from([None, "g"])),
+        )
+        for i in range(draw(st.integers(0, 3)))
+    )
+    groups = draw(st.sampled_from([(), (GROUP,)]))
+    owned = draw(st.dictionaries(st.sampled_from(ids), st.sampled_from([USER, GROUP, OTHER]), max_size=3))
+    return Question(action, chain_for(kind), roles, groups, owned)
+
+
+any_rules = _rules(list(Privilege), CHAIN_IDS, 30)
+law = settings(max_examples=300, deadline=None)
+
+
+@law
+@given(questions(), any_rules)
+def test_more_allowed_never_removes(question: Question, more: Rules) -> None:
+    """Whoever may something still may it with one more role that only allows."""
+    before = question.answer().allowed
+
+    assert question.plus(allow=more).answer().allowed >= before
+
+
+@law
+@given(questions(), any_rules)
+def test_more_denied_never_adds(question: Question, more: Rules) -> None:
+    """Whoever may not something still may not with one more role that only denies."""
+    before = question.answer().allowed
+
+    assert question.plus(deny=more).answer().allowed <= before
+
+
+@law
+@given(questions())
+def test_more_owned_never_removes(question: Question) -> None:
+    """Whoever may something still may it when owning one more object."""
+    before = question.answer().allowed
+
+    after = [replace(question, owned={**question.owned, link.id: USER}).answer().allowed for link in question.chain]
+
+    assert all(after) or not before
+
+
+@law
+@given(questions(), st.data())
+def test_denial_wins(question: Question, data: st.DataObject) -> None:
+    """With one denial anywhere on the chain, in any role, a privilege counts as not held at all."""
+    wanted = _privileges(question.action, question.chain[0].kind) or list(Privilege)
+    privilege = data.draw(st.sampled_from(wanted))
+    level = data.draw(st.sampled_from(question.chain)).id
+    rest = tuple(
+        HeldRole(RoleRules(h.rules.id, h.rules.name, _without(h.rules.allow, privilege), h.rules.deny), h.via)
+        for h in question.roles
+    )
+
+    denied = question.plus(deny=frozenset({(privilege, level)}))
+
+    assert Allowed(privilege).evaluate(Case(denied.subject, denied.chain, nobody)) is None
+    assert denied.answer().allowed <= replace(question, roles=rest).answer().allowed
+
+
+def _without(rules: Rules, privilege: Privilege) -> Rules:
+    return frozenset(rule for rule in rules if rule[0] is not privilege)
+
+
+@law
+@given(questions(), st.randoms(use_true_random=False))
+def test_order_is_irrelevant(question: Question, random: Random) -> None:
+    """Neither the order of the roles nor that of a rule's parts changes the verdict."""
+    verdict = question.answer().allowed
+    case = Case(question.subject, question.chain, question.owned.get)
+
+    shuffled = _shuffled(POLICY[question.action], random).evaluate(case) is not None
+
+    assert replace(question, roles=question.roles[::-1]).answer().allowed == verdict
+    assert shuffled == verdict
+
+
+def _shuffled(rule: Rule, random: Random) -> Rule:
+    """The same rule with its parts in another order, at every depth."""
+    match rule:
+        case AllOf(parts):
+            return AllOf(*_mixed(parts, random))
+        case AnyOf(parts):
+            return AnyOf(*_mixed(parts, random))
+        case ByKind(rules):
+            return ByKind({kind: _shuffled(inner, random) for kind, inner in rules.items()})
+        case _:
+            return rule
+
+
+def _mixed(parts: tuple[Rule, ...], random: Random) -> list[Rule]:
+    return [_shuffled(part, random) for part in random.sample(parts, len(parts))]
+
+
+@law
+@given(questions())
+def test_refusals_say_why(question: Question) -> None:
+    """A refusal names a gap, and a permission names none."""
+    decision = question.answer()
+    gaps = [factor for factor in decision.factors if factor.kind in ("missing", "deny")]
+
+    assert bool(gaps) != decision.allowed
+
+
+@law
+@given(questions(tuple(a for a in Action if a not in (Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS))))
+def test_following_the_advice_allows(question: Question) -> None:
+    """Giving what a refusal says is missing and lifting what it says is denied ends in a permission."""
+    decision = question.answer()
+    for _ in range(len(Privilege)):
+        if decision.allowed:
+            break
+        question = _helped(question, decision)
+        decision = question.answer()
+
+    assert decision.allowed
+
+
+def _helped(question: Question, decision: Decision) -> Question:
+    """Take the first alternative of every clause: a grant, an ownership, or a denial lifted."""
+    first = {f.clause: f for f in reversed(decision.factors) if f.kind in ("missing", "deny")}
+    grants = frozenset(
+        (Privilege[f.privilege], f.object_id)
+        for f in first.values()
+        if f.kind == "missing" and f.privilege is not None and f.privilege != OWNER
+    )
+    owned = question.owned | {f.object_id: USER for f in first.values() if f.privilege == OWNER}
+    lifted = {(f.privilege, f.object_id) for f in first.values() if f.kind == "deny"}
+    return replace(question, roles=tuple(_lifted(h, lifted) for h in question.roles), owned=owned).plus(allow=grants)
+
+
+def _lifted(held: HeldRole, lifted: set[tuple[str | None, int]]) -> HeldRole:
+    deny = frozenset(rule for rule in held.rules.deny if (rule[0].name, rule[1]) not in lifted)
+    return HeldRole(RoleRules(held.rules.id, held.rules.name, held.rules.allow, deny), held.via)
+
+
+@settings(max_examples=600, deadline=None)
+@given(questions(tuple(ITEMS)), st.lists(st.sampled_from(ITEM_IDS), unique=True))
+def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> None:
+    """A list shows exactly the items whose own decision would be yes."""
+    item = ITEMS[question.action]
+    (kind,) = item.kinds
+    parent, owned, subject = question.chain, question.owned, question.subject
+
+    shown = list_filter(subject, question.action, parent, owned.get).positions(ids, [owned.get(i) for i in ids])
+
+    chains = [(Link(i, kind, "x"), *parent) for i in ids]
+    assert shown == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned.get).allowed]
+
+
+@law
+@given(questions())
+def test_absent_is_decided_like_bare(question: Question) -> None:
+    """Something absent gets the verdict and the words of something that nobody owns or has grants on."""
+    head = question.chain[0]
+    bare = replace(question, chain=(Link(77, head.kind, head.name), *question.chain[1:]))
+
+    absent = replace(question, chain=(Link.absent(head.kind, head.name), *question.chain[1:]))
+
+    there, gone = bare.answer(), absent.answer()
+    assert (there.allowed, there.message()) == (gone.allowed, gone.message())
+
+
+@law
+@given(questions(), st.sets(st.sampled_from(["r0", "r1", "r2"])))
+def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
+    """Whoever acts with some of the held roles may nothing that all of them do not allow."""
+    subject = question.subject
+    narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))
+
+    after = decide(narrow, question.action, question.chain, question.owned.get).allowed
+
+    assert after <= question.answer().allowed
+    assert narrow.deny == subject.deny
+
+
+def test_owner_rules_never_look_at_denials() -> None:
+    """An owner expression holds under a denial of everything."""
+    everything = frozenset((p, i) for p in Privilege for i in CHAIN_IDS)
+    denying = HeldRole(RoleRules(ROLE, "r", NOTHING, everything), None)
+    case = Case(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), {3: USER}.get)
+
+    assert Owner(frozenset({Kind.NAMESPACE})).evaluate(case)

@@ -1,0 +1,58 @@
+"""A small world for the tests of access: one lake, two levels of namespaces, and one object of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from limnos.model.decisions import Chain, Link
+from limnos.model.kinds import Kind
+from limnos.model.principals import HeldRole, RoleRules, Subject
+from limnos.model.privileges import Privilege
+
+LAKE, MAIN, OUTER, INNER, TARGET = 1, 2, 3, 4, 5
+USER, GROUP, OTHER, ROLE = 100, 200, 300, 400
+
+METALAKE_CHAIN: Chain = (Link(LAKE, Kind.METALAKE, "lake"),)
+CATALOG_CHAIN: Chain = (Link(MAIN, Kind.CATALOG, "main"), *METALAKE_CHAIN)
+OUTER_CHAIN: Chain = (Link(OUTER, Kind.NAMESPACE, "a"), *CATALOG_CHAIN)
+INNER_CHAIN: Chain = (Link(INNER, Kind.NAMESPACE, "b"), *OUTER_CHAIN)
+TABLE_CHAIN: Chain = (Link(TARGET, Kind.TABLE, "t"), *INNER_CHAIN)
+
+CONTAINERS = {Kind.METALAKE: METALAKE_CHAIN, Kind.CATALOG: CATALOG_CHAIN, Kind.NAMESPACE: INNER_CHAIN}
+LEAVES = frozenset({Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION})
+
+
+def chain_for(kind: Kind, target: int = TARGET) -> Chain:
+    """The chain of the world's object of a kind; `target` is the id of what is neither container nor column."""
+    if kind in CONTAINERS:
+        return CONTAINERS[kind]
+    if kind is Kind.COLUMN:
+        return (Link(6, kind, "col"), *TABLE_CHAIN)
+    return (Link(target, kind, "t"), *(INNER_CHAIN if kind in LEAVES else METALAKE_CHAIN))
+
+
+def role(
+    allow: Iterable[tuple[Privilege, int]] = (),
+    deny: Iterable[tuple[Privilege, int]] = (),
+    *,
+    id: int = ROLE,
+    name: str = "r",
+    via: str | None = None,
+) -> HeldRole:
+    """A held role that allows and denies what is given."""
+    return HeldRole(RoleRules(id, name, frozenset(allow), frozenset(deny)), via)
+
+
+def member(*roles: HeldRole, groups: Iterable[int] = ()) -> Subject:
+    """The user `u` of the lake, holding the roles."""
+    return Subject.of(USER, "u", groups=groups, group_names=("g",) if groups else (), roles=roles)
+
+
+def allowed(*rules: tuple[Privilege, int], deny: Iterable[tuple[Privilege, int]] = ()) -> Subject:
+    """The user `u` with one role that allows the rules."""
+    return member(role(rules, deny))
+
+
+def nobody(_object_id: int) -> int | None:
+    """Nobody owns anything."""
+    return None

@@ -1,0 +1,72 @@
+"""A command line that talks to a fake server, in this process."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from limnos.cli.main import main
+from tests.client.fake import Fake, running
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> object:
+        """Standard output as JSON."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, object]:
+        """The error that was written to standard error as JSON."""
+        document: dict[str, dict[str, object]] = json.loads(self.err)
+        return document["error"]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have variables of the product set."""
+    for name in [name for name in os.environ if name.upper().startswith("LIMNOS_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    """A server that knows no route until the test adds some."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line as it is."""
+
+    def call(*words: str) -> Done:
+        code = main(words)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def limnos(run: Run, fake: Fake) -> Run:
+    """Run a command against the fake, as user ana, with JSON as output unless the words say otherwise."""
+
+    def call(*words: str) -> Done:
+        return run(*words, "--uri", fake.uri, *([] if "--user" in words or "--token" in words else ["--user", "ana"]))
+
+    return call

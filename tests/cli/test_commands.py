@@ -1,0 +1,601 @@
+"""What each command asks of the server, and what it shows."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+M = "/api/metalakes/lake"
+I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
+OWN = "/api/limnos/v1"
+PAGE = "pageToken=&pageSize=1000"
+AUDIT = {"creator": "ana", "createTime": "2026-01-01T00:00:00Z"}
+USER = {"name": "ben", "roles": ["r"], "enabled": True}
+NO = {"error": {"message": "no such thing", "code": 404}}
+METADATA = {
+    "format-version": 2,
+    "table-uuid": "u-1",
+    "location": "file:/w/1",
+    "current-schema-id": 1,
+    "schemas": [
+        {"schema-id": 0, "fields": []},
+        {
+            "schema-id": 1,
+            "fields": [
+                {"name": "id", "type": "long", "required": True},
+                {"name": "tags", "type": {"type": "list"}, "required": False},
+            ],
+        },
+    ],
+    "default-spec-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": [{"name": "day", "transform": "day"}]}],
+    "snapshots": [{}, {}],
+    "current-snapshot-id": 9,
+    "properties": {"owner": "ana"},
+}
+TABLE = {"metadata-location": "file:/w/1/m.json", "metadata": METADATA}
+
+
+def is_namespace(fake: Fake, *levels: str) -> None:
+    """Make a path a namespace and nothing else."""
+    fake.on("GET", f"{I}/namespaces/{'%1F'.join(levels)}", {"namespace": levels, "properties": {"k": "v"}})
+
+
+def is_table(fake: Fake, *levels: str) -> None:
+    """Make a path a table and nothing else."""
+    url = f"{I}/namespaces/{'%1F'.join(levels[:-1])}/tables/{levels[-1]}"
+    fake.on("GET", f"{url}?snapshots=refs", TABLE).on("GET", url, TABLE)
+
+
+def test_ls_lists_catalogs(fake: Fake, limnos: Run) -> None:
+    """Without a path `ls` lists the catalogs."""
+    fake.on("GET", f"{M}/catalogs?details=true", {"catalogs": [{"name": "main", "type": "relational"}]})
+
+    done = limnos("ls")
+
+    assert done.code == 0
+    assert done.result == [{"name": "main", "kind": "catalog", "path": ["main"]}]
+
+
+def test_ls_lists_metalakes(fake: Fake, limnos: Run) -> None:
+    """With the kind `metalake` `ls` lists the metalakes."""
+    fake.on("GET", "/api/metalakes", {"metalakes": [{"name": "lake"}]})
+
+    assert limnos("ls", "--kind", "metalake").result == [{"name": "lake", "kind": "metalake", "path": []}]
+
+
+def test_ls_lists_namespaces_and_tables(fake: Fake, limnos: Run) -> None:
+    """In a namespace `ls` lists child namespaces, then tables, in a form that can be typed again."""
+    fake.on("GET", f"{I}/namespaces?parent=raw&{PAGE}", {"namespaces": [["raw", "new york"]]})
+    fake.on("GET", f"{I}/namespaces/raw/tables?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "t"}]})
+
+    done = limnos("ls", "main.raw", "--output", "table")
+
+    assert done.code == 0
+    lines = [line.split() for line in done.out.splitlines()]
+    assert lines == [["name", "kind"], ["main.raw.`new", "york`", "namespace"], ["main.raw.t", "table"]]
+
+
+def test_ls_of_a_catalog_asks_for_no_tables(fake: Fake, limnos: Run) -> None:
+    """A catalog holds namespaces only; an empty one is told on standard error, so that pipes see nothing."""
+    fake.on("GET", f"{I}/namespaces?{PAGE}", {"namespaces": []})
+
+    done = limnos("ls", "main", "--output", "table")
+
+    assert (done.code, done.out, done.err) == (0, "", "nothing\n")
+    assert len(fake.asked) == 1
+
+
+def test_describe_metalake(fake: Fake, limnos: Run) -> None:
+    """Without a path `describe` shows the metalake."""
+    fake.on("GET", M, {"metalake": {"name": "lake", "comment": "all", "properties": {"a": "1"}, "audit": AUDIT}})
+
+    done = limnos("describe", "--output", "table")
+
+    assert done.code == 0
+    assert "comment     all\n" in done.out
+    assert "properties  a = 1\n" in done.out
+    assert "created_by  ana\n" in done.out
+
+
+def test_describe_catalog(fake: Fake, limnos: Run) -> None:
+    """A catalog is shown with its provider and properties."""
+    catalog = {"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}, "audit": AUDIT}
+    fake.on("GET", f"{M}/catalogs/main", {"catalog": catalog})
+
+    result = limnos("describe", "main").result
+
+    assert isinstance(result, dict)
+    assert (result["kind"], result["provider"], result["path"]) == ("catalog", "lakehouse-iceberg", ["main"])
+
+
+def test_describe_namespace(fake: Fake, limnos: Run) -> None:
+    """A namespace is shown with its properties."""
+    is_namespace(fake, "raw")
+
+    result = limnos("describe", "main.raw").result
+
+    assert result == {"kind": "namespace", "name": "main.raw", "path": ["main", "raw"], "properties": {"k": "v"}}
+
+
+def test_describe_table(fake: Fake, limnos: Run) -> None:
+    """A table is shown with its current columns, partitioning and place; JSON has the whole metadata."""
+    is_table(fake, "raw", "t")
+
+    result = limnos("describe", "main.raw.t").result
+    text = limnos("describe", "main.raw.t", "--output", "table").out
+
+    assert isinstance(result, dict)
+    assert result["columns"] == {"id": "long required", "tags": "list"}
+    assert result["partition_by"] == ["day (day)"]
+    assert result["metadata"] == METADATA
+    assert "id = long required" in text
+    assert "metadata  " not in text
+
+
+@pytest.mark.parametrize(
+    "words,method,target,body,answer,message",
+    [
+        (
+            ["metalake", "sea", "--comment", "c"],
+            "POST",
+            "/api/metalakes",
+            {"name": "sea", "comment": "c", "properties": {}},
+            {"metalake": {"name": "sea"}},
+            "created metalake sea",
+        ),
+        (
+            ["catalog", "lab", "--warehouse", "s3://b", "--property", "a=b=c"],
+            "POST",
+            f"{M}/catalogs",
+            {
+                "name": "lab",
+                "type": "relational",
+                "provider": "lakehouse-iceberg",
+                "properties": {"a": "b=c", "warehouse": "s3://b"},
+            },
+            {"catalog": {"name": "lab", "type": "relational"}},
+            "created catalog lab",
+        ),
+        (
+            ["namespace", "main.a.`b.c`", "--property", "k=v"],
+            "POST",
+            f"{I}/namespaces",
+            {"namespace": ["a", "b.c"], "properties": {"k": "v"}},
+            {"namespace": ["a", "b.c"], "properties": {"k": "v"}},
+            "created namespace main.a.`b.c`",
+        ),
+    ],
+    ids=["metalake", "catalog", "namespace"],
+)
+def test_create(  # noqa: PLR0917 - one column per part of the case
+    fake: Fake, limnos: Run, words: list[str], method: str, target: str, body: object, answer: object, message: str
+) -> None:
+    """`create` makes what it names and says so."""
+    fake.on(method, target, answer)
+
+    done = limnos("create", *words, "--output", "table")
+
+    assert (done.code, done.out) == (0, f"{message}\n")
+    assert fake.asked[0].body == body
+
+
+def test_create_namespace_with_parents(fake: Fake, limnos: Run) -> None:
+    """`--parents` makes the whole chain at once."""
+    fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
+    fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b"}})
+
+    done = limnos("create", "namespace", "main.a.b", "--parents")
+
+    assert done.code == 0
+    assert fake.asked[-1].body == {"name": "a:b", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    "words,call",
+    [
+        (["main.raw", "--kind", "namespace"], f"DELETE {I}/namespaces/raw"),
+        (["main.raw.t", "--kind", "table"], f"DELETE {I}/namespaces/raw/tables/t"),
+        (["main.raw.t", "--kind", "table", "--purge"], f"DELETE {I}/namespaces/raw/tables/t?purgeRequested=true"),
+        (["lab"], f"DELETE {M}/catalogs/lab"),
+        (["lab", "--force"], f"DELETE {M}/catalogs/lab?force=true"),
+        (["sea", "--kind", "metalake", "--force"], "DELETE /api/metalakes/sea?force=true"),
+    ],
+)
+def test_drop(fake: Fake, limnos: Run, words: list[str], call: str) -> None:
+    """`drop` drops what it names through the protocol that can, and says so."""
+    method, _, target = call.partition(" ")
+    fake.on(method, target, {"dropped": True})
+
+    done = limnos("drop", *words)
+
+    assert done.code == 0
+    assert fake.calls == [call]
+    assert isinstance(done.result, dict)
+    assert done.result["dropped"] == words[0]
+
+
+def test_drop_asks_the_server_what_a_path_is(fake: Fake, limnos: Run) -> None:
+    """Without a kind `drop` finds out whether a path is a namespace or a table."""
+    is_table(fake, "raw", "t")
+    fake.on("GET", f"{I}/namespaces/raw%1Ft", NO, status=404)
+    fake.on("DELETE", f"{I}/namespaces/raw/tables/t", status=204)
+
+    done = limnos("drop", "main.raw.t", "--output", "table")
+
+    assert (done.code, done.out) == (0, "dropped table main.raw.t\n")
+
+
+def test_drop_of_nothing_is_not_found(fake: Fake, limnos: Run) -> None:
+    """Where Gravitino says that there was nothing to drop, the exit code says not found."""
+    fake.on("DELETE", f"{M}/catalogs/lab", {"dropped": False})
+
+    done = limnos("drop", "lab")
+
+    assert (done.code, done.error["code"]) == (3, "not-found")
+
+
+@pytest.mark.parametrize("words", [["lab", "--purge"], ["main.raw", "--kind", "namespace", "--force"]])
+def test_flag_that_does_not_fit_is_refused(fake: Fake, limnos: Run, words: list[str]) -> None:
+    """`--purge` is for tables, `--force` for catalogs and metalakes; nothing is dropped otherwise."""
+    done = limnos("drop", *words)
+
+    assert done.code == 2
+    assert fake.asked == []
+
+
+def test_mv_moves_a_namespace(fake: Fake, limnos: Run) -> None:
+    """`mv` finds out what the source is and moves it within its catalog."""
+    is_namespace(fake, "raw", "nyc")
+    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["old", "nyc"]})
+
+    done = limnos("mv", "main.raw.nyc", "main.old.nyc")
+
+    assert done.code == 0
+    assert fake.asked[-1].body == {"kind": "namespace", "source": ["raw", "nyc"], "target": ["old", "nyc"]}
+    assert isinstance(done.result, dict)
+    assert done.result["target"] == "main.old.nyc"
+
+
+@pytest.mark.parametrize("words", [["main.a", "other.a", "--kind", "namespace"], ["main", "other"]])
+def test_mv_stays_in_its_catalog(fake: Fake, limnos: Run, words: list[str]) -> None:
+    """Moving across catalogs, or a catalog itself, is refused before anything is sent."""
+    assert limnos("mv", *words).code == 2
+    assert fake.asked == []
+
+
+@pytest.mark.parametrize(
+    "words,call,body,answer,message",
+    [
+        (["add", "ben"], f"POST {M}/users", {"name": "ben"}, {"user": USER}, "added user ben"),
+        (["remove", "ben"], f"DELETE {M}/users/ben", None, {"removed": True}, "removed user ben"),
+        (
+            ["disable", "ben"],
+            f"PATCH {OWN}/metalakes/lake/users/ben",
+            {"enabled": False},
+            {"user": {"name": "ben", "enabled": False}},
+            "disabled user ben",
+        ),
+        (
+            ["enable", "ben"],
+            f"PATCH {OWN}/metalakes/lake/users/ben",
+            {"enabled": True},
+            {"user": USER},
+            "enabled user ben",
+        ),
+    ],
+    ids=["add", "remove", "disable", "enable"],
+)
+def test_user_verbs(  # noqa: PLR0917 - one column per part of the case
+    fake: Fake, limnos: Run, words: list[str], call: str, body: object, answer: object, message: str
+) -> None:
+    """Each verb of `user` asks for one thing and says that it is done."""
+    method, _, target = call.partition(" ")
+    fake.on(method, target, answer)
+
+    done = limnos("user", *words, "--output", "table")
+
+    assert (done.code, done.out) == (0, f"{message}\n")
+    assert (fake.calls, fake.asked[0].body) == ([call], body)
+
+
+def test_users_are_listed(fake: Fake, limnos: Run) -> None:
+    """`user list` shows names, state and roles; `user describe` one of them."""
+    fake.on("GET", f"{M}/users?details=true", {"users": [USER, {"name": "eve", "enabled": False}]})
+    fake.on("GET", f"{M}/users/ben", {"user": USER})
+
+    listed = limnos("user", "list")
+    table = limnos("user", "list", "--output", "table").out
+    one = limnos("user", "describe", "ben")
+
+    assert listed.result == [
+        {"name": "ben", "enabled": True, "roles": ["r"]},
+        {"name": "eve", "enabled": False, "roles": []},
+    ]
+    assert [line.split() for line in table.splitlines()[1:]] == [["ben", "yes", "r"], ["eve", "no"]]
+    assert one.result == {"name": "ben", "enabled": True, "roles": ["r"]}
+
+
+def test_groups_are_made_listed_and_deleted(fake: Fake, limnos: Run) -> None:
+    """The verbs of `group` for groups themselves."""
+    group = {"name": "staff", "roles": ["r"]}
+    fake.on("POST", f"{M}/groups", {"group": group})
+    fake.on("GET", f"{M}/groups?details=true", {"groups": [group]})
+    fake.on("GET", f"{M}/groups/staff", {"group": group})
+    fake.on("GET", f"{OWN}/metalakes/lake/groups/staff/members", {"members": ["ana"]})
+    fake.on("DELETE", f"{M}/groups/staff", {"removed": True})
+
+    assert limnos("group", "create", "staff").result == {"name": "staff", "roles": ["r"]}
+    assert limnos("group", "list").result == [{"name": "staff", "roles": ["r"]}]
+    assert limnos("group", "describe", "staff").result == {"name": "staff", "roles": ["r"], "members": ["ana"]}
+    assert limnos("group", "delete", "staff").result == {"deleted": "staff"}
+
+
+def test_members_come_and_go(fake: Fake, limnos: Run) -> None:
+    """`group add` puts users in with one call; `group remove` takes them out and tells who was not in."""
+    url = f"{OWN}/metalakes/lake/groups/staff/members"
+    fake.on("POST", url, {"members": ["ana", "ben"]})
+    fake.on("DELETE", f"{url}/ana", {"removed": True})
+    fake.on("DELETE", f"{url}/zoe", {"removed": False})
+
+    added = limnos("group", "add", "staff", "ana", "ben")
+    removed = limnos("group", "remove", "staff", "ana")
+    absent = limnos("group", "remove", "staff", "ana", "zoe")
+
+    assert added.result == {"group": "staff", "members": ["ana", "ben"]}
+    assert removed.result == {"group": "staff", "removed": ["ana"]}
+    assert (absent.code, absent.error["message"]) == (3, "not in group 'staff': zoe")
+
+
+def test_members_must_be_named(fake: Fake, limnos: Run) -> None:
+    """`group add` without users is a mistake, and the hint shows how it is written."""
+    done = limnos("group", "add", "staff")
+
+    assert (done.code, done.error["code"]) == (2, "usage")
+    assert "limnos group add staff ana" in str(done.error["hint"])
+
+
+def test_roles_are_made_shown_and_deleted(fake: Fake, limnos: Run) -> None:
+    """The verbs of `role`; a role is described by one row per privilege and object."""
+    privileges = [{"name": "USE_SCHEMA", "condition": "allow"}, {"name": "select_table", "condition": "deny"}]
+    role = {"name": "r", "securableObjects": [{"fullName": "main.a", "type": "SCHEMA", "privileges": privileges}]}
+    fake.on("POST", f"{M}/roles", {"role": {"name": "r"}})
+    fake.on("GET", f"{M}/roles", {"names": ["r"]})
+    fake.on("GET", f"{M}/roles/r", {"role": role})
+    fake.on("DELETE", f"{M}/roles/r", {"dropped": True})
+
+    rows = [
+        {"privilege": "use_schema", "condition": "allow", "kind": "namespace", "object": "main.a"},
+        {"privilege": "select_table", "condition": "deny", "kind": "namespace", "object": "main.a"},
+    ]
+    assert limnos("role", "create", "r").result == {"name": "r", "grants": []}
+    assert limnos("role", "list").result == [{"name": "r"}]
+    assert limnos("role", "describe", "r").result == {"name": "r", "properties": {}, "grants": rows}
+    assert "select_table  deny" in limnos("role", "describe", "r", "--output", "table").out
+    assert limnos("role", "delete", "r").result == {"deleted": "r"}
+
+
+@pytest.mark.parametrize(
+    "words,call,body,message",
+    [
+        (
+            "grant role r s --to ben",
+            f"PUT {M}/permissions/users/ben/grant",
+            {"roleNames": ["r", "s"]},
+            "granted role r, s to user ben",
+        ),
+        (
+            "grant role r --to-group staff",
+            f"PUT {M}/permissions/groups/staff/grant",
+            {"roleNames": ["r"]},
+            "granted role r to group staff",
+        ),
+        (
+            "revoke role r --from ben",
+            f"PUT {M}/permissions/users/ben/revoke",
+            {"roleNames": ["r"]},
+            "revoked role r from user ben",
+        ),
+        (
+            "revoke role r --from-group staff",
+            f"PUT {M}/permissions/groups/staff/revoke",
+            {"roleNames": ["r"]},
+            "revoked role r from group staff",
+        ),
+        (
+            "grant SELECT-TABLE use_schema --on main.raw --kind namespace --to r",
+            f"PUT {M}/permissions/roles/r/schema/main.raw/grant",
+            {
+                "privileges": [
+                    {"name": "select_table", "condition": "allow"},
+                    {"name": "use_schema", "condition": "allow"},
+                ]
+            },
+            "granted select_table, use_schema on namespace main.raw to role r",
+        ),
+        (
+            "grant create_catalog --on-metalake --to r",
+            f"PUT {M}/permissions/roles/r/metalake/lake/grant",
+            {"privileges": [{"name": "create_catalog", "condition": "allow"}]},
+            "granted create_catalog on metalake lake to role r",
+        ),
+        (
+            "grant use_catalog --on main --to r --deny",
+            f"PUT {M}/permissions/roles/r/catalog/main/grant",
+            {"privileges": [{"name": "use_catalog", "condition": "deny"}]},
+            "granted denial of use_catalog on catalog main to role r",
+        ),
+        (
+            "revoke modify_table --on main.raw.t --kind table --from r",
+            f"PUT {M}/permissions/roles/r/table/main.raw.t/revoke",
+            {"privileges": [{"name": "modify_table", "condition": "allow"}]},
+            "revoked modify_table on table main.raw.t from role r",
+        ),
+    ],
+)
+def test_grant_and_revoke(  # noqa: PLR0917 - one column per part of the case
+    fake: Fake, limnos: Run, words: str, call: str, body: object, message: str
+) -> None:
+    """Roles go to users and groups, privileges on objects to roles, and back."""
+    method, _, target = call.partition(" ")
+    role = {"role": {"name": "r"}, "user": USER, "group": {"name": "staff"}}
+    fake.on(method, target, role)
+
+    done = limnos(*words.split(), "--output", "table")
+
+    assert (done.code, done.out) == (0, f"{message}\n")
+    assert (fake.calls, fake.asked[0].body) == ([call], body)
+
+
+@pytest.mark.parametrize(
+    "words,expected",
+    [
+        ("grant", "nothing to grant"),
+        ("grant role --to ben", "nothing to grant"),
+        ("grant role r", "name one holder of the role: --to USER or --to-group GROUP"),
+        ("grant role r --to ben --to-group staff", "name one holder"),
+        ("grant role r --to ben --on main", "a role is held as a whole"),
+        ("grant select_table --on main --to-group staff", "privileges are held by roles"),
+        ("grant select_table --on main", "privileges are held by roles"),
+        ("grant select_table --to r", "name one object: --on PATH, or --on-metalake"),
+        ("grant select_table --to r --on main --on-metalake", "name one object"),
+        ("grant select_tabel --on main --to r", "'select_tabel' is no privilege"),
+        ("revoke role r --from-group staff --deny", "a role is held as a whole"),
+        ("revoke select_table --on main", "name one with --from ROLE"),
+    ],
+)
+def test_senseless_grant_is_refused(fake: Fake, limnos: Run, words: str, expected: str) -> None:
+    """What cannot be meant is told with what is missing, and nothing is sent."""
+    done = limnos(*words.split())
+
+    assert done.code == 2
+    assert expected in str(done.error["message"])
+    assert fake.asked == []
+
+
+def test_nearest_privilege_is_suggested(limnos: Run) -> None:
+    """A misspelt privilege is answered with the nearest ones."""
+    assert "select_table" in str(limnos("grant", "select_tabel", "--on", "main", "--to", "r").error["hint"])
+
+
+def test_owner_is_shown_and_set(fake: Fake, limnos: Run) -> None:
+    """`owner show` and `owner set` speak of any object, roles and the metalake included."""
+    fake.on("GET", f"{M}/owners/catalog/main", {"owner": {"name": "ana", "type": "USER"}})
+    fake.on("PUT", f"{M}/owners/role/r", {"set": True})
+    fake.on("GET", f"{M}/owners/metalake/lake", {"code": 0})
+
+    shown = limnos("owner", "show", "main")
+    handed = limnos("owner", "set", "r", "staff", "--group", "--kind", "role", "--output", "table")
+    nobody = limnos("owner", "show", "lake", "--kind", "metalake")
+
+    assert shown.result == {"object": "main", "kind": "catalog", "owner": "ana", "owner_type": "user"}
+    assert handed.out == "role r is now owned by group staff\n"
+    assert fake.asked[1].body == {"name": "staff", "type": "GROUP"}
+    assert nobody.code == 3
+
+
+def test_token_is_made_once_and_shown(fake: Fake, limnos: Run) -> None:
+    """`token create` sends name and lifetime and shows the secret."""
+    fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99})
+
+    done = limnos("token", "create", "--for", "ben", "--name", "ci", "--expires-in", "2d")
+
+    assert fake.asked[0].body == {"user": "ben", "name": "ci", "expires_in_s": 172_800}
+    assert done.result == {"id": 7, "token": "s3cret", "user": "ben", "expires_at": 99}
+
+
+def test_token_is_saved_instead_of_shown(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+    """With `--save` the secret goes to a new file that only its owner can read, and nowhere else."""
+    fake.on("POST", f"{OWN}/tokens", {"id": 7, "token": "s3cret", "user": "ana"})
+    file = tmp_path / "token"
+
+    done = limnos("token", "create", "--save", str(file))
+    again = limnos("token", "create", "--save", str(file))
+
+    assert file.read_text(encoding="utf-8") == "s3cret\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert "s3cret" not in done.out
+    assert again.code == 2
+    assert len(fake.asked) == 1
+
+
+@pytest.mark.parametrize("text", ["soon", "0d", "-1d", "3", "1.5h"])
+def test_wrong_duration_is_refused(fake: Fake, limnos: Run, text: str) -> None:
+    """A lifetime must be a positive number with a unit; nothing is made otherwise."""
+    done = limnos("token", "create", f"--expires-in={text}")
+
+    assert (done.code, fake.asked) == (2, [])
+    assert "30d" in str(done.error["hint"])
+
+
+def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
+    """`token list` shows no secrets; `token revoke` tells when there was nothing in force."""
+    token = {"id": 7, "user": "ana", "name": "ci", "created_at": 1, "expires_at": None, "revoked": False}
+    fake.on("GET", f"{OWN}/tokens", {"tokens": [token]})
+    fake.on("DELETE", f"{OWN}/tokens/7", {"revoked": True}).on("DELETE", f"{OWN}/tokens/7", {"revoked": False})
+
+    assert limnos("token", "list").result == [token]
+    assert limnos("token", "revoke", "7", "--yes").result == {"revoked": "7"}
+    assert limnos("token", "revoke", "7", "--yes").code == 3
+
+
+EXPLANATION = {
+    "decision": {
+        "allowed": False,
+        "action": "table_load",
+        "target": {"id": 5, "kind": "table", "name": "main.raw.t"},
+        "user": "ben",
+        "factors": [
+            {
+                "kind": "missing",
+                "privilege": "SELECT_TABLE",
+                "object": {"id": 5, "kind": "table", "name": "main.raw.t"},
+            },
+            {"kind": "allow", "privilege": "USE_CATALOG", "object": {"name": "main"}, "role": "r", "group": "staff"},
+        ],
+        "message": "needs SELECT_TABLE",
+    },
+    "suggestions": ["grant select_table on main.raw.t to a role of ben"],
+}
+
+
+def test_explain_shows_the_reasons(fake: Fake, limnos: Run) -> None:
+    """`access explain` shows verdict, factors and what would change it."""
+    fake.on("POST", f"{OWN}/metalakes/lake/access/explain", EXPLANATION)
+
+    text = limnos("access", "explain", "table_load", "main.raw.t", "--for", "ben", "--output", "table").out
+    document = limnos("access", "explain", "table_load", "main.raw.t", "--for", "ben").result
+
+    assert fake.asked[0].body == {"user": "ben", "action": "table_load", "path": ["main", "raw", "t"]}
+    assert text.startswith("REFUSED: needs SELECT_TABLE\n")
+    assert "what would change it:\n  grant select_table" in text
+    assert isinstance(document, dict)
+    assert document["decision"]["target"] == "main.raw.t"
+    assert document["decision"]["factors"][1] == {
+        "kind": "allow",
+        "privilege": "USE_CATALOG",
+        "object": "main",
+        "role": "r",
+        "group": "staff",
+    }
+
+
+def test_whoami_names_the_user(fake: Fake, limnos: Run) -> None:
+    """`whoami` shows the name the server goes by."""
+    fake.on("GET", f"{OWN}/whoami", {"user": "ana"})
+
+    assert limnos("whoami").result == {"user": "ana"}
+
+
+def test_other_metalake_is_used_everywhere(fake: Fake, limnos: Run) -> None:
+    """`--metalake` moves names and paths to another metalake."""
+    fake.on("GET", f"/iceberg/v1/sea.main/namespaces?{PAGE}", {"namespaces": []})
+    fake.on("GET", "/api/metalakes/sea/roles", {"names": []})
+
+    assert limnos("ls", "main", "--metalake", "sea").result == []
+    assert limnos("role", "list", "--metalake", "sea").result == []

@@ -1,0 +1,64 @@
+"""docs/cli.md tells of every command, flag, exit code and variable that there is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from limnos.cli.failures import ExitCode
+from limnos.cli.main import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+
+
+def commands_of(tree: App, before: str = "") -> Iterator[tuple[str, App]]:
+    """Yield the words of each command that can be run."""
+    for name in tree:
+        if name.startswith("-"):
+            continue
+        words = f"{before} {name}".strip()
+        below = list(commands_of(tree[name], words))
+        yield from below or [(words, tree[name])]
+
+
+COMMANDS = dict(commands_of(app))
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_command_is_told(words: str) -> None:
+    """Every command stands in the page at the beginning of a row, and has a sentence of help."""
+    told = re.search(rf"^\| `{words}\b[^`]*` \|", PAGE, flags=re.MULTILINE)
+
+    assert told
+    assert COMMANDS[words].help
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_every_flag_is_told(words: str) -> None:
+    """Every flag of every command stands in the page, and has words of help."""
+    arguments = list(COMMANDS[words].assemble_argument_collection(parse_docstring=True))
+    flags = {name: argument for argument in arguments for name in argument.names if name.startswith("--")}
+
+    assert [flag for flag in flags if not re.search(rf"`{flag}\b", PAGE)] == []
+    assert [flag for flag, argument in flags.items() if not argument.parameter.help] == []
+
+
+def test_every_exit_code_is_told() -> None:
+    """Each exit code has its row."""
+    told = {int(found) for found in re.findall(r"^\| (\d+) \|", PAGE, flags=re.MULTILINE)}
+
+    assert told == {int(code) for code in ExitCode if code is not ExitCode.INTERRUPTED}
+
+
+def test_every_variable_is_told() -> None:
+    """Each environment variable of the command line stands in the page."""
+    sources = Path(__file__).parents[2] / "src" / "limnos" / "cli"
+    named = {
+        name for file in sources.glob("*.py") for name in re.findall(r"LIMNOS_[A-Z]+(?:_[A-Z]+)*", file.read_text())
+    }
+
+    assert {name for name in named if f"`{name}`" not in PAGE} == set()

@@ -1,0 +1,294 @@
+"""How commands fail, ask, and find out who they speak for: exit codes, both formats, credentials, help."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from limnos import __version__
+from limnos.cli import main as entry
+from limnos.cli.output import format_of
+from limnos.client.paths import OWN
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+from tests.client.test_session import free_port
+
+WHO = f"{OWN}/whoami"
+
+
+def failing(status: int, code: str = "", **more: object) -> dict[str, object]:
+    """An error body of the own API."""
+    return {"error": {"code": code, "message": f"answered {status}", "request_id": "r-1", **more}}
+
+
+@pytest.mark.parametrize(
+    "status,code,expected",
+    [
+        (400, "illegal-name", 1),
+        (401, "unauthenticated", 4),
+        (403, "forbidden", 4),
+        (404, "not-found", 3),
+        (409, "already-exists", 5),
+        (500, "internal", 1),
+        (503, "unavailable", 6),
+    ],
+)
+def test_exit_code_tells_the_kind_of_failure(fake: Fake, limnos: Run, status: int, code: str, expected: int) -> None:
+    """Each kind of refusal has its exit code; the error on standard error is JSON and carries the request id."""
+    fake.on("GET", WHO, failing(status, code), status=status)
+
+    done = limnos("whoami")
+
+    assert (done.code, done.out) == (expected, "")
+    assert done.error["message"] == f"answered {status}"
+    assert (done.error["code"], done.error["request_id"]) == (code, "r-1")
+
+
+def test_error_of_a_table_is_text(fake: Fake, limnos: Run) -> None:
+    """With tables the error is two lines: what is wrong, what to do next."""
+    fake.on("GET", WHO, failing(404, "not-found"), status=404)
+
+    done = limnos("whoami", "--output", "table")
+
+    first, second = done.err.splitlines()
+    assert first == "error: answered 404"
+    assert second.startswith("  next: ")
+
+
+def test_unreachable_server_tells_how_to_start_one(run: Run) -> None:
+    """Where no server listens the exit code is 6 and the hint is the command that starts one."""
+    done = run("ls", "--uri", f"http://127.0.0.1:{free_port()}")
+
+    assert done.code == 6
+    assert "limnos server start" in str(done.error["hint"])
+
+
+def test_refusal_points_to_explain(fake: Fake, limnos: Run) -> None:
+    """A refusal with a decision says how to ask for its reasons, and JSON carries the decision."""
+    decision = {"allowed": False, "action": "table_load", "target": {"name": "main.a.t"}, "user": "ana"}
+    fake.on("GET", WHO, failing(403, "forbidden", decision=decision), status=403)
+
+    error = limnos("whoami").error
+
+    assert "limnos access explain table_load main.a.t" in str(error["hint"])
+    assert isinstance(error["decision"], dict)
+
+
+def test_wrong_credential_tells_what_to_pass(fake: Fake, limnos: Run) -> None:
+    """A credential that is refused says where a token comes from."""
+    fake.on("GET", WHO, failing(401, "unauthenticated"), status=401)
+
+    assert "--token-file" in str(limnos("whoami", "--token", "old").error["hint"])
+
+
+def test_not_empty_points_to_ls(fake: Fake, limnos: Run) -> None:
+    """A namespace that is not empty says how to see what is in it."""
+    body = {"error": {"message": "not empty", "type": "NamespaceNotEmptyException", "code": 409}}
+    fake.on("DELETE", "/iceberg/v1/lake.main/namespaces/a", body, status=409)
+
+    done = limnos("drop", "main.a", "--kind", "namespace")
+
+    assert (done.code, done.error["code"]) == (5, "not-empty")
+    assert "limnos ls" in str(done.error["hint"])
+
+
+@pytest.mark.parametrize(
+    "words,expected",
+    [
+        (["lss"], "ls"),
+        (["user", "ad"], "add"),
+        (["ls", "--nope"], "--nope"),
+        (["user", "add"], "NAME"),
+        (["ls", "--output", "yaml"], "yaml"),
+        (["drop"], "PATH"),
+        (["create", "namespace", "main..a"], "empty part"),
+        (["create", "namespace", "main"], "too short"),
+        (["create", "catalog", "c", "--property", "novalue"], "KEY=VALUE"),
+        (["ls", "--uri", "localhost"], "not the address of a server"),
+        (["ls", "--user", "a", "--token", "b"], "say twice"),
+        (["ls", "--token-file", "no-such-file"], "no-such-file"),
+    ],
+)
+def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) -> None:
+    """A command line that makes no sense gives exit code 2 and names what is wrong."""
+    done = run(*words)
+
+    assert done.code == 2
+    assert expected in done.err
+
+
+@pytest.mark.parametrize(
+    "flags,environ,expected",
+    [
+        ([], {}, None),
+        ([], {"LIMNOS_USER": "eva"}, "Basic ZXZhOg=="),
+        ([], {"LIMNOS_TOKEN": "env"}, "Bearer env"),
+        ([], {"LIMNOS_TOKEN_FILE": "FILE"}, "Bearer filed"),
+        ([], {"LIMNOS_TOKEN": "env", "LIMNOS_USER": "eva"}, "Bearer env"),
+        (["--user", "eva"], {"LIMNOS_TOKEN": "env"}, "Basic ZXZhOg=="),
+        (["--token-file", "FILE"], {"LIMNOS_TOKEN": "env"}, "Bearer filed"),
+        (["--token", "flag"], {"LIMNOS_TOKEN": "env"}, "Bearer flag"),
+    ],
+)
+def test_credential_is_chosen(  # noqa: PLR0917 - fixtures and one column per part of the case
+    fake: Fake,
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    flags: list[str],
+    environ: dict[str, str],
+    expected: str | None,
+) -> None:
+    """A flag wins over the environment, and there a token over a user."""
+    file = tmp_path / "token"
+    file.write_text("filed\n", encoding="utf-8")
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value.replace("FILE", str(file)))
+    monkeypatch.setenv("LIMNOS_URI", fake.uri)
+    fake.on("GET", WHO, {"user": "x"})
+
+    run("whoami", *(str(file) if flag == "FILE" else flag for flag in flags))
+
+    assert fake.asked[0].headers.get("Authorization") == expected
+
+
+def test_empty_token_file_is_told(run: Run, tmp_path: Path) -> None:
+    """A token file without a token is a mistake, not an anonymous call."""
+    file = tmp_path / "token"
+    file.write_text("\n", encoding="utf-8")
+
+    done = run("whoami", "--token-file", str(file))
+
+    assert done.code == 2
+    assert "is empty" in str(done.error["message"])
+
+
+class Terminal(io.StringIO):
+    """Text that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+@pytest.mark.parametrize("answer,code,asked", [("y\n", 0, 1), ("n\n", 1, 0), ("\n", 1, 0), ("", 1, 0)])
+def test_terminal_is_asked_before_destruction(  # noqa: PLR0917 - fixtures and one column per part of the case
+    fake: Fake, limnos: Run, monkeypatch: pytest.MonkeyPatch, answer: str, code: int, asked: int
+) -> None:
+    """On a terminal `drop` asks, and only a yes drops."""
+    fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    done = limnos("user", "remove", "ben")
+
+    assert done.code == code
+    assert len(fake.asked) == asked
+    assert "Remove user ben from metalake lake? [y/N]" in terminal.getvalue()
+
+
+def test_yes_skips_the_question(fake: Fake, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With `--yes` nothing is asked, not even on a terminal."""
+    fake.on("DELETE", "/api/metalakes/lake/users/ben", {"removed": True})
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    monkeypatch.setattr(sys, "stderr", terminal)
+
+    assert limnos("user", "remove", "ben", "--yes").code == 0
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize(
+    "tokens,environ,terminal,expected",
+    [
+        (["ls"], {}, True, "table"),
+        (["ls"], {}, False, "json"),
+        (["ls", "--output", "table"], {}, False, "table"),
+        (["ls", "--output=json"], {}, True, "json"),
+        (["ls"], {"LIMNOS_OUTPUT": "json"}, True, "json"),
+        (["ls", "--output", "table"], {"LIMNOS_OUTPUT": "json"}, False, "table"),
+        (["ls", "--output"], {}, True, "table"),
+        (["server", "start"], {}, False, "table"),
+        (["demo", "here"], {}, False, "table"),
+        (["server", "config"], {}, False, "json"),
+    ],
+)
+def test_format_is_chosen(tokens: list[str], environ: dict[str, str], *, terminal: bool, expected: str) -> None:
+    """A flag wins over the environment; else a terminal gets tables and a pipe JSON; a server speaks to people."""
+    assert format_of(tokens, environ, terminal=terminal) == expected
+
+
+def test_bug_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An exception that nobody foresaw is raised, not turned into a message."""
+
+    def broken(text: str) -> tuple[str, ...]:
+        raise IndexError(text)
+
+    monkeypatch.setattr("limnos.names.display.parse", broken)
+
+    with pytest.raises(IndexError):
+        entry.main(["ls", "main"])
+
+
+def test_version_is_told(run: Run) -> None:
+    """`--version` prints the version."""
+    assert run("--version").out == f"limnos {__version__}\n"
+
+
+def test_help_names_every_command(run: Run) -> None:
+    """The help page names every command and how to start a server."""
+    page = run("--help").out
+
+    assert [name for name in entry.COMMANDS if f" {name} " not in page] == []
+    assert "limnos server start" in page
+
+
+def test_help_of_a_command_speaks_for_itself(run: Run) -> None:
+    """A command's own help has its arguments and an example."""
+    page = run("grant", "--help").out
+
+    assert "limnos grant role analyst --to ana" in page
+    assert "--to-group" in page
+
+
+def test_process_behaves_as_the_function(tmp_path: Path) -> None:
+    """The installed program exits with the code, and loads neither settings nor tables it does not need."""
+    code = (
+        "import sys\nfrom limnos.cli.main import main\n"
+        f"code = main(['ls', '--uri', 'http://127.0.0.1:{free_port()}'])\n"
+        "heavy = [name for name in ('pydantic', 'rich.table', 'sqlalchemy', 'uvicorn', 'pyspark') if name in sys.modules]\n"
+        "print(heavy)\nsys.exit(code)\n"
+    )
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("LIMNOS")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path, env=environ
+    )
+
+    assert done.returncode == 6
+    assert done.stdout == "[]\n"
+
+
+def test_closed_pipe_is_no_drama(fake: Fake, tmp_path: Path) -> None:
+    """When the reader of the output goes away, no trace is printed."""
+    rows = [{"name": f"user-{number}", "roles": [], "enabled": True} for number in range(5000)]
+    fake.on("GET", "/api/metalakes/lake/users?details=true", {"users": rows})
+    code = "import sys; from limnos.cli.main import main; sys.exit(main())"
+    words = ["user", "list", "--uri", fake.uri, "--user", "ana"]
+
+    with subprocess.Popen(
+        [sys.executable, "-c", code, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        complaint = process.stderr.read()
+
+    assert complaint == b""

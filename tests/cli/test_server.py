@@ -1,0 +1,165 @@
+"""`server …`, `spark jars` and `demo`: what they hand on to rooms that the base install may not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from limnos.cli import rooms as rooms_module
+from limnos.cli import server, spark
+from limnos.config import Settings
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stands in for the rooms behind the command line and remembers what it was given."""
+    seen = SimpleNamespace(given=[], problems=[], asked=[])
+
+    def remember(answer: object) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            seen.given.append((args, more))
+            return answer
+
+        return call
+
+    seen.start, seen.migrate, seen.main = remember(7), remember("already at version 1"), remember(0)
+    seen.ensure_runtime = remember(Path("iceberg.jar"))
+    seen.check = lambda _settings: seen.problems
+
+    def room(module: str, *, extra: str) -> SimpleNamespace:
+        seen.asked.append((module, extra))
+        return seen
+
+    monkeypatch.setattr(server, "room", room)
+    monkeypatch.setattr(spark, "room", room)
+    return seen
+
+
+def settings_of(rooms: SimpleNamespace) -> Settings:
+    """The settings a room was last given."""
+    settings = rooms.given[-1][0][0]
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: Path) -> None:
+    """Each flag of `server start` reaches its setting, and the server's exit code is the command's."""
+    file = tmp_path / "limnos.toml"
+    file.write_text('[log]\nlevel = "debug"\n', encoding="utf-8")
+    words = "--data d --listen 0.0.0.0:1 --database postgresql://h/d --access off --admin root --bare --insecure-listen"
+
+    done = run("server", "start", *words.split(), "--config", str(file))
+
+    settings = settings_of(rooms)
+    assert done.code == 7
+    assert settings.server.model_dump(include={"data", "listen", "admin", "bare", "insecure_listen"}) == {
+        "data": "d",
+        "listen": "0.0.0.0:1",
+        "admin": "root",
+        "bare": True,
+        "insecure_listen": True,
+    }
+    assert (settings.database.url, settings.access.enabled) == ("postgresql://h/d", False)
+    assert settings.log.level == "debug"
+    assert rooms.asked == [("limnos.app.server", "server")]
+
+
+def test_start_without_flags_leaves_the_rest_to_other_layers(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch that is not given does not override the environment."""
+    monkeypatch.setenv("LIMNOS__SERVER__BARE", "true")
+    monkeypatch.setenv("LIMNOS__ACCESS__ENABLED", "off")
+
+    run("server", "start")
+
+    assert settings_of(rooms).server.bare is True
+    assert settings_of(rooms).access.enabled is False
+
+
+def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that cannot be used stops the start with exit code 2 and words for people, also in a log."""
+    monkeypatch.setenv("LIMNOS__SERVER__DATE", "x")
+
+    done = run("server", "start")
+
+    assert (done.code, rooms.given) == (2, [])
+    assert done.err.startswith("error: unknown setting 'server.date'")
+    assert "did you mean 'server.data'?" in done.err
+
+
+@pytest.mark.parametrize("value", ["yes", "ON "])
+def test_access_is_on_or_off(run: Run, value: str) -> None:
+    """`--access` takes `on` and `off` only."""
+    assert run("server", "start", "--access", value).code == 2
+
+
+def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
+    """`server check` exits with 1 and the problems, or with 0 and none."""
+    good = run("server", "check")
+    rooms.problems = ["the directory cannot be written"]
+    bad = run("server", "check")
+
+    assert (good.code, good.result) == (0, [])
+    assert (bad.code, bad.result) == (1, [{"problem": "the directory cannot be written"}])
+
+
+def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
+    """`server migrate` prints what the store says."""
+    done = run("server", "migrate", "--data", "d")
+
+    assert (done.code, done.out) == (0, "already at version 1\n")
+    assert settings_of(rooms).server.data == "d"
+
+
+def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`server config` shows each value with its origin, and no password."""
+    monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://u:hunter2@h/d")
+
+    done = run("server", "config", "--admin", "root")
+
+    assert isinstance(done.result, list)
+    found = {row["setting"]: (row["value"], row["origin"]) for row in done.result}
+    assert found["server.admin"] == ("root", "flag --admin")
+    assert found["database.url"] == ("postgresql://u:*****@h/d", "environment LIMNOS__DATABASE__URL")
+    assert found["log.level"] == ("info", "default")
+    assert "hunter2" not in run("server", "config", "--output", "table").out
+
+
+def test_jars_come_from_where_the_settings_say(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`spark jars` hands on repository and cache, a flag over the environment, and prints the file."""
+    monkeypatch.setenv("LIMNOS__SPARK__REPOSITORY", "https://other/maven2")
+    monkeypatch.setenv("LIMNOS__SPARK__CACHE", "elsewhere")
+
+    done = run("spark", "jars", "--cache", "here", "--output", "table")
+
+    assert (done.code, done.out) == (0, "iceberg.jar\n")
+    assert rooms.given == [((), {"repository": "https://other/maven2", "cache": Path("here")})]
+
+
+def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
+    """`demo` hands on its directory."""
+    done = run("demo", "here")
+
+    assert done.code == 0
+    assert rooms.given == [((Path("here"),), {})]
+
+
+def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the base install a command that needs more says which extra to install."""
+
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named 'uvicorn' (for {name})", name="uvicorn")
+
+    monkeypatch.setattr(rooms_module, "importlib", SimpleNamespace(import_module=missing))
+
+    done = run("server", "migrate")
+
+    assert done.code == 1
+    assert "pip install 'limnos[server]'" in done.err

@@ -1,0 +1,24 @@
+"""A fake server and a client of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.client import Client
+from tests.client.fake import Fake, running
+
+
+@pytest.fixture
+def fake() -> Iterator[Fake]:
+    """A server that knows no route until the test adds some."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def client(fake: Fake) -> Iterator[Client]:
+    """A client of the fake, believed to be ana, in the metalake `lake`."""
+    with Client(fake.uri, user="ana") as client:
+        yield client

@@ -1,0 +1,479 @@
+"""What each call sends, to the letter, and what it makes of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from limnos.client import ArgumentError, Client, DeniedError, NotFoundError
+from limnos.client.values import Moved, Privilege
+from limnos.names import InvalidName
+from tests.client.fake import Fake
+
+M = "/api/metalakes/lake"
+I = "/iceberg/v1/lake.main"  # noqa: E741 - the Iceberg prefix
+OWN = "/api/limnos/v1"
+METALAKE = {"name": "lake", "comment": "c", "properties": {"in-use": "true"}, "audit": {"creator": "ana"}}
+CATALOG = {"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}, "audit": {}}
+USER = {"name": "ben", "roles": ["r"], "audit": {"creator": "ana", "createTime": "2026-01-01T00:00:00Z"}}
+GROUP = {"name": "staff", "roles": [], "audit": {}}
+ROLE = {
+    "name": "r",
+    "properties": {},
+    "securableObjects": [
+        {"fullName": "main.a:b", "type": "schema", "privileges": [{"name": "use_schema", "condition": "allow"}]}
+    ],
+    "audit": {},
+}
+TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
+PAGE = "pageToken=&pageSize=1000"
+
+Call = Callable[[Client], object]
+
+# Name of the case; the call; then method, raw target and body that it sends, and the answer it gets.
+CALLS: list[tuple[str, Call, str, str, object, object]] = [
+    ("metalakes", lambda c: c.metalakes.list()[0].name, "GET", "/api/metalakes", None, {"metalakes": [METALAKE]}),
+    ("metalake", lambda c: c.metalakes.get("lake").comment, "GET", M, None, {"metalake": METALAKE}),
+    (
+        "metalake-create",
+        lambda c: c.metalakes.create("lake", comment="c", properties={"k": "v"}),
+        "POST",
+        "/api/metalakes",
+        {"name": "lake", "comment": "c", "properties": {"k": "v"}},
+        {"metalake": METALAKE},
+    ),
+    (
+        "metalake-alter",
+        lambda c: c.metalakes.alter("lake", name="sea", comment="x", updates={"a": "1"}, removals=["b"]),
+        "PUT",
+        M,
+        {
+            "updates": [
+                {"@type": "rename", "newName": "sea"},
+                {"@type": "updateComment", "newComment": "x"},
+                {"@type": "setProperty", "property": "a", "value": "1"},
+                {"@type": "removeProperty", "property": "b"},
+            ]
+        },
+        {"metalake": METALAKE},
+    ),
+    ("metalake-enable", lambda c: c.metalakes.enable("lake"), "PATCH", M, {"inUse": True}, {"code": 0}),
+    ("metalake-disable", lambda c: c.metalakes.disable("lake"), "PATCH", M, {"inUse": False}, {"code": 0}),
+    ("metalake-drop", lambda c: c.metalakes.drop("lake"), "DELETE", M, None, {"dropped": True}),
+    ("catalogs", lambda c: c.catalogs.list(), "GET", f"{M}/catalogs?details=true", None, {"catalogs": [CATALOG]}),
+    ("catalog", lambda c: c.catalogs.get("main"), "GET", f"{M}/catalogs/main", None, {"catalog": CATALOG}),
+    (
+        "catalog-create",
+        lambda c: c.catalogs.create("main", properties={"warehouse": "/w"}),
+        "POST",
+        f"{M}/catalogs",
+        {
+            "name": "main",
+            "type": "relational",
+            "provider": "lakehouse-iceberg",
+            "properties": {"warehouse": "/w"},
+        },
+        {"catalog": CATALOG},
+    ),
+    (
+        "catalog-alter",
+        lambda c: c.catalogs.alter("main", removals=["k"]),
+        "PUT",
+        f"{M}/catalogs/main",
+        {"updates": [{"@type": "removeProperty", "property": "k"}]},
+        {"catalog": CATALOG},
+    ),
+    ("catalog-enable", lambda c: c.catalogs.enable("m-1"), "PATCH", f"{M}/catalogs/m-1", {"inUse": True}, {"code": 0}),
+    ("catalog-disable", lambda c: c.catalogs.disable("m"), "PATCH", f"{M}/catalogs/m", {"inUse": False}, {"code": 0}),
+    (
+        "catalog-drop",
+        lambda c: c.catalogs.drop("main", force=True),
+        "DELETE",
+        f"{M}/catalogs/main?force=true",
+        None,
+        {"dropped": True},
+    ),
+    (
+        "namespaces",
+        lambda c: c.namespaces.list("main.a.`b c`"),
+        "GET",
+        f"{I}/namespaces?parent=a%1Fb%20c&{PAGE}",
+        None,
+        {"namespaces": [["a", "b c", "d"]]},
+    ),
+    (
+        "namespace",
+        lambda c: c.namespaces.load(("main", "a/b", "c.d", "50%")),
+        "GET",
+        f"{I}/namespaces/a%2Fb%1Fc.d%1F50%25",
+        None,
+        {"namespace": ["a/b", "c.d", "50%"], "properties": None},
+    ),
+    (
+        "namespace-create",
+        lambda c: c.namespaces.create("main.a.b", properties={"k": "v"}, comment="x"),
+        "POST",
+        f"{I}/namespaces",
+        {"namespace": ["a", "b"], "properties": {"k": "v", "comment": "x"}},
+        {"namespace": ["a", "b"], "properties": {}},
+    ),
+    (
+        "namespace-update",
+        lambda c: c.namespaces.update("main.a", updates={"k": "v"}, removals=["x"]),
+        "POST",
+        f"{I}/namespaces/a/properties",
+        {"updates": {"k": "v"}, "removals": ["x"]},
+        {"updated": ["k"], "removed": [], "missing": ["x"]},
+    ),
+    ("namespace-drop", lambda c: c.namespaces.drop("main.a"), "DELETE", f"{I}/namespaces/a", None, None),
+    (
+        "namespace-move",
+        lambda c: c.namespaces.move("main.a.b", "main.x.b2"),
+        "POST",
+        f"{OWN}/metalakes/lake/catalogs/main/move",
+        {"kind": "namespace", "source": ["a", "b"], "target": ["x", "b2"]},
+        {"kind": "namespace", "path": ["x", "b2"]},
+    ),
+    (
+        "tables",
+        lambda c: c.tables.list("main.a.b"),
+        "GET",
+        f"{I}/namespaces/a%1Fb/tables?{PAGE}",
+        None,
+        {"identifiers": [{"namespace": ["a", "b"], "name": "t"}]},
+    ),
+    ("table", lambda c: c.tables.load("main.a.t"), "GET", f"{I}/namespaces/a/tables/t", None, TABLE),
+    (
+        "table-refs",
+        lambda c: c.tables.load("main.a.`t 1`", snapshots="refs"),
+        "GET",
+        f"{I}/namespaces/a/tables/t%201?snapshots=refs",
+        None,
+        TABLE,
+    ),
+    ("table-exists", lambda c: c.tables.exists("main.a.t"), "HEAD", f"{I}/namespaces/a/tables/t", None, None),
+    ("table-drop", lambda c: c.tables.drop("main.a.t"), "DELETE", f"{I}/namespaces/a/tables/t", None, None),
+    (
+        "table-purge",
+        lambda c: c.tables.drop("main.a.t", purge=True),
+        "DELETE",
+        f"{I}/namespaces/a/tables/t?purgeRequested=true",
+        None,
+        None,
+    ),
+    (
+        "table-move",
+        lambda c: c.tables.move("main.a.t", "main.b.u"),
+        "POST",
+        f"{OWN}/metalakes/lake/catalogs/main/move",
+        {"kind": "table", "source": ["a", "t"], "target": ["b", "u"]},
+        {"kind": "table", "path": ["b", "u"]},
+    ),
+    ("users", lambda c: c.users.list(), "GET", f"{M}/users?details=true", None, {"users": [USER]}),
+    ("user", lambda c: c.users.get("a/b"), "GET", f"{M}/users/a%2Fb", None, {"user": USER}),
+    ("user-add", lambda c: c.users.add("ben"), "POST", f"{M}/users", {"name": "ben"}, {"user": USER}),
+    ("user-remove", lambda c: c.users.remove("ben"), "DELETE", f"{M}/users/ben", None, {"removed": True}),
+    (
+        "user-disable",
+        lambda c: c.users.disable("ben"),
+        "PATCH",
+        f"{OWN}/metalakes/lake/users/ben",
+        {"enabled": False},
+        {"user": {"name": "ben", "enabled": False}},
+    ),
+    (
+        "user-enable",
+        lambda c: c.users.enable("ben"),
+        "PATCH",
+        f"{OWN}/metalakes/lake/users/ben",
+        {"enabled": True},
+        {"user": {"name": "ben", "enabled": True}},
+    ),
+    ("groups", lambda c: c.groups.list(), "GET", f"{M}/groups?details=true", None, {"groups": [GROUP]}),
+    ("group", lambda c: c.groups.get("staff"), "GET", f"{M}/groups/staff", None, {"group": GROUP}),
+    ("group-create", lambda c: c.groups.create("staff"), "POST", f"{M}/groups", {"name": "staff"}, {"group": GROUP}),
+    ("group-delete", lambda c: c.groups.delete("staff"), "DELETE", f"{M}/groups/staff", None, {"removed": True}),
+    (
+        "members",
+        lambda c: c.groups.members("staff"),
+        "GET",
+        f"{OWN}/metalakes/lake/groups/staff/members",
+        None,
+        {"members": ["ana"]},
+    ),
+    (
+        "members-add",
+        lambda c: c.groups.add("staff", ["ana", "ben"]),
+        "POST",
+        f"{OWN}/metalakes/lake/groups/staff/members",
+        {"users": ["ana", "ben"]},
+        {"members": ["ana", "ben"]},
+    ),
+    (
+        "members-remove",
+        lambda c: c.groups.remove("staff", "a b"),
+        "DELETE",
+        f"{OWN}/metalakes/lake/groups/staff/members/a%20b",
+        None,
+        {"removed": True},
+    ),
+    ("roles", lambda c: c.roles.list(), "GET", f"{M}/roles", None, {"names": ["r"]}),
+    ("role", lambda c: c.roles.get("r"), "GET", f"{M}/roles/r", None, {"role": ROLE}),
+    (
+        "role-create",
+        lambda c: c.roles.create("r"),
+        "POST",
+        f"{M}/roles",
+        {"name": "r", "properties": {}, "securableObjects": []},
+        {"role": ROLE},
+    ),
+    ("role-delete", lambda c: c.roles.delete("r"), "DELETE", f"{M}/roles/r", None, {"dropped": True}),
+    (
+        "role-to-user",
+        lambda c: c.roles.grant_to_user("ben", ["r", "s"]),
+        "PUT",
+        f"{M}/permissions/users/ben/grant",
+        {"roleNames": ["r", "s"]},
+        {"user": USER},
+    ),
+    (
+        "role-from-user",
+        lambda c: c.roles.revoke_from_user("ben", ["r"]),
+        "PUT",
+        f"{M}/permissions/users/ben/revoke",
+        {"roleNames": ["r"]},
+        {"user": USER},
+    ),
+    (
+        "role-to-group",
+        lambda c: c.roles.grant_to_group("staff", ["r"]),
+        "PUT",
+        f"{M}/permissions/groups/staff/grant",
+        {"roleNames": ["r"]},
+        {"group": GROUP},
+    ),
+    (
+        "role-from-group",
+        lambda c: c.roles.revoke_from_group("staff", ["r"]),
+        "PUT",
+        f"{M}/permissions/groups/staff/revoke",
+        {"roleNames": ["r"]},
+        {"group": GROUP},
+    ),
+    (
+        "privilege-on-catalog",
+        lambda c: c.roles.allow("r", ["use_catalog"], on="main", kind="catalog"),
+        "PUT",
+        f"{M}/permissions/roles/r/catalog/main/grant",
+        {"privileges": [{"name": "use_catalog", "condition": "allow"}]},
+        {"role": ROLE},
+    ),
+    (
+        "privilege-on-metalake",
+        lambda c: c.roles.allow("r", ["create_catalog"], on="lake", kind="metalake", deny=True),
+        "PUT",
+        f"{M}/permissions/roles/r/metalake/lake/grant",
+        {"privileges": [{"name": "create_catalog", "condition": "deny"}]},
+        {"role": ROLE},
+    ),
+    (
+        "privilege-on-table",
+        lambda c: c.roles.withdraw("r", ["select_table"], on=("main", "a", "t.1"), kind="table"),
+        "PUT",
+        f"{M}/permissions/roles/r/table/main.a.%60t.1%60/revoke",
+        {"privileges": [{"name": "select_table", "condition": "allow"}]},
+        {"role": ROLE},
+    ),
+    (
+        "owner",
+        lambda c: c.owners.get("main.a", kind="namespace"),
+        "GET",
+        f"{M}/owners/schema/main.a",
+        None,
+        {"owner": {"name": "ana", "type": "user"}},
+    ),
+    (
+        "owner-set",
+        lambda c: c.owners.set("r", "staff", kind="role", group=True),
+        "PUT",
+        f"{M}/owners/role/r",
+        {"name": "staff", "type": "GROUP"},
+        {"set": True},
+    ),
+    ("tokens", lambda c: c.tokens.list(user="ben"), "GET", f"{OWN}/tokens?user=ben", None, {"tokens": []}),
+    (
+        "token-create",
+        lambda c: c.tokens.create(name="ci", expires_in_s=60),
+        "POST",
+        f"{OWN}/tokens",
+        {"name": "ci", "expires_in_s": 60},
+        {"id": 7, "token": "s", "user": "ana", "expires_at": 1},
+    ),
+    ("token-revoke", lambda c: c.tokens.revoke(7), "DELETE", f"{OWN}/tokens/7", None, {"revoked": True}),
+    (
+        "explain",
+        lambda c: c.access.explain("table_load", "main.a.t", user="ben", kind="table"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/explain",
+        {"user": "ben", "action": "table_load", "path": ["main", "a", "t"], "kind": "table"},
+        {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []},
+    ),
+    (
+        "explain-metalake",
+        lambda c: c.access.explain("catalog_create"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/explain",
+        {"action": "catalog_create", "path": []},
+        {"decision": {"allowed": False}, "suggestions": ["ask"]},
+    ),
+    ("version", lambda c: c.server.version(), "GET", "/api/version", None, {"version": {"version": "1.3.1"}}),
+    ("configs", lambda c: c.server.configs(), "GET", "/configs", None, {"k": "v"}),
+]
+
+
+@pytest.mark.parametrize("row", CALLS, ids=[row[0] for row in CALLS])
+def test_call_sends_its_request(fake: Fake, client: Client, row: tuple[str, Call, str, str, object, object]) -> None:
+    """Each call sends exactly one request: this method, this raw target, this body."""
+    _, call, method, target, body, answer = row
+    fake.on(method, target, answer, status=204 if answer is None else 200)
+
+    call(client)
+
+    assert fake.calls == [f"{method} {target}"]
+    assert fake.asked[0].body == body
+    assert ("Content-Type" in fake.asked[0].headers) == (body is not None)
+
+
+def test_every_page_of_a_list_is_read(fake: Fake, client: Client) -> None:
+    """Lists follow page tokens, which are opaque, to the end and give whole paths."""
+    url = f"{I}/namespaces/a/tables"
+    fake.on("GET", f"{url}?{PAGE}", {"identifiers": [{"namespace": ["a"], "name": "t1"}], "next-page-token": "x+/= "})
+    second = f"{url}?pageToken=x%2B%2F%3D%20&pageSize=1000"
+    fake.on("GET", second, {"identifiers": [{"namespace": ["a"], "name": "t2"}], "next-page-token": None})
+
+    found = client.tables.list("main.a")
+
+    assert found == (("main", "a", "t1"), ("main", "a", "t2"))
+
+
+def test_separator_is_asked_for_once_and_used(fake: Fake, client: Client) -> None:
+    """A nested namespace in a full name is joined as the server says, and the server is asked once."""
+    fake.on("GET", "/configs", {"gravitino.schema.separator": ";"})
+    fake.on("GET", f"{M}/owners/schema/main.a%3Bb", {"owner": {"name": "ana", "type": "user"}})
+    fake.on("GET", f"{M}/owners/table/main.a%3Bb.t", {"owner": {"name": "ana", "type": "user"}})
+
+    owner = client.owners.get("main.a.b", kind="namespace")
+    client.owners.get("main.a.b.t", kind="table")
+
+    assert owner is not None
+    assert owner.name == "ana"
+    assert fake.calls.count("GET /configs") == 1
+
+
+def test_chain_of_namespaces_is_made_in_one_call(fake: Fake, client: Client) -> None:
+    """With `parents` the whole chain is one create of Gravitino's, so it is made or not made as a whole."""
+    fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
+    fake.on("POST", f"{M}/catalogs/main/schemas", {"schema": {"name": "a:b:c"}})
+
+    made = client.namespaces.create("main.a.b.c", parents=True, comment="x")
+
+    assert made.path == ("main", "a", "b", "c")
+    assert fake.asked[-1].body == {"name": "a:b:c", "comment": "x", "properties": {}}
+
+
+def test_move_answers_the_whole_target(fake: Fake, client: Client) -> None:
+    """What was moved is named by its path with the catalog."""
+    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["x"]})
+
+    assert client.namespaces.move("main.a", "main.x") == Moved(kind="namespace", path=("main", "x"))
+
+
+@pytest.mark.parametrize(
+    "call,expected",
+    [
+        (lambda c: c.namespaces.move("main.a", "other.a"), "stays in its catalog"),
+        (lambda c: c.namespaces.move("main", "main.a"), "at least two parts"),
+        (lambda c: c.tables.load("main.a"), "give catalog.namespace.table"),
+        (lambda c: c.namespaces.load("main"), "give catalog.namespace"),
+        (lambda c: c.owners.get("main.a", kind="table"), "give catalog.namespace.table"),
+    ],
+)
+def test_senseless_call_sends_nothing(fake: Fake, client: Client, call: Call, expected: str) -> None:
+    """A path that cannot be meant is refused with advice before anything is sent."""
+    with pytest.raises(ArgumentError, match=expected):
+        call(client)
+
+    assert fake.asked == []
+
+
+def test_malformed_path_sends_nothing(fake: Fake, client: Client) -> None:
+    """A path that breaks the display form is refused before anything is sent."""
+    with pytest.raises(InvalidName, match="empty part"):
+        client.namespaces.load("main..a")
+
+    assert fake.asked == []
+
+
+def test_kind_is_found_by_asking(fake: Fake, client: Client) -> None:
+    """A path is a catalog by its length, else what the server knows by it."""
+    fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no", "code": 404}}, status=404)
+    fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
+    fake.on("GET", f"{I}/namespaces/a", {"namespace": ["a"], "properties": {}})
+
+    assert client.objects.kind("main") == "catalog"
+    assert client.objects.kind("main.a") == "namespace"
+    assert client.objects.kind("main.a.t") == "table"
+
+
+def test_kind_of_two_things_is_refused(fake: Fake, client: Client) -> None:
+    """Where a namespace and a table share a path the caller is asked which one."""
+    fake.on("GET", f"{I}/namespaces/a%1Ft", {"namespace": ["a", "t"], "properties": {}})
+    fake.on("GET", f"{I}/namespaces/a/tables/t?snapshots=refs", TABLE)
+
+    with pytest.raises(ArgumentError, match="both a namespace and a table"):
+        client.objects.kind("main.a.t")
+
+
+def test_kind_prefers_the_refusal_with_a_reason(fake: Fake, client: Client) -> None:
+    """When one answer is a refusal and the other not found, the refusal is told."""
+    fake.on("GET", f"{I}/namespaces/a%1Ft", {"error": {"message": "no such", "code": 404}}, status=404)
+    fake.on(
+        "GET", f"{I}/namespaces/a/tables/t?snapshots=refs", {"error": {"message": "needs X", "code": 403}}, status=403
+    )
+
+    with pytest.raises(DeniedError, match="needs X"):
+        client.objects.kind("main.a.t")
+
+
+def test_kind_of_nothing_is_not_found(fake: Fake, client: Client) -> None:
+    """When neither is there the error names both kinds."""
+    with pytest.raises(NotFoundError, match=r"no namespace or table 'main\.a\.t'"):
+        client.objects.kind("main.a.t")
+
+
+def test_existence_is_a_yes_or_no(fake: Fake, client: Client) -> None:
+    """A table that is there exists; one that the server answers 404 for does not."""
+    fake.on("HEAD", f"{I}/namespaces/a/tables/t", status=204)
+
+    assert client.tables.exists("main.a.t") is True
+    assert client.tables.exists("main.a.none") is False
+
+
+def test_role_is_read_with_its_grants(fake: Fake, client: Client) -> None:
+    """A role comes with its objects as Gravitino spells them and the privileges on each."""
+    fake.on("GET", f"{M}/roles/r", {"role": ROLE})
+
+    role = client.roles.get("r")
+
+    assert role.securable_objects[0].full_name == "main.a:b"
+    assert role.securable_objects[0].privileges == (Privilege(name="use_schema", condition="allow"),)
+
+
+def test_user_is_read_with_audit(fake: Fake, client: Client) -> None:
+    """A user comes with roles, state and who made it; what a server leaves out has its default."""
+    fake.on("GET", f"{M}/users/ben", {"user": USER})
+
+    user = client.users.get("ben")
+
+    assert (user.roles, user.enabled, user.audit.create_time) == (("r",), True, "2026-01-01T00:00:00Z")

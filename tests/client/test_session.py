@@ -1,0 +1,230 @@
+"""How calls travel: credentials, retries, both twins, and what a broken server looks like."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import socket
+
+import pytest
+
+from limnos import __version__
+from limnos.client import (
+    ArgumentError,
+    AsyncClient,
+    Client,
+    ConflictError,
+    NotFoundError,
+    ServerError,
+    UnavailableError,
+    UnexpectedAnswerError,
+)
+from limnos.client.flow import Request, retry_pause_s
+from tests.client.fake import Fake
+
+WHO = "/api/limnos/v1/whoami"
+
+
+def free_port() -> int:
+    """A port of loopback on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_user_travels_as_basic(fake: Fake) -> None:
+    """A user name goes out as Basic with an empty password, in UTF-8."""
+    fake.on("GET", WHO, {"user": "zoë"})
+
+    with Client(fake.uri, user="zoë") as client:
+        assert client.whoami() == "zoë"
+
+    expected = base64.b64encode("zoë:".encode()).decode()
+    assert fake.asked[0].headers["Authorization"] == f"Basic {expected}"
+    assert fake.asked[0].headers["User-Agent"] == f"limnos/{__version__}"
+
+
+def test_token_travels_as_bearer(fake: Fake) -> None:
+    """A token goes out as Bearer."""
+    fake.on("GET", WHO, {"user": "ana"})
+
+    with Client(fake.uri, token="s3cret") as client:
+        client.whoami()
+
+    assert fake.asked[0].headers["Authorization"] == "Bearer s3cret"
+
+
+def test_nobody_sends_no_credential(fake: Fake) -> None:
+    """Without token and user there is no Authorization header at all."""
+    fake.on("GET", WHO, {"user": "anonymous"})
+
+    with Client(f"{fake.uri}/") as client:
+        assert client.whoami() == "anonymous"
+
+    assert "Authorization" not in fake.asked[0].headers
+
+
+@pytest.mark.parametrize(
+    "uri,who,expected",
+    [
+        ("127.0.0.1:8090", {}, "write for example http://127.0.0.1:8090"),
+        ("ftp://h", {}, "not the address of a server"),
+        ("http://h", {"token": "t", "user": "u"}, "not both"),
+        ("http://h", {"user": "a:b"}, "no user name"),
+        ("http://h", {"user": ""}, "no user name"),
+    ],
+)
+def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: str) -> None:
+    """An address or credential that cannot work is refused before anything is sent."""
+    with pytest.raises(ArgumentError, match=expected):
+        Client(uri, **who)  # type: ignore[arg-type]
+
+
+def test_unreachable_server_is_unavailable() -> None:
+    """Where nothing listens, the error says so, names the address, and knows that nothing was sent."""
+    uri = f"http://127.0.0.1:{free_port()}"
+
+    with Client(uri) as client, pytest.raises(UnavailableError) as caught:
+        client.users.add("ben")
+
+    assert uri in caught.value.message
+    assert caught.value.sent is False
+    assert caught.value.status == 0
+
+
+def test_read_is_repeated_after_retry_after(fake: Fake) -> None:
+    """A GET that is answered 503 with Retry-After comes again, and its answer counts."""
+    fake.on(
+        "GET", WHO, {"error": {"code": "unavailable", "message": "busy"}}, status=503, headers=(("Retry-After", "0"),)
+    )
+    fake.on("GET", WHO, {"user": "ana"})
+
+    with Client(fake.uri) as client:
+        assert client.whoami() == "ana"
+
+    assert len(fake.asked) == 2
+
+
+def test_read_is_repeated_after_a_hang_up(fake: Fake) -> None:
+    """A GET whose connection broke comes again."""
+    fake.on("GET", WHO, hang_up=True).on("GET", WHO, {"user": "ana"})
+
+    with Client(fake.uri) as client:
+        assert client.whoami() == "ana"
+
+
+def test_create_is_never_repeated(fake: Fake, client: Client) -> None:
+    """A POST goes out once, whatever becomes of it."""
+    url = "/api/metalakes/lake/users"
+    fake.on("POST", url, {"code": 1002, "message": "busy"}, status=503, headers=(("Retry-After", "0"),))
+
+    with pytest.raises(UnavailableError, match="busy"):
+        client.users.add("ben")
+
+    assert fake.calls == [f"POST {url}"]
+
+
+def test_patience_ends(fake: Fake) -> None:
+    """After three attempts the last failure is raised."""
+    fake.on("GET", WHO, {"error": {"message": "busy"}}, status=503, headers=(("Retry-After", "0"),))
+
+    with Client(fake.uri) as client, pytest.raises(UnavailableError, match="busy"):
+        client.whoami()
+
+    assert len(fake.asked) == 3
+
+
+@pytest.mark.parametrize(
+    "method,error,attempt,pause",
+    [
+        ("GET", UnavailableError("x", sent=False), 1, 0.1),
+        ("GET", UnavailableError("x", sent=False), 2, 0.4),
+        ("GET", UnavailableError("x", sent=False), 3, None),
+        ("GET", UnavailableError("x"), 1, 0.1),
+        ("DELETE", UnavailableError("x", sent=False), 1, 0.1),
+        ("DELETE", UnavailableError("x"), 1, None),
+        ("DELETE", UnavailableError("x", status=503, retry_after_s=2), 1, 2),
+        ("PUT", UnavailableError("x", status=503, retry_after_s=60), 1, 10),
+        ("PUT", UnavailableError("x", status=503), 1, None),
+        ("PATCH", UnavailableError("x", status=503, retry_after_s=1), 1, None),
+        ("POST", UnavailableError("x", sent=False), 1, None),
+        ("GET", UnavailableError("x", status=504), 1, None),
+        ("GET", ServerError("x", status=500), 1, None),
+    ],
+)
+def test_pause_before_another_attempt(method: str, error: Exception, attempt: int, pause: float | None) -> None:
+    """Only what does no harm twice is repeated, only when nothing was answered or the server asks, and not for long."""
+    assert retry_pause_s(Request(method, "/"), error, attempt) == pause
+
+
+def test_slow_server_is_unavailable(fake: Fake) -> None:
+    """No answer within the time given is told as that, without another attempt."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+        with Client(uri, timeout_s=0.05) as client, pytest.raises(UnavailableError, match="did not answer in time"):
+            client.whoami()
+
+
+@pytest.mark.parametrize("body", ["<html>hello</html>", {"nobody": 1}, [1]])
+def test_foreign_answer_is_told(fake: Fake, body: object) -> None:
+    """An answer of another shape is an error that suggests a wrong address."""
+    fake.on("GET", WHO, body)
+
+    with Client(fake.uri) as client, pytest.raises(UnexpectedAnswerError, match="check that the URI"):
+        client.whoami()
+
+
+def test_redirect_is_no_success(fake: Fake) -> None:
+    """A redirect, as a login page in front of a server gives, is not followed and not taken for an answer."""
+    fake.on("GET", WHO, "moved", status=302, headers=(("Location", "http://127.0.0.1:1/"),))
+
+    with Client(fake.uri) as client, pytest.raises(UnexpectedAnswerError, match="302"):
+        client.whoami()
+
+
+def test_awaited_twin_does_the_same(fake: Fake) -> None:
+    """The asynchronous client sends the same requests, pages, repeats and raises like the blocking one."""
+    busy = {"error": {"message": "busy"}}
+    fake.on("GET", WHO, busy, status=503, headers=(("Retry-After", "0"),)).on("GET", WHO, {"user": "ana"})
+    first = "/iceberg/v1/lake.main/namespaces?pageToken=&pageSize=1000"
+    fake.on("GET", first, {"namespaces": [["a"]], "next-page-token": "t1"})
+    fake.on("GET", first.replace("pageToken=", "pageToken=t1"), {"namespaces": [["b"]]})
+    fake.on("DELETE", "/iceberg/v1/lake.main/namespaces/a", {"error": {"message": "full", "code": 409}}, status=409)
+
+    async def scenario() -> tuple[str, tuple[tuple[str, ...], ...]]:
+        async with AsyncClient(fake.uri, user="ana") as client:
+            who = await client.whoami()
+            found = await client.namespaces.list("main")
+            with pytest.raises(ConflictError, match="full"):
+                await client.namespaces.drop("main.a")
+            with pytest.raises(NotFoundError):
+                await client.objects.kind("main.a.none")
+            return who, found
+
+    assert asyncio.run(scenario()) == ("ana", (("main", "a"), ("main", "b")))
+    assert fake.asked[0].headers["Authorization"].startswith("Basic ")
+
+
+def test_awaited_twin_knows_unreachable_servers() -> None:
+    """The asynchronous client tells an unreachable server like the blocking one."""
+
+    async def scenario() -> None:
+        async with AsyncClient(f"http://127.0.0.1:{free_port()}") as client:
+            await client.users.list()
+
+    with pytest.raises(UnavailableError, match="no server answers"):
+        asyncio.run(scenario())
+
+
+def test_iceberg_properties_connect_pyiceberg() -> None:
+    """The properties for PyIceberg name the server, the catalog and the token."""
+    with Client("http://h:1", token="t", metalake="m") as client:
+        found = client.iceberg_properties("main")
+
+    assert found == {"type": "rest", "uri": "http://h:1/iceberg", "warehouse": "m/main", "token": "t"}
+
+
+def test_method_of_the_class_can_be_read() -> None:
+    """On the class itself a call keeps its documentation."""
+    assert "Tell which user" in (type(Client("http://h").server).whoami.__doc__ or "")

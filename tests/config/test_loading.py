@@ -1,0 +1,265 @@
+"""Layers of settings: who wins, where a value came from, and what is refused with which advice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from limnos.config import ConfigError, Settings, load
+from limnos.config.settings import is_loopback, keys, split_listen
+
+
+def toml(folder: Path, text: str) -> Path:
+    """Write a settings file and return its path."""
+    file = folder / "limnos.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def refusal(**layers: object) -> str:
+    """Load layers that must be refused and return the message."""
+    given: dict[str, object] = {"flags": {}, "file": None, "environ": {}} | layers
+    with pytest.raises(ConfigError) as caught:
+        load(**given)  # type: ignore[arg-type]
+    return caught.value.message
+
+
+def test_defaults_are_in_effect_without_layers() -> None:
+    """With no layer at all every setting has its default and says so."""
+    loaded = load(flags={}, file=None, environ={})
+
+    assert loaded.settings == Settings()
+    assert loaded.settings.server.data == "./limnos-data"
+    assert loaded.settings.server.body_bytes_max == 33_554_432
+    assert loaded.settings.access.authentication == "simple"
+    assert set(loaded.origins) == set(keys())
+    assert set(loaded.origins.values()) == {"default"}
+
+
+def test_flag_beats_environment_beats_file(tmp_path: Path) -> None:
+    """For one key set in every layer the flag wins, then the environment, then the file."""
+    file = toml(tmp_path, '[server]\ndata = "file"\nadmin = "file"\nmetalake = "file"\n')
+    environ = {"LIMNOS__SERVER__DATA": "environment", "LIMNOS__SERVER__ADMIN": "environment"}
+
+    loaded = load(flags={"server.data": "flag", "server.admin": None}, file=file, environ=environ)
+
+    server = loaded.settings.server
+    assert (server.data, server.admin, server.metalake) == ("flag", "environment", "file")
+    assert loaded.origins["server.data"] == "flag --data"
+    assert loaded.origins["server.admin"] == "environment LIMNOS__SERVER__ADMIN"
+    assert loaded.origins["server.metalake"] == f"file {file}"
+    assert loaded.origins["server.catalog"] == "default"
+
+
+def test_file_of_every_type_is_read(tmp_path: Path) -> None:
+    """TOML numbers, booleans, texts and lists reach the settings as they are."""
+    file = toml(
+        tmp_path,
+        """
+        [server]
+        listen = "127.0.0.1:0"
+        request_timeout_s = 2.5
+        [access]
+        enabled = false
+        service_admins = ["ana", "ben"]
+        [iceberg]
+        verify_metadata_file = "always"
+        """,
+    )
+
+    settings = load(flags={}, file=file, environ={}).settings
+
+    assert settings.server.listen == "127.0.0.1:0"
+    assert settings.server.request_timeout_s == 2.5
+    assert settings.access.enabled is False
+    assert settings.access.service_admins == ("ana", "ben")
+    assert settings.iceberg.verify_metadata_file == "always"
+
+
+def test_environment_texts_become_values() -> None:
+    """What the environment can only say as text becomes numbers, switches and lists."""
+    environ = {
+        "LIMNOS__ACCESS__ENABLED": "off",
+        "LIMNOS__ACCESS__SERVICE_ADMINS": "ana, ben,",
+        "LIMNOS__VIEW__BYTES_MAX": "1024",
+        "LIMNOS__LOG__LEVEL": "debug",
+        "limnos__store__change_retention_s": "60",
+    }
+
+    settings = load(flags={}, file=None, environ=environ).settings
+
+    assert settings.access.enabled is False
+    assert settings.access.service_admins == ("ana", "ben")
+    assert settings.view.bytes_max == 1024
+    assert settings.log.level == "debug"
+    assert settings.store.change_retention_s == 60
+
+
+def test_empty_variable_counts_as_unset() -> None:
+    """A variable that is there but empty, as compose files leave them, changes nothing."""
+    loaded = load(flags={}, file=None, environ={"LIMNOS__DATABASE__URL": ""})
+
+    assert loaded.settings.database.url is None
+    assert loaded.origins["database.url"] == "default"
+
+
+def test_other_variables_are_left_alone() -> None:
+    """The command line's own variables, with one underscore, are no settings."""
+    loaded = load(flags={}, file=None, environ={"LIMNOS_URI": "http://h", "LIMNOS_TOKEN": "t", "PATH": "/bin"})
+
+    assert loaded.settings == Settings()
+
+
+def test_settings_never_read_the_process_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the mapping given to `load` counts, not what the process happens to have."""
+    monkeypatch.setenv("SERVER", '{"data": "elsewhere"}')
+    monkeypatch.setenv("LIMNOS__SERVER__DATA", "elsewhere")
+
+    assert Settings().server.data == "./limnos-data"
+    assert load(flags={}, file=None, environ={}).settings.server.data == "./limnos-data"
+
+
+def test_settings_are_frozen() -> None:
+    """Nobody changes a setting once it is loaded."""
+    settings = Settings()
+
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.server.data = "elsewhere"
+
+
+@pytest.mark.parametrize(
+    "environ,expected",
+    [
+        ({"LIMNOS__SERVER__DATE": "x"}, "did you mean 'server.data'?"),
+        ({"LIMNOS__SRVER__BARE": "1"}, "did you mean 'server.bare'?"),
+        ({"LIMNOS__POOL_MAX": "1"}, "did you mean 'database.pool_max'?"),
+        ({"LIMNOS__SERVER__POOL_MAX": "1"}, "did you mean 'database.pool_max'?"),
+        ({"LIMNOS__SERVER__DATA__DIR": "x"}, "did you mean 'server.data'?"),
+        ({"LIMNOS__ZZZ__QQQ": "1"}, "'limnos server config' lists every setting"),
+    ],
+)
+def test_unknown_variable_is_refused_with_nearest(environ: dict[str, str], expected: str) -> None:
+    """A variable that is no setting is refused by name, with the nearest one that is."""
+    message = refusal(environ=environ)
+
+    assert next(iter(environ)) in message
+    assert expected in message
+
+
+def test_every_unknown_key_is_told_at_once(tmp_path: Path) -> None:
+    """All unknown keys of a file are named together, each with the file."""
+    file = toml(tmp_path, "[server]\nlissen = 1\n[logs]\nlevel = 'info'\n")
+
+    message = refusal(file=file)
+
+    assert "unknown setting 'server.lissen'" in message
+    assert "did you mean 'server.listen'?" in message
+    assert "unknown setting 'logs.level'" in message
+    assert message.count(str(file)) == 2
+
+
+def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
+    """A key at the top of the file is refused with where it belongs."""
+    message = refusal(file=toml(tmp_path, 'listen = "127.0.0.1:1"\n'))
+
+    assert "'listen' stands outside a section" in message
+    assert "did you mean 'server.listen'?" in message
+
+
+def test_missing_file_is_told(tmp_path: Path) -> None:
+    """A settings file that is not there is an error that names the flag."""
+    assert "check --config" in refusal(file=tmp_path / "none.toml")
+
+
+def test_folder_instead_of_file_is_told(tmp_path: Path) -> None:
+    """A directory given as settings file is an error with its path."""
+    assert f"'{tmp_path}' cannot be read" in refusal(file=tmp_path)
+
+
+def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
+    """A file that is no TOML is an error with the parser's line."""
+    assert "line 2" in refusal(file=toml(tmp_path, "[server]\ndata = = 1\n"))
+
+
+@pytest.mark.parametrize(
+    "name,value,expected",
+    [
+        ("SERVER__BODY_BYTES_MAX", "lots", "'server.body_bytes_max' (environment LIMNOS__SERVER__BODY_BYTES_MAX)"),
+        ("SERVER__BODY_BYTES_MAX", "0", "greater than 0"),
+        ("SERVER__LISTEN", "8090", "is not HOST:PORT"),
+        ("SERVER__LISTEN", "::1:8090", "put an IPv6 address in brackets"),
+        ("SERVER__LISTEN", "127.0.0.1:70000", "port from 0 to 65535"),
+        ("SERVER__METALAKE", "a.b", "'a.b'"),
+        ("SERVER__CATALOG", "system", "reserved"),
+        ("SERVER__ADMIN", "a:b", "no user name"),
+        ("ACCESS__SERVICE_ADMINS", "ana,b:c", "no user name"),
+        ("ACCESS__ENABLED", "perhaps", "boolean"),
+        ("ACCESS__AUTHENTICATION", "none", "'simple' or 'token'"),
+        ("DATABASE__URL", "mysql://h/d", "'mysql' is not supported"),
+        ("NAMES__SEPARATOR", ".", "not allowed"),
+        ("NAMES__SEPARATOR", "::", "not allowed"),
+        ("NAMES__SEPARATOR", "-", "not allowed"),
+        ("LOG__LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
+    ],
+)
+def test_wrong_value_is_refused(name: str, value: str, expected: str) -> None:
+    """A value that cannot be used is refused with what would do."""
+    assert expected in refusal(environ={f"LIMNOS__{name}": value})
+
+
+def test_password_of_a_wrong_url_is_not_repeated() -> None:
+    """The message about a database URL that is refused does not show its password."""
+    assert "hunter2" not in refusal(environ={"LIMNOS__DATABASE__URL": "mysql://u:hunter2@h/d"})
+
+
+def test_policy_widens_the_separator() -> None:
+    """Under the policy `unrestricted` a separator beyond the short list is accepted."""
+    environ = {"LIMNOS__NAMES__SEPARATOR": "-", "LIMNOS__NAMES__SEPARATOR_POLICY": "unrestricted"}
+
+    assert load(flags={}, file=None, environ=environ).settings.names.separator == "-"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"access.enabled": "off", "access.authentication": "token"}],
+    ids=["simple", "off"],
+)
+def test_open_address_needs_proof_or_the_insecure_flag(more: dict[str, object]) -> None:
+    """Listening beyond loopback is refused while callers need not prove who they are, and the way out is told."""
+    message = refusal(flags={"server.listen": "0.0.0.0:8090"} | more)
+
+    assert "--insecure-listen" in message
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"server.listen": "0.0.0.0:8090", "server.insecure_listen": True},
+        {"server.listen": "0.0.0.0:8090", "access.authentication": "token"},
+        {"server.listen": "[::1]:0"},
+        {"server.listen": "localhost:8090"},
+    ],
+)
+def test_safe_address_is_accepted(flags: dict[str, object]) -> None:
+    """Loopback, token authentication, or the flag with `insecure` in its name each let the server listen."""
+    assert load(flags=flags, file=None, environ={}).settings.server.listen == flags["server.listen"]
+
+
+@pytest.mark.parametrize(
+    "text,host,port",
+    [("127.0.0.1:8090", "127.0.0.1", 8090), ("[::1]:0", "::1", 0), ("example.org:65535", "example.org", 65535)],
+)
+def test_listen_is_taken_apart(text: str, host: str, port: int) -> None:
+    """HOST:PORT gives its two halves, the brackets of IPv6 removed."""
+    assert split_listen(text) == (host, port)
+
+
+@pytest.mark.parametrize(
+    "host,expected",
+    [("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("LOCALHOST", True), ("0.0.0.0", False), ("h", False)],
+)
+def test_loopback_is_recognised(host: str, expected: bool) -> None:
+    """Only addresses that no other machine can reach count as loopback."""
+    assert is_loopback(host) is expected

@@ -1,0 +1,54 @@
+"""What is shown of settings: effective values, origins, masked secrets, and the reference page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.config import load
+from limnos.config.report import mask, reference, rows
+from limnos.config.settings import keys
+
+PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+def test_every_setting_has_a_row_with_origin() -> None:
+    """The report lists every setting once, in order, with its effective value and origin."""
+    loaded = load(flags={"server.bare": True}, file=None, environ={"LIMNOS__LOG__LEVEL": "error"})
+
+    found = {row.key: row for row in rows(loaded)}
+
+    assert tuple(found) == keys()
+    assert (found["server.bare"].value, found["server.bare"].origin) == (True, "flag --bare")
+    assert (found["log.level"].value, found["log.level"].origin) == ("error", "environment LIMNOS__LOG__LEVEL")
+
+
+def test_password_is_masked_in_the_report() -> None:
+    """The database URL is shown without its password."""
+    loaded = load(flags={"database.url": "postgresql://lim:hunter2@db:5432/lake"}, file=None, environ={})
+
+    found = {row.key: row.value for row in rows(loaded)}
+
+    assert found["database.url"] == "postgresql://lim:*****@db:5432/lake"
+
+
+@pytest.mark.parametrize(
+    "value,expected",
+    [
+        ("postgresql://h/d?user=u&password=hunter2", "postgresql://h/d?user=u&password=*****"),
+        ("postgresql://u@h/d?host=/run/pg", "postgresql://u@h/d?host=/run/pg"),
+        ("postgresql://u:a%40b@h/d", "postgresql://u:*****@h/d"),
+        ("https://u:p@repo/maven2", "https://u:*****@repo/maven2"),
+        ("./limnos-data", "./limnos-data"),
+        (8, 8),
+    ],
+)
+def test_mask_hides_secrets_only(value: object, expected: object) -> None:
+    """Passwords in URLs are hidden, everything else is shown as it is."""
+    assert mask(value) == expected
+
+
+def test_reference_page_is_current() -> None:
+    """The tables of docs/settings.md are those that the settings themselves give."""
+    assert reference() in PAGE.read_text(encoding="utf-8"), "paste the output of limnos.config.report.reference()"

@@ -1,0 +1,37 @@
+"""What every test shares: settings of hypothesis, marks by folder, and a run that skips a test is no success."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A busy machine must not turn a correct property into a failure.
+settings.register_profile("limnos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("limnos")
+
+_HERE = Path(__file__).parent
+_MARKS = {"integration": ("integration", "nodes", "faults"), "spark": ("demo",)}
+"""Folders below tests/ whose tests all carry a mark; elsewhere a test carries its own."""
+_SPARK_FIXTURES = frozenset({"spark", "spark_session"})
+"""Who asks for one of these runs in the suite of one process: a second Spark would cost half a gigabyte."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that start servers or Spark, by their folder or by what they ask for."""
+    for item in items:
+        if _SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
+            item.add_marker("spark")
+        folder = item.path.relative_to(_HERE).parts[0] if item.path.is_relative_to(_HERE) else ""
+        for mark, folders in _MARKS.items():
+            if folder in folders:
+                item.add_marker(mark)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run in which a test was skipped: nothing is skipped here."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None and reporter.stats.get("skipped") and session.exitstatus == pytest.ExitCode.OK:
+        reporter.write_line("a test was skipped: make it run everywhere, or take it out", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

@@ -1,0 +1,180 @@
+"""Local files: written once, read whole, gone when deleted, under any name that the operating system carries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow.fs
+import pytest
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from limnos.files import FileStore, StorageFailed, store_for
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, TooLarge, Unavailable
+
+NAMES = ["plain", "a b", "c%20d", "100%", "é ü", "日本", "🦆", "x:y", "q?x#y", "...", "-", "\\", "'\"", "a+b", "~"]
+
+
+@pytest.fixture
+def files() -> FileStore:
+    """Give the store of local files."""
+    return store_for("file:///", {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("prefix", ["", "file:", "file://"])
+def test_a_file_round_trips_under_any_name(files: FileStore, tmp_path: Path, name: str, prefix: str) -> None:
+    """The text after `file:` is the path itself: parents are made, nothing is decoded."""
+    files.write_new(f"{prefix}{tmp_path}/{name}/metadata/{name}.json", b"{}")
+
+    assert files.read(f"{prefix}{tmp_path}/{name}/metadata/{name}.json") == b"{}"
+    assert (tmp_path / name / "metadata" / f"{name}.json").read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü"])
+def test_other_readers_open_the_same_file(files: FileStore, tmp_path: Path, name: str) -> None:
+    """PyIceberg's default reader finds the file under the very location it was written to."""
+    location = f"file:{tmp_path}/{name}/v1.json"
+    files.write_new(location, b"body")
+    scheme, netloc, path = PyArrowFileIO.parse_location(location)
+
+    assert PyArrowFileIO().fs_by_scheme(scheme, netloc).open_input_file(path).read() == b"body"
+    assert pyarrow.fs.LocalFileSystem().open_input_file(path).read() == b"body"
+
+
+def test_a_file_is_never_overwritten(files: FileStore, tmp_path: Path) -> None:
+    """The second writer of a name is refused, and the first one's bytes stay."""
+    location = f"{tmp_path}/v1.json"
+    files.write_new(location, b"first")
+
+    with pytest.raises(AlreadyExists, match="write under a fresh name") as caught:
+        files.write_new(location, b"second")
+    assert caught.value.kind == "file"
+    assert files.read(location) == b"first"
+
+
+def test_of_many_writers_of_one_name_one_wins(files: FileStore, tmp_path: Path) -> None:
+    """Writers that also race to make the parents: exactly one succeeds, the file is the winner's."""
+    location = f"{tmp_path}/deep/er/v1.json"
+
+    def attempt(number: int) -> int | None:
+        try:
+            files.write_new(location, str(number).encode())
+        except AlreadyExists:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        winners = [number for number in pool.map(attempt, range(32)) if number is not None]
+
+    assert [files.read(location)] == [str(number).encode() for number in winners]
+
+
+def test_a_failed_write_leaves_no_file(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the disk is full the caller may come again, and no half-written file stays."""
+
+    def full(descriptor: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(Unavailable, match="No space left on device"):
+        files.write_new(f"{tmp_path}/v1.json", b"body")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_short_writes_are_continued(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operating system that takes few bytes at a time gets them all."""
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, bytes(data[:3])))
+    files.write_new(f"{tmp_path}/v1.json", b"0123456789")
+
+    assert files.read(f"{tmp_path}/v1.json") == b"0123456789"
+
+
+@pytest.mark.parametrize("below", ["absent.json", "no/such/parent.json", "file/below.json", "directory", "n" * 300])
+def test_a_missing_file_is_reported_in_the_words_that_readers_know(
+    files: FileStore, tmp_path: Path, below: str
+) -> None:
+    """The text begins as Iceberg's readers expect and holds the location as it was given."""
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "directory").mkdir()
+    location = f"file:{tmp_path}/{below}"
+
+    with pytest.raises(MissingFile) as caught:
+        files.read(location)
+    assert caught.value.message.startswith(f"Failed to open input stream for file: {location}")
+    assert files.exists(location) is False
+
+
+def test_a_pipe_does_not_hold_the_reader(files: FileStore, tmp_path: Path) -> None:
+    """What is not a regular file is no file, and reading it returns at once."""
+    os.mkfifo(tmp_path / "pipe")
+
+    with pytest.raises(MissingFile, match="not a file"):
+        files.read(f"{tmp_path}/pipe")
+
+
+def test_a_file_exists_until_it_is_deleted(files: FileStore, tmp_path: Path) -> None:
+    """Deleting takes the file away; deleting again is fine, also below what is no directory."""
+    location = f"file://{tmp_path}/v1.json"
+    files.write_new(location, b"")
+    before = files.exists(location)
+    for _ in range(2):
+        files.delete(location)
+
+    files.write_new(location, b"")
+    files.delete(f"{location}/below")
+    assert before is True
+    assert files.exists(location) is True
+
+
+def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:
+    """Deleting a directory is refused, and what it holds stays."""
+    (tmp_path / "table").mkdir()
+    (tmp_path / "table" / "data").write_bytes(b"x")
+
+    with pytest.raises((StorageFailed, Unavailable), match="Could not delete"):
+        files.delete(f"{tmp_path}/table")
+    assert (tmp_path / "table" / "data").read_bytes() == b"x"
+
+
+def test_a_limit_bounds_what_is_read(files: FileStore, tmp_path: Path) -> None:
+    """A file of the limit's length is read, one byte more is refused."""
+    files.write_new(f"{tmp_path}/ten", b"0123456789")
+
+    assert files.read(f"{tmp_path}/ten", bytes_max=10) == b"0123456789"
+    with pytest.raises(TooLarge, match="larger than 9 bytes"):
+        files.read(f"{tmp_path}/ten", bytes_max=9)
+
+
+def test_a_refusal_of_the_system_says_what_to_check(
+    files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Missing rights are a failure of the storage with the system's reason and a hint, for every call."""
+
+    def refuse(*_: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    for name in ("open", "stat", "unlink"):
+        monkeypatch.setattr(os, name, refuse)
+    location = f"{tmp_path}/x"
+    calls: list[Callable[[], object]] = [
+        lambda: files.write_new(location, b""),
+        lambda: files.read(location),
+        lambda: files.exists(location),
+        lambda: files.delete(location),
+    ]
+
+    for call in calls:
+        with pytest.raises(StorageFailed, match=r"Permission denied\. Check that"):
+            call()
+
+
+def test_dots_lead_nowhere(files: FileStore, tmp_path: Path) -> None:
+    """A location with a parent segment is refused before any file is touched."""
+    (tmp_path / "secret").write_bytes(b"x")
+
+    with pytest.raises(BadRequest, match="segment"):
+        files.read(f"{tmp_path}/warehouse/../secret")

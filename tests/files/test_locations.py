@@ -1,0 +1,198 @@
+"""Locations: one normal form per place, and no spelling that leads out of a root."""
+
+from __future__ import annotations
+
+import posixpath
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyiceberg.io.pyarrow import PyArrowFileIO
+
+from limnos.files import allowed_roots, check_within, is_within, normalise
+from limnos.model.errors import BadRequest, OutsideRoots
+
+PIECE = st.sampled_from(["a", "bc", "a b", "é", "%20", "%2e", "%2e%2E", "x%2f..", ".", "..", "", "...", "a.b"])
+PATHS = st.lists(PIECE, max_size=5).map(lambda pieces: "/" + "/".join(pieces))
+SAFE_PIECE = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/%?#"), min_size=1).filter(
+    lambda piece: piece not in (".", "..")
+)
+SAFE_PATHS = st.lists(SAFE_PIECE, min_size=1, max_size=5).map("/".join)
+PREFIXES = st.sampled_from(
+    ["/", "file:/", "file:///", "s3://bucket/", "gs://b/", "abfs://c@account.dfs.core.windows.net/"]
+)
+
+
+@pytest.mark.parametrize(
+    "location, expected",
+    [
+        ("/a/b", "file:///a/b"),
+        ("file:/a/b", "file:///a/b"),
+        ("file:///a/b", "file:///a/b"),
+        ("FILE:/a/b/", "file:///a/b"),
+        ("/a//b///c/", "file:///a/b/c"),
+        ("/", "file:///"),
+        ("file:/", "file:///"),
+        ("file:///", "file:///"),
+        ("file:/a b/c%20d/é?x#y", "file:///a b/c%20d/é?x#y"),
+        ("s3://b/k", "s3://b/k"),
+        ("s3a://b/k/", "s3://b/k"),
+        ("S3N://b/k", "s3://b/k"),
+        ("s3://b", "s3://b"),
+        ("s3://b/", "s3://b"),
+        ("s3://b/a//c", "s3://b/a//c"),
+        ("s3://b/a b/c%20d", "s3://b/a b/c%20d"),
+        ("gcs://b/k", "gs://b/k"),
+        ("abfss://c@acc.dfs.core.windows.net/k", "abfs://c@acc.dfs.core.windows.net/k"),
+        ("oss://b/k", "oss://b/k"),
+    ],
+)
+def test_every_spelling_of_a_place_has_one_normal_form(location: str, expected: str) -> None:
+    """Schemes, slashes and synonyms are made one; what follows stays raw text."""
+    assert normalise(location) == expected
+
+
+@pytest.mark.parametrize(
+    "location, reason",
+    [
+        ("", "not absolute"),
+        ("a/b", "not absolute"),
+        ("file:a/b", "not absolute"),
+        ("file:", "not absolute"),
+        ("file://", "not absolute"),
+        ("file://host/a", "names a host"),
+        ("//host/a", "names a host"),
+        ("http://h/a", "scheme is not known; use one of file, s3"),
+        ("local:///a", "scheme is not known"),
+        ("simplecache::s3://b/k", "scheme is not known"),
+        ("/a/../b", r"'\.\.' segment"),
+        ("/a/./b", "segment"),
+        ("/a/%2e%2E/b", "segment"),
+        ("/a/x%2f..%2fb", "segment"),
+        ("s3://b/a/../c", "segment"),
+        ("s3://../k", "segment"),
+        ("s3:/b/k", "names no bucket; write s3://bucket/path"),
+        ("s3:///k", "names no bucket"),
+        ("s3a://", "names no bucket"),
+        ("s3://b/k?versionId=1", "query or fragment"),
+        ("s3://b/k#x", "query or fragment"),
+        ("/a\x00b", "control character"),
+        ("s3://b/.\n./k", "control character"),
+        ("/a\ud800", "surrogate"),
+    ],
+)
+def test_an_ambiguous_or_relative_location_is_refused(location: str, reason: str) -> None:
+    """The refusal says what is wrong with the location."""
+    with pytest.raises(BadRequest, match=reason):
+        normalise(location)
+
+
+@given(PREFIXES, SAFE_PATHS)
+def test_the_normal_form_is_its_own_normal_form(prefix: str, path: str) -> None:
+    """Normalising twice is normalising once."""
+    once = normalise(prefix + path)
+
+    assert normalise(once) == once
+
+
+@given(SAFE_PATHS.filter(lambda path: ";" not in path))
+def test_local_paths_are_the_raw_text_that_pyiceberg_opens(path: str) -> None:
+    """PyIceberg opens the very path that the normal form names, percent signs, spaces and Unicode included."""
+    location = normalise(f"file:/x{path}%41")
+
+    assert PyArrowFileIO.parse_location(location) == ("file", "", location.removeprefix("file://"))
+
+
+@pytest.mark.parametrize(
+    "location, root, expected",
+    [
+        ("file:/tmp/x", "file:///tmp", True),
+        ("/tmp/x", "file:/tmp/", True),
+        ("file:///tmp", "/tmp", True),
+        ("/a/bc", "/a/b", False),
+        ("/a/b/c", "/a/b", True),
+        ("/a", "/a/b", False),
+        ("/a/b/../../etc", "/a/b", False),
+        ("/a/b/%2e%2e/c", "/a/b", False),
+        ("/anything", "/", True),
+        ("s3a://b/w/t", "s3://b/w", True),
+        ("s3://b/w2/t", "s3://b/w", False),
+        ("s3://other/w/t", "s3://b/w", False),
+        ("s3://b/w", "s3://b", True),
+        ("s3://bb/w", "s3://b", False),
+        ("/b/w", "s3://b", False),
+        ("gs://b/w", "s3://b/w", False),
+        ("s3://b//w/t", "s3://b/w", False),
+        ("s3://b/W/t", "s3://b/w", False),
+        ("not a location", "/", False),
+    ],
+)
+def test_within_goes_segment_by_segment(location: str, root: str, expected: bool) -> None:
+    """A location is within a root when its store is the same and its first segments are the root's."""
+    assert is_within(location, [root]) is expected
+
+
+def test_one_of_several_roots_is_enough_and_none_is_not() -> None:
+    """Any root admits; no roots admit nothing."""
+    assert is_within("s3://b/x", ["/a", "s3://b"])
+    assert not is_within("/a", [])
+
+
+@given(PREFIXES, SAFE_PATHS, SAFE_PATHS, SAFE_PIECE)
+def test_what_lies_below_a_root_is_within_and_its_neighbours_are_not(
+    prefix: str, root: str, below: str, more: str
+) -> None:
+    """Appending segments stays within; lengthening the root's last segment leaves it."""
+    assert is_within(f"{prefix}{root}/{below}", [prefix + root])
+    assert not is_within(f"{prefix}{root}{more}/{below}", [prefix + root])
+
+
+@given(PATHS, PATHS.filter(lambda path: not {".", ".."} & set(path.split("/")) and "%2" not in path.replace("%20", "")))
+def test_no_spelling_leads_out_of_a_root(path: str, root: str) -> None:
+    """Whatever is within lies below the root also after the operating system's own reading of dots and slashes."""
+    within = is_within("file:" + "/" + path.lstrip("/"), ["/" + root.lstrip("/")])
+    resolved = posixpath.normpath("/" + path.lstrip("/")).rstrip("/") + "/"
+    below = resolved.startswith(posixpath.normpath("/" + root.lstrip("/")).rstrip("/") + "/")
+
+    assert below or not within
+
+
+def test_allowed_roots_are_the_warehouse_and_the_listed_prefixes() -> None:
+    """The list is split at commas, blanks and repetitions fall away, each root is in normal form."""
+    roots = allowed_roots("file:/srv/w/", " s3a://b/x , ,/srv/w,file:///tmp")
+
+    assert roots == ("file:///srv/w", "s3://b/x", "file:///tmp")
+
+
+def test_without_a_list_the_warehouse_is_the_only_root() -> None:
+    """A missing or empty property adds nothing."""
+    assert allowed_roots("s3://b", None) == ("s3://b",)
+    assert allowed_roots("s3://b", "") == ("s3://b",)
+
+
+def test_an_illegal_root_is_refused() -> None:
+    """A root that is no location is named in the refusal, rather than admitting nothing in silence."""
+    with pytest.raises(BadRequest, match="relative/path"):
+        allowed_roots("s3://b", "relative/path")
+
+
+def test_a_location_outside_is_refused_with_the_roots_and_what_to_do() -> None:
+    """The refusal names the location, the roots and the property that widens them."""
+    with pytest.raises(OutsideRoots) as caught:
+        check_within("/etc/passwd", ("file:///srv/w", "s3://b/x"))
+    assert caught.value.message == (
+        "Location /etc/passwd is outside the catalog's allowed roots (file:///srv/w, s3://b/x). Choose a location "
+        "below one of them, or have the catalog's owner add a prefix to its property 'allowed-locations'."
+    )
+
+
+def test_a_location_inside_passes() -> None:
+    """A location within the roots raises nothing."""
+    assert check_within("/srv/w/t", ("file:///srv/w",)) is None  # type: ignore[func-returns-value]
+
+
+def test_a_malformed_location_is_refused_as_such() -> None:
+    """A '..' is named as the reason, not the roots."""
+    with pytest.raises(BadRequest, match="segment") as caught:
+        check_within("/srv/w/../x", ("file:///srv/w",))
+    assert not isinstance(caught.value, OutsideRoots)

@@ -1,0 +1,279 @@
+"""Object stores: the same contract as local files, against an S3 server in this process."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import boto3  # type: ignore[import-untyped]
+import pytest
+from moto.server import ThreadedMotoServer
+
+from limnos.files import FileStore, StorageFailed, remote, store_for
+from limnos.files.remote import Options, RemoteFiles, options_from
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, TooLarge, Unavailable, Unsupported
+
+KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Run an S3 server with one bucket."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    client = boto3.client(
+        "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
+    )
+    client.create_bucket(Bucket="bucket")
+    yield url
+    server.stop()
+
+
+@pytest.fixture
+def properties(endpoint: str) -> dict[str, str]:
+    """Give a catalog's properties that reach the server."""
+    return {**KEYS, "s3.endpoint": endpoint, "s3.path-style-access": "true"}
+
+
+@pytest.fixture
+def files(properties: dict[str, str]) -> FileStore:
+    """Give the store of the bucket."""
+    return store_for("s3://bucket/warehouse", properties)
+
+
+@pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü", "日本", "x:y", "*", "[a]", "a+b", "a//b"])
+def test_a_file_round_trips_under_any_key(files: FileStore, name: str) -> None:
+    """Keys are raw text, and s3a names the same object as s3."""
+    files.write_new(f"s3://bucket/round/{name}/v1.json", b"{}")
+
+    assert files.read(f"s3a://bucket/round/{name}/v1.json") == b"{}"
+    assert files.exists(f"s3://bucket/round/{name}/v1.json") is True
+
+
+def test_a_file_is_never_overwritten(files: FileStore) -> None:
+    """The second writer of a name is refused, and the first one's bytes stay."""
+    files.write_new("s3://bucket/once/v1.json", b"first")
+
+    with pytest.raises(AlreadyExists, match="write under a fresh name"):
+        files.write_new("s3://bucket/once/v1.json", b"second")
+    assert files.read("s3://bucket/once/v1.json") == b"first"
+
+
+def test_writing_the_same_bytes_again_is_a_lost_answer(files: FileStore) -> None:
+    """A write that was repeated because its answer was lost succeeds."""
+    files.write_new("s3://bucket/again/v1.json", b"body")
+    files.write_new("s3://bucket/again/v1.json", b"body")
+
+    assert files.read("s3://bucket/again/v1.json") == b"body"
+
+
+@pytest.mark.parametrize("location", ["s3://bucket/absent", "s3a://no-such-bucket/x", "s3://bucket/directory"])
+def test_a_missing_file_is_reported_in_the_words_that_readers_know(files: FileStore, location: str) -> None:
+    """An absent key, an absent bucket and a mere prefix of keys are no file."""
+    if not files.exists("s3://bucket/directory/file"):
+        files.write_new("s3://bucket/directory/file", b"x")
+
+    with pytest.raises(MissingFile) as caught:
+        files.read(location)
+    assert caught.value.message.startswith(f"Failed to open input stream for file: {location}")
+    assert files.exists(location) is False
+
+
+def test_a_file_exists_until_it_is_deleted(files: FileStore) -> None:
+    """Deleting takes the one file away, not those that a pattern would match; deleting again is fine."""
+    files.write_new("s3://bucket/gone/a*", b"")
+    files.write_new("s3://bucket/gone/ab", b"")
+    for _ in range(2):
+        files.delete("s3://bucket/gone/a*")
+
+    assert files.exists("s3://bucket/gone/a*") is False
+    assert files.exists("s3://bucket/gone/ab") is True
+
+
+@pytest.mark.parametrize("size", [0, 9, 10])
+def test_a_limit_bounds_what_is_read(files: FileStore, size: int) -> None:
+    """A file up to the limit is read whole, an empty one too."""
+    files.write_new(f"s3://bucket/limit/{size}", b"x" * size)
+
+    assert files.read(f"s3://bucket/limit/{size}", bytes_max=10) == b"x" * size
+
+
+def test_a_file_over_the_limit_is_refused(files: FileStore) -> None:
+    """One byte too many is refused."""
+    files.write_new("s3://bucket/limit/over", b"x" * 11)
+
+    with pytest.raises(TooLarge, match="larger than 10 bytes"):
+        files.read("s3://bucket/limit/over", bytes_max=10)
+
+
+def test_a_write_into_an_absent_bucket_says_so(files: FileStore) -> None:
+    """The store's own reason and what to check reach the caller."""
+    with pytest.raises(StorageFailed, match=r"bucket does not exist\. Check that"):
+        files.write_new("s3://no-such-bucket/x", b"")
+
+
+def test_a_bucket_is_not_a_file(files: FileStore) -> None:
+    """Every call refuses a location without a key."""
+    calls: list[Callable[[], object]] = [
+        lambda: files.read("s3://bucket"),
+        lambda: files.exists("s3://bucket/"),
+        lambda: files.delete("s3://bucket/"),
+        lambda: files.write_new("s3://bucket//", b""),
+    ]
+
+    for call in calls:
+        with pytest.raises(BadRequest, match="not a file in it"):
+            call()
+
+
+def test_a_server_that_does_not_answer_is_worth_another_try() -> None:
+    """A refused connection is Unavailable, so that callers come again."""
+    taken = socket.socket()  # bound but not listening: nobody answers, and nobody else can take the port
+    taken.bind(("127.0.0.1", 0))
+    files = store_for("s3://bucket", {**KEYS, "s3.endpoint": f"http://127.0.0.1:{taken.getsockname()[1]}"})
+    calls: list[Callable[[], object]] = [
+        lambda: files.read("s3://bucket/x"),
+        lambda: files.exists("s3://bucket/x"),
+        lambda: files.delete("s3://bucket/x"),
+        lambda: files.write_new("s3://bucket/x", b""),
+    ]
+
+    with taken:
+        for call in calls:
+            with pytest.raises(Unavailable, match="Could not connect"):
+                call()
+
+
+def test_missing_credentials_say_what_to_check(endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without keys in the properties and in the environment, the failure points at both."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "absent"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "absent"))
+    files = store_for("s3://bucket", {"s3.endpoint": endpoint, "s3.region": "eu-west-1"})
+
+    with pytest.raises(StorageFailed, match=r"credentials.*catalog's storage properties"):
+        files.read("s3://bucket/x")
+
+
+def test_a_store_is_made_once_per_bucket_and_credentials(properties: dict[str, str]) -> None:
+    """Same scheme, bucket and options share a store; other keys or another bucket do not."""
+    first = store_for("s3://bucket/a", properties)
+
+    assert store_for("s3a://bucket/b", {**properties, "owner": "ada"}) is first
+    assert store_for("s3://other/b", properties) is not first
+    assert store_for("s3://bucket/a", {**properties, "s3.access-key-id": "other"}) is not first
+
+
+def test_gravitino_names_are_understood_and_iceberg_names_win() -> None:
+    """Both spellings of every option are read."""
+    gravitino = {
+        "s3-endpoint": "http://g",
+        "s3-access-key-id": "gk",
+        "s3-secret-access-key": "gs",
+        "s3-session-token": "gt",
+        "s3-region": "gr",
+        "s3-path-style-access": "true",
+    }
+    both = options_from("s3", {**gravitino, "s3.endpoint": "http://i", "client.region": "ir"})
+
+    assert dict(both.values) == {
+        "endpoint": "http://i",
+        "access_key_id": "gk",
+        "secret_access_key": "gs",
+        "session_token": "gt",
+        "region": "ir",
+        "path_style_access": "true",
+    }
+
+
+def test_gravitino_names_reach_the_store(endpoint: str) -> None:
+    """A catalog configured for Gravitino works as it is."""
+    options = {
+        "s3-endpoint": endpoint,
+        "s3-access-key-id": "key",
+        "s3-secret-access-key": "secret",
+        "s3-region": "us-east-1",
+        "s3-path-style-access": "TRUE",
+    }
+    files = store_for("s3://bucket", options)
+    files.write_new("s3://bucket/gravitino", b"x")
+
+    assert files.read("s3://bucket/gravitino") == b"x"
+
+
+def test_half_a_pair_of_keys_is_refused() -> None:
+    """A key without its secret is a mistake that would show late and badly."""
+    with pytest.raises(BadRequest, match=r"both 's3\.access-key-id' and 's3\.secret-access-key'"):
+        options_from("s3", {"s3.access-key-id": "key"})
+
+
+def test_secrets_stay_out_of_the_text_of_options() -> None:
+    """The representation names the options without their values."""
+    shown = repr(options_from("s3", KEYS))
+
+    assert shown == "Options(access_key_id, secret_access_key, region)"
+
+
+def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without s3fs, an S3 location says which extra to install."""
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "s3", raising=False)
+
+    with pytest.raises(Unsupported, match=r"pip install 'limnos\[s3\]'"):
+        RemoteFiles("s3", root="s3://bucket", options=Options(()))
+
+
+def test_other_object_stores_name_their_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without gcsfs, a Google location says what to install."""
+    monkeypatch.setitem(sys.modules, "gcsfs", None)
+
+    with pytest.raises(Unsupported, match="pip install gcsfs"):
+        store_for("gs://bucket/x", {})
+
+
+def test_a_store_without_conditional_writes_is_written_plainly(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store that answers "not implemented" to the condition gets the file without it: its name is fresh anyway."""
+    assert isinstance(files, RemoteFiles)
+    system = files._fs
+    pipe = system.pipe_file
+
+    def refuse(path: str, data: bytes, mode: str = "overwrite") -> object:
+        if mode == "create":
+            raise OSError(38, "A header you provided implies functionality that is not implemented")
+        return pipe(path, data)
+
+    monkeypatch.setattr(system, "pipe_file", refuse)
+    files.write_new("s3://bucket/plain", b"x")
+
+    assert files.read("s3://bucket/plain") == b"x"
+
+
+@pytest.mark.parametrize("error", [OSError(16, "Slow down"), TimeoutError("timed out"), ConnectionResetError("reset")])
+def test_a_store_that_is_busy_is_worth_another_try(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch, error: OSError
+) -> None:
+    """Throttling, timeouts and cut connections are Unavailable."""
+    assert isinstance(files, RemoteFiles)
+
+    def refuse(path: str, data: bytes, mode: str = "overwrite") -> object:
+        raise error
+
+    monkeypatch.setattr(files._fs, "pipe_file", refuse)
+    with pytest.raises(Unavailable, match="Try again"):
+        files.write_new("s3://bucket/busy", b"x")
+
+
+def test_every_object_store_names_a_package() -> None:
+    """Each scheme that locations know has words for a missing package."""
+    from limnos.files.locations import OBJECT_STORES
+
+    assert set(OBJECT_STORES.values()) == set(remote._PACKAGES)

@@ -1,0 +1,134 @@
+"""Sample schemas, tables, snapshots and updates that the tests of this room share."""
+
+from __future__ import annotations
+
+from limnos.formats.iceberg import create, updates
+from limnos.formats.iceberg.json_types import Json
+
+UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+OTHER_UUID = "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11"
+LOCATION = "s3://lake/tables/9c12"
+T0 = 1_700_000_000_000
+NOW = T0 + 10_000_000
+FILE = f"{LOCATION}/metadata/00000-a.metadata.json"
+
+
+def field(number: int, name: str, type_value: object = "long", *, required: object = False, **more: object) -> Json:
+    """A schema field."""
+    return {"id": number, "name": name, "required": required, "type": type_value, **more}
+
+
+def schema(*fields: Json, **more: object) -> Json:
+    """A schema of the given fields, else of an id, a name and a day."""
+    chosen = fields or (field(1, "id", required=True), field(2, "name", "string"), field(3, "day", "date"))
+    return {"type": "struct", "fields": list(chosen), **more}
+
+
+def partition(source: int, name: str, transform: object = "identity", **more: object) -> Json:
+    """A partition field."""
+    return {"source-id": source, "name": name, "transform": transform, **more}
+
+
+def spec(*fields: Json, **more: object) -> Json:
+    """A partition spec."""
+    return {"fields": list(fields), **more}
+
+
+def sort(source: int, transform: str = "identity", direction: str = "asc", nulls: str = "nulls-first") -> Json:
+    """A sort field."""
+    return {"source-id": source, "transform": transform, "direction": direction, "null-order": nulls}
+
+
+def order(*fields: Json) -> Json:
+    """A sort order."""
+    return {"order-id": 1 if fields else 0, "fields": list(fields)}
+
+
+def table(version: int = 2, **changes: object) -> Json:
+    """The metadata of a fresh table."""
+    asked: Json = {
+        "uuid": UUID,
+        "location": LOCATION,
+        "schema": schema(),
+        "partition_spec": None,
+        "write_order": None,
+        "properties": {},
+        "now_ms": T0,
+        **changes,
+    }
+    properties = asked.pop("properties")
+    assert isinstance(properties, dict)
+    return create.new_table(**asked, properties={"format-version": str(version), **properties})  # type: ignore[arg-type]
+
+
+def snapshot(
+    number: int, *, parent: int | None = None, version: int = 2, at: int | None = None, **more: object
+) -> Json:
+    """A snapshot whose id is 100 times its number and whose sequence number is its number."""
+    body: Json = {"snapshot-id": number * 100, "timestamp-ms": T0 + number * 1000 if at is None else at}
+    body |= {"manifest-list": f"{LOCATION}/metadata/snap-{number}.avro", "summary": {"operation": "append"}}
+    if parent is not None:
+        body["parent-snapshot-id"] = parent * 100
+    if version > 1:
+        body["sequence-number"] = number
+    if version > 2:
+        body |= {"first-row-id": (number - 1) * 10, "added-rows": 10}
+    return {**body, **more}
+
+
+def add(number: int, **more: object) -> Json:
+    """An add-snapshot update."""
+    return {"action": "add-snapshot", "snapshot": snapshot(number, **more)}  # type: ignore[arg-type]
+
+
+def ref(number: int, name: object = "main", kind: object = "branch", **more: object) -> Json:
+    """A set-snapshot-ref update."""
+    return {"action": "set-snapshot-ref", "ref-name": name, "type": kind, "snapshot-id": number * 100, **more}
+
+
+def commit(base: Json | None, *asked: Json, now_ms: int = NOW, previous: str | None = FILE) -> Json:
+    """Apply updates."""
+    return updates.apply(base, list(asked), now_ms=now_ms, previous_location=previous)
+
+
+def appended(count: int, version: int = 2) -> Json:
+    """A table with `count` snapshots on main, one commit each."""
+    base = table(version)
+    for number in range(1, count + 1):
+        parent = number - 1 if number > 1 else None
+        base = commit(base, add(number, parent=parent, version=version), ref(number), now_ms=T0 + number * 1000)
+    return base
+
+
+def rows(metadata: Json, key: str) -> list[Json]:
+    """A list in the metadata."""
+    found = metadata[key]
+    assert isinstance(found, list)
+    return found
+
+
+def ids(metadata: Json, key: str, id_key: str) -> list[object]:
+    """The ids in a list of the metadata."""
+    return [row[id_key] for row in rows(metadata, key)]
+
+
+def logged(metadata: Json) -> list[object]:
+    """The snapshot ids in the snapshot log."""
+    return ids(metadata, "snapshot-log", "snapshot-id")
+
+
+def creation(version: int = 2) -> list[Json]:
+    """The updates by which a client commits a staged create."""
+    fields = [field(1, "id", required=True), field(2, "name", "string"), field(3, "day", "date")]
+    return [
+        {"action": "assign-uuid", "uuid": UUID},
+        {"action": "upgrade-format-version", "format-version": version},
+        {"action": "add-schema", "schema": schema(*fields, **{"schema-id": 0}), "last-column-id": 3},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": spec(partition(3, "day_month", "month", **{"field-id": 1000}))},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": order(sort(1))},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": LOCATION},
+        {"action": "set-properties", "updates": {"owner": "ann"}},
+    ]

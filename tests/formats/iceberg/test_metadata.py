@@ -1,0 +1,275 @@
+"""The metadata document as a whole."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from limnos.formats.iceberg import metadata
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import FILE, LOCATION, UUID, add, appended, commit, ids, ref, rows, schema, table
+
+
+def test_round_trip_keeps_everything() -> None:
+    """Decoding and encoding changes no byte: order, unknown fields and big integers survive."""
+    data = b'{"z":9223372036854775807,"a":123456789012345678901234567890,"x":{"y":[1,null,true,1.5,"\xc3\xa9"]}}'
+
+    again = metadata.encode(metadata.decode(data))
+
+    assert again == data
+
+
+def test_gzip_is_decoded() -> None:
+    """A compressed metadata file is read like a plain one."""
+    assert metadata.decode(gzip.compress(b'{"a":1}')) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{",
+        b"[1]",
+        b"null",
+        b'"x"',
+        b"\xff\xfe",
+        b'{"a":"\xff"}',
+        b'{"a":NaN}',
+        b"[" * 100000,
+        b'{"a":1e999}',
+        b"\x1f\x8b",
+        b"\x1f\x8bnonsense",
+        gzip.compress(b'{"a":1}')[:-4],
+    ],
+)
+def test_bytes_that_are_no_document_are_refused(data: bytes) -> None:
+    """Anything but one JSON object is a bad request."""
+    with pytest.raises(BadRequest) as caught:
+        metadata.decode(data)
+
+    assert caught.value.message.startswith("Table metadata")
+
+
+def test_file_name() -> None:
+    """A file name has five digits, a uuid and the suffix of its compression."""
+    assert metadata.file_name(7, uuid="u", gzip=False) == "00007-u.metadata.json"
+    assert metadata.file_name(123456, uuid="u", gzip=True) == "123456-u.gz.metadata.json"
+
+
+@pytest.mark.parametrize(
+    "location,version",
+    [
+        (None, -1),
+        ("s3://a/metadata/00041-u.metadata.json", 41),
+        ("file:/a-b/metadata/00000-u.gz.metadata.json", 0),
+        ("00003-u.metadata.json", 3),
+        ("s3://a/v12.metadata.json", 0),
+        ("s3://a/٣-u.metadata.json", 0),
+        (f"s3://a/{'9' * 5000}-u.metadata.json", 0),
+        ("", 0),
+    ],
+)
+def test_version_of_file(location: str | None, version: int) -> None:
+    """A file's version is the number its name begins with, 0 when there is none, -1 without a file."""
+    assert metadata.version_of(location) == version
+
+
+def test_metadata_directory() -> None:
+    """Metadata files go below the location unless a property names another place."""
+    plain, moved = table(), table(properties={"write.metadata.path": "s3://other/place/"})
+
+    assert metadata.metadata_directory(plain) == f"{LOCATION}/metadata"
+    assert metadata.metadata_directory(moved) == "s3://other/place"
+
+
+@pytest.mark.parametrize(
+    "given,stripped",
+    [
+        ("s3://a/b//", "s3://a/b"),
+        ("file:///", "file://"),
+        ("file:/tmp/a", "file:/tmp/a"),
+        ("/", "/"),
+        ("s3://", "s3://"),
+    ],
+)
+def test_trailing_slashes_are_stripped(given: str, stripped: str) -> None:
+    """Locations lose trailing slashes, but not those of a scheme."""
+    assert metadata.strip_slash(given) == stripped
+
+
+def test_properties_ask_for_compression_and_deletion() -> None:
+    """Compression of files and deletion of old ones follow their properties and are off by default."""
+    asked = {"write.metadata.compression-codec": "GZIP", "write.metadata.delete-after-commit.enabled": "True"}
+    plain, chosen = table(), table(properties=asked)
+
+    assert not metadata.wants_gzip(plain)
+    assert metadata.wants_gzip(chosen)
+    assert not metadata.deletes_old_files(plain)
+    assert metadata.deletes_old_files(chosen)
+
+
+@pytest.mark.parametrize("text,kept", [("7", 7), ("0", 1), ("-3", 1), ("many", 100), ("9" * 5000, 100)])
+def test_log_length_follows_its_property(text: str, kept: int) -> None:
+    """The metadata log keeps what its property says, at least one, and the default when the stored value is no number."""
+    stored: Json = {"properties": {"write.metadata.previous-versions-max": text}}
+
+    assert metadata.previous_versions_max(stored) == kept
+
+
+def test_refs_only_keeps_heads() -> None:
+    """Only snapshots that references point to stay, with their statistics; logs and times are as before."""
+    base = commit(appended(3), ref(1, "old", "tag"), add(4, parent=3))
+    stats: list[Json] = [{"snapshot-id": n * 100} for n in (1, 2, 3)]
+    base = {**base, "statistics": stats, "partition-statistics": stats}
+    before = metadata.encode(base)
+
+    reduced = metadata.refs_only(base)
+
+    assert ids(reduced, "snapshots", "snapshot-id") == [100, 300]
+    assert ids(reduced, "statistics", "snapshot-id") == [100, 300]
+    assert ids(reduced, "partition-statistics", "snapshot-id") == [100, 300]
+    assert {**reduced, "snapshots": 0, "statistics": 0, "partition-statistics": 0} == {
+        **base,
+        "snapshots": 0,
+        "statistics": 0,
+        "partition-statistics": 0,
+    }
+    assert metadata.encode(base) == before
+
+
+def test_refs_only_without_refs_keeps_the_current_snapshot() -> None:
+    """A document older than references keeps its current snapshot."""
+    base = appended(2)
+    del base["refs"]
+
+    reduced = metadata.refs_only(base)
+
+    assert ids(reduced, "snapshots", "snapshot-id") == [200]
+
+
+@pytest.mark.parametrize("current", [{}, {"current-snapshot-id": None}, {"current-snapshot-id": -1}])
+def test_no_current_snapshot_has_three_forms(current: Json) -> None:
+    """A missing, null or -1 current snapshot means none."""
+    assert metadata.current_snapshot_id(current) is None
+    assert metadata.references(current) == {}
+
+
+def legacy() -> Json:
+    """A version 1 document as the first writers made it."""
+    return {
+        "format-version": 1,
+        "location": LOCATION,
+        "last-updated-ms": 5,
+        "last-column-id": 3,
+        "schema": schema(),
+        "partition-spec": [{"source-id": 1, "name": "id", "transform": "identity"}],
+        "current-snapshot-id": 100,
+        "snapshots": [{"snapshot-id": 100, "timestamp-ms": 5, "manifests": ["a.avro"]}],
+        "owner": "ann",
+    }
+
+
+def test_legacy_document_gets_its_lists() -> None:
+    """A first version 1 document is read as one with lists, ids from 1000 and a main branch; it is not changed."""
+    base = legacy()
+
+    shaped = metadata.with_current_shape(base)
+
+    assert base == legacy()
+    assert shaped["schemas"] == [{**schema(), "schema-id": 0}]
+    assert shaped["partition-specs"] == [
+        {"spec-id": 0, "fields": [{"source-id": 1, "name": "id", "transform": "identity", "field-id": 1000}]}
+    ]
+    assert shaped["sort-orders"] == [{"order-id": 0, "fields": []}]
+    assert shaped["refs"] == {"main": {"snapshot-id": 100, "type": "branch"}}
+    assert [shaped[key] for key in ("current-schema-id", "default-spec-id", "last-partition-id", "owner")] == [
+        0,
+        0,
+        1000,
+        "ann",
+    ]
+
+
+def test_current_document_is_left_alone() -> None:
+    """A document that lacks nothing is returned as it is."""
+    base = appended(1)
+
+    assert metadata.with_current_shape(base) is base
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_own_metadata_is_registrable(version: int) -> None:
+    """What this room builds may be registered."""
+    base = commit(appended(2, version), ref(1, "old", "tag"))
+
+    metadata.check_registrable(base)
+
+    assert base["format-version"] == version
+
+
+def test_legacy_metadata_is_registrable() -> None:
+    """The first form of version 1 may be registered, and takes commits."""
+    base = legacy()
+
+    metadata.check_registrable(base)
+    new = commit(base, {"action": "set-properties", "updates": {"a": "b"}})
+
+    assert new["properties"] == {"a": "b"}
+    assert new["owner"] == "ann"
+    assert rows(new, "metadata-log") == [{"timestamp-ms": 5, "metadata-file": FILE}]
+
+
+UNREGISTRABLE: dict[str, tuple[Json, str]] = {
+    "no version": ({"format-version": None}, "'format-version' is required"),
+    "version 4": ({"format-version": 4}, "format-version 4 is not supported"),
+    "version 0": ({"format-version": 0}, "format-version 0 is not supported"),
+    "version is text": ({"format-version": "2"}, "must be an integer"),
+    "a view": ({"view-uuid": UUID}, "metadata of a view"),
+    "no uuid": ({"table-uuid": None}, "'table-uuid' is required"),
+    "no location": ({"location": None}, "'location' is required"),
+    "no time": ({"last-updated-ms": None}, "'last-updated-ms' is required"),
+    "no column id": ({"last-column-id": None}, "'last-column-id' is required"),
+    "no sequence number": ({"last-sequence-number": None}, "'last-sequence-number' is required"),
+    "no schemas": ({"schemas": None}, "'schemas' is required"),
+    "unknown current schema": ({"current-schema-id": 5}, "'current-schema-id' is 5"),
+    "broken schema": ({"schemas": [{"schema-id": 0, "type": "struct", "fields": [{}]}]}, "'name' is required"),
+    "unknown spec": ({"default-spec-id": 5}, "'default-spec-id' is 5"),
+    "broken spec": ({"partition-specs": [{"spec-id": 0, "fields": [{"name": "a"}]}]}, "'field-id' is required"),
+    "no partition id": ({"last-partition-id": None}, "'last-partition-id' is required"),
+    "unknown order": ({"default-sort-order-id": 5}, "'default-sort-order-id' is 5"),
+    "properties not text": ({"properties": {"a": 1}}, "key 'a' must be a string"),
+    "unknown snapshot": ({"current-snapshot-id": 5}, "current snapshot 5 is none"),
+    "main elsewhere": ({"current-snapshot-id": 100}, "not that of branch main (200)"),
+    "dangling ref": ({"refs": {"b": {"type": "branch", "snapshot-id": 9}}}, "reference 'b' points to"),
+    "main is a tag": ({"refs": {"main": {"type": "tag", "snapshot-id": 200}}}, "must be a branch"),
+    "odd ref": ({"refs": {"b": {"type": "twig", "snapshot-id": 200}}}, "must be a branch or tag"),
+    "snapshot without id": ({"snapshots": [{}]}, "'snapshot-id' is required"),
+    "log without id": ({"snapshot-log": [{"timestamp-ms": 2}]}, "'snapshot-id' is required"),
+    "file without name": ({"metadata-log": [{"timestamp-ms": 2}]}, "'metadata-file' is required"),
+    "file without time": ({"metadata-log": [{"metadata-file": "a"}]}, "'timestamp-ms' is required"),
+    "odd statistics": ({"statistics": [{"snapshot-id": [1]}]}, "'snapshot-id' must be an integer"),
+    "odd partition statistics": ({"partition-statistics": [5]}, "element 0 must be an object"),
+    "odd key": ({"encryption-keys": [{"key-id": 5}]}, "'key-id' must be a string"),
+    "log without time": ({"snapshot-log": [{"snapshot-id": 200}]}, "'timestamp-ms' is required"),
+}
+
+
+@pytest.mark.parametrize("name", UNREGISTRABLE)
+def test_broken_metadata_is_not_registrable(name: str) -> None:
+    """Metadata that we could not serve or commit to is refused with the field's name."""
+    changes, text = UNREGISTRABLE[name]
+
+    with pytest.raises(BadRequest) as caught:
+        metadata.check_registrable({**appended(2), **changes})
+
+    assert text in caught.value.message
+
+
+def test_version_3_needs_its_row_counter() -> None:
+    """Version 3 metadata without next-row-id is refused."""
+    with pytest.raises(BadRequest) as caught:
+        metadata.check_registrable({**table(3), "next-row-id": None})
+
+    assert "'next-row-id' is required" in caught.value.message

@@ -1,0 +1,153 @@
+"""Partition specs and transforms."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg import partitioning
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.transforms import canonical, transform
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import field, partition, schema, spec
+
+ALL_TYPES: tuple[str, ...] = (
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "timestamp_ns",
+)
+ALL_TYPES += (
+    "timestamptz_ns",
+    "string",
+    "uuid",
+    "binary",
+    "fixed[4]",
+    "decimal(9, 2)",
+    "variant",
+    "geometry",
+    "geography",
+)
+DATES = {"date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"}
+TAKES = {
+    "identity": set(ALL_TYPES) - {"variant", "geometry", "geography"},
+    "void": set(ALL_TYPES),
+    "year": DATES,
+    "month": DATES,
+    "day": DATES,
+    "hour": DATES - {"date"},
+    "truncate[3]": {"int", "long", "decimal(9, 2)", "string", "binary"},
+    "bucket[8]": DATES | {"int", "long", "decimal(9, 2)", "time", "string", "uuid", "fixed[4]", "binary"},
+}
+
+
+@pytest.mark.parametrize("text", TAKES)
+def test_transform_takes_its_types(text: str) -> None:
+    """Each transform binds to exactly the column types that the specification gives it."""
+    fields = partitioning.spec_fields(spec(partition(1, "p", text)))
+
+    accepted = {one for one in ALL_TYPES if _binds(fields, schema(field(1, "a", one)))}
+
+    assert accepted == TAKES[text]
+
+
+def _binds(fields: list[Json], given: Json) -> bool:
+    try:
+        partitioning.check_binding(fields, columns(given), named=True)
+    except BadRequest:
+        return False
+    return True
+
+
+def test_unfit_transform_names_column_and_type() -> None:
+    """The refusal of a transform says which column of which type it cannot read."""
+    fields = partitioning.spec_fields(spec(partition(1, "p", "hour")))
+
+    with pytest.raises(BadRequest) as caught:
+        partitioning.check_binding(fields, columns(schema(field(1, "a", "date"))), named=True)
+
+    assert "transform hour cannot read 'a' of type date" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "given,known",
+    [("bucket[ 016 ]", "bucket[16]"), ("DAY", "day"), ("Identity", "identity"), ("truncate[1]", "truncate[1]")],
+)
+def test_transform_has_one_spelling(given: str, known: str) -> None:
+    """Transforms are stored in one spelling."""
+    assert transform(given, where="w") == known
+
+
+@pytest.mark.parametrize(
+    "given", ["", "years", "bucket", "bucket[0]", "bucket[-1]", "bucket[99999999999]", "zorder", "day[1]"]
+)
+def test_unknown_transform_is_refused(given: str) -> None:
+    """Any other transform in a request is refused; a stored one is left alone."""
+    with pytest.raises(BadRequest) as caught:
+        transform(given, where="w")
+
+    assert caught.value.message.startswith("w: ")
+    assert canonical(given) == given
+
+
+BAD: dict[str, tuple[Json, str]] = {
+    "no fields": ({}, "'fields' is required"),
+    "no name": (spec({"source-id": 1, "transform": "day"}), "'name' is required"),
+    "no source": (spec({"name": "p", "transform": "day"}), "'source-id' is required"),
+    "no transform": (spec({"name": "p", "source-id": 1}), "'transform' is required"),
+    "transform is number": (spec(partition(1, "p", 5)), "'transform' must be a string"),
+    "field id is text": (spec(partition(1, "p", **{"field-id": "1000"})), "'field-id' must be an integer"),
+    "name twice": (spec(partition(1, "p"), partition(2, "p")), "name p is used more than once"),
+    "field id twice": (
+        spec(partition(1, "p", **{"field-id": 1000}), partition(2, "q", **{"field-id": 1000})),
+        "field id 1000 is used more than once",
+    ),
+    "same twice": (spec(partition(1, "p", "day"), partition(1, "q", "day")), "source and transform 1 day"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_spec_is_refused(name: str) -> None:
+    """A spec that breaks a rule is refused with a message that names the field."""
+    given, text = BAD[name]
+
+    with pytest.raises(BadRequest) as caught:
+        partitioning.spec_fields(given)
+
+    assert text in caught.value.message
+
+
+NESTED: Json = {"type": "list", "element-id": 8, "element": "long", "element-required": True}
+UNBOUND: dict[str, tuple[Json, str]] = {
+    "missing column": (partition(99, "p"), "cannot find source column 99"),
+    "list": (partition(7, "p"), "'tags' must be a primitive"),
+    "inside a list": (partition(8, "p"), "'tags.element' must be a primitive"),
+    "name of another column": (partition(1, "name"), "a column has that name"),
+}
+
+
+@pytest.mark.parametrize("name", UNBOUND)
+def test_spec_that_does_not_bind_is_refused(name: str) -> None:
+    """A partition field needs a primitive source column outside lists, and a name that is not another column's."""
+    given, text = UNBOUND[name]
+    found = columns(schema(field(1, "id"), field(2, "name", "string"), field(7, "tags", NESTED)))
+
+    with pytest.raises(BadRequest) as caught:
+        partitioning.check_binding(partitioning.spec_fields(spec(given)), found, named=True)
+
+    assert text in caught.value.message
+
+
+def test_partition_may_have_its_sources_name() -> None:
+    """An identity partition usually has its column's name, and a void one may outlive its column."""
+    fields = partitioning.spec_fields(spec(partition(1, "id"), partition(99, "gone", "void")))
+
+    partitioning.check_binding(fields, columns(schema()), named=True)
+
+    assert partitioning.is_sequential(partitioning.with_field_ids(fields, lambda one: 1000 + fields.index(one)))

@@ -1,0 +1,221 @@
+"""Schemas: checks, columns, equality, fresh ids."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.schema import check_version, columns, same_schema, with_fresh_ids
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import field, schema
+
+LIST: Json = {"type": "list", "element-id": 11, "element": "string", "element-required": False}
+MAP: Json = {"type": "map", "key-id": 12, "key": "string", "value-id": 13, "value": "long", "value-required": True}
+STRUCT: Json = {"type": "struct", "fields": [field(21, "x", "double", required=True), field(22, "y", LIST)]}
+
+
+def test_columns_are_found_by_id_and_full_name() -> None:
+    """Nested fields have dotted names, and know their parent and whether only structs lead to them."""
+    given = schema(field(1, "id", required=True), field(2, "point", STRUCT), field(3, "tags", MAP))
+
+    found = columns(given)
+
+    assert {c.id: (c.name, c.parent, c.by_struct) for c in found.by_id.values()} == {
+        1: ("id", None, True),
+        2: ("point", None, True),
+        21: ("point.x", 2, True),
+        22: ("point.y", 2, True),
+        11: ("point.y.element", 22, False),
+        3: ("tags", None, True),
+        12: ("tags.key", 3, False),
+        13: ("tags.value", 3, False),
+    }
+    assert found.highest_id == 22
+    assert found.by_name["point.y.element"].id == 11
+
+
+BAD: dict[str, tuple[Json, str]] = {
+    "no type": ({"fields": []}, "'type'"),
+    "not a struct": ({"type": "list"}, "'type'"),
+    "no fields": ({"type": "struct"}, "'fields' is required"),
+    "fields no array": ({"type": "struct", "fields": {}}, "'fields' must be an array"),
+    "field no object": ({"type": "struct", "fields": ["a"]}, "element 0 must be an object"),
+    "no id": (schema({"name": "a", "required": False, "type": "long"}), "'id' is required"),
+    "id is text": (schema({"id": "1", "name": "a", "required": False, "type": "long"}), "'id' must be an integer"),
+    "id is boolean": (schema({"id": True, "name": "a", "required": False, "type": "long"}), "'id' must be an integer"),
+    "id negative": (schema(field(-1, "a")), "between 0 and"),
+    "id too big": (schema(field(2**31, "a")), "between 0 and"),
+    "no name": (schema({"id": 1, "required": False, "type": "long"}), "'name' is required"),
+    "empty name": (schema(field(1, "")), "'name' must not be empty"),
+    "no required": (schema({"id": 1, "name": "a", "type": "long"}), "'required' is required"),
+    "required is text": (schema({"id": 1, "name": "a", "type": "long", "required": "no"}), "must be a boolean"),
+    "no type in field": (schema({"id": 1, "name": "a", "required": False}), "its type is required"),
+    "type is number": (schema(field(1, "a", 5)), "not an integer"),
+    "unknown type": (schema(field(1, "a", "varchar")), "field 'a': Unknown type 'varchar'"),
+    "bare list": (schema(field(1, "a", "list")), "not a string"),
+    "unknown nested type": (schema(field(1, "a", {"type": "set"})), "an object of type set"),
+    "nested type missing": (schema(field(1, "a", {"type": ["list"]})), "an object of type"),
+    "list without id": (schema(field(1, "a", {**LIST, "element-id": None})), "'element-id' is required"),
+    "list without element": (schema(field(1, "a", {**LIST, "element": None})), "'a.element': its type is required"),
+    "list without required": (schema(field(1, "a", {**LIST, "element-required": None})), "'element-required'"),
+    "map without value": (schema(field(1, "a", {**MAP, "value": None})), "'a.value': its type is required"),
+    "struct without fields": (schema(field(1, "a", {"type": "struct"})), "struct 'a': field 'fields'"),
+    "doc is number": (schema(field(1, "a", doc=5)), "'doc' must be a string"),
+    "id twice": (schema(field(1, "a"), field(1, "b")), "id 1 is used by both 'a' and 'b'"),
+    "id twice, nested": (schema(field(11, "a"), field(2, "b", LIST)), "id 11 is used by both 'a' and 'b.element'"),
+    "name twice": (schema(field(1, "a"), field(2, "a")), "more than one field is named 'a'"),
+    "dotted name twice": (schema(field(1, "point.x"), field(2, "point", STRUCT)), "named 'point.x'"),
+    "unknown required": (schema(field(1, "a", "unknown", required=True)), "must be optional"),
+    "default of variant": (schema(field(1, "a", "variant", **{"write-default": "x"})), "only have null"),
+    "default of wrong type": (schema(field(1, "a", "int", **{"initial-default": "x"})), "no value of type int"),
+    "default true for int": (schema(field(1, "a", "int", **{"initial-default": True})), "no value of type int"),
+    "default of wrong nest": (schema(field(1, "a", LIST, **{"write-default": {}})), "no value of type list"),
+    "identifiers no array": (schema(**{"identifier-field-ids": 1}), "must be an array"),
+    "identifier unknown": (schema(**{"identifier-field-ids": [9]}), "there is no such field"),
+    "identifier optional": (schema(**{"identifier-field-ids": [2]}), "'name' is optional"),
+    "identifier nested type": (schema(field(2, "p", STRUCT), **{"identifier-field-ids": [2]}), "not a primitive"),
+    "identifier in list": (schema(field(2, "p", LIST), **{"identifier-field-ids": [11]}), "inside a list"),
+    "identifier double": (schema(field(2, "p", STRUCT, required=True), **{"identifier-field-ids": [21]}), "a double"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_schema_is_refused(name: str) -> None:
+    """A schema that breaks a rule is refused with a message that names the field."""
+    given, text = BAD[name]
+
+    with pytest.raises(BadRequest) as caught:
+        columns(given)
+
+    assert text in caught.value.message
+
+
+def test_identifier_below_optional_struct_is_refused() -> None:
+    """An identifier field needs required structs around it."""
+    inner = {"type": "struct", "fields": [field(5, "x", required=True)]}
+    given = schema(field(1, "outer", inner), **{"identifier-field-ids": [5]})
+
+    with pytest.raises(BadRequest) as caught:
+        columns(given)
+
+    assert "'outer' is optional" in caught.value.message
+
+
+def test_deep_nesting_is_refused() -> None:
+    """A schema nested beyond any use is refused before it exhausts the stack."""
+    nested: object = "long"
+    for number in range(5_000):
+        nested = {"type": "list", "element-id": number + 2, "element": nested, "element-required": False}
+
+    with pytest.raises(BadRequest) as caught:
+        columns(schema(field(1, "a", nested)))
+
+    assert "levels of nesting" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "type_value", ["timestamp_ns", "timestamptz_ns", "variant", "unknown", "geometry", "geography(OGC:CRS84, karney)"]
+)
+def test_new_types_need_version_3(type_value: str) -> None:
+    """The types of format version 3 are refused in older tables, also deep inside, and accepted in version 3."""
+    found = columns(schema(field(1, "a", {**LIST, "element": type_value})))
+
+    check_version(found, 3)
+    with pytest.raises(BadRequest) as caught:
+        check_version(found, 2)
+
+    assert f"a.element: {type_value} is not supported until v3" in caught.value.message
+
+
+@pytest.mark.parametrize("key", ["initial-default", "write-default"])
+def test_defaults_need_version_3(key: str) -> None:
+    """Default values are refused before format version 3; null is none."""
+    found = columns(schema(field(1, "a", **{key: 5}), field(2, "b", **{key: None})))
+
+    check_version(found, 3)
+    with pytest.raises(BadRequest) as caught:
+        check_version(found, 2)
+
+    assert "a: non-null default values are not supported until v3" in caught.value.message
+    assert "b:" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "type_value,value",
+    [
+        ("boolean", True),
+        ("int", 1),
+        ("double", 1.5),
+        ("float", 2),
+        ("string", "x"),
+        ("date", "2026-01-01"),
+        ("decimal(9, 2)", "1.25"),
+        ("binary", "00ff"),
+        (LIST, ["a"]),
+        (MAP, {"keys": [], "values": []}),
+    ],
+)
+def test_default_has_the_form_of_its_type(type_value: object, value: object) -> None:
+    """A default in the JSON form of its type is accepted."""
+    found = columns(schema(field(1, "a", type_value, **{"initial-default": value})))
+
+    assert found.by_id[1].has_default
+
+
+def test_equal_schemas_are_the_same() -> None:
+    """Schema ids, null entries, spelling of types and order of identifiers do not count."""
+    one = schema(field(1, "a", "decimal(9,2)", required=True), field(2, "b", LIST, required=True))
+    one |= {"schema-id": 4, "identifier-field-ids": []}
+    other = schema(field(1, "a", "decimal(9, 2)", required=True, doc=None), field(2, "b", LIST, required=True))
+
+    assert same_schema(one, other)
+    assert same_schema(one, one)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        schema(field(1, "a")),
+        schema(field(1, "a"), field(3, "b", LIST)),
+        schema(field(1, "a"), field(2, "c", LIST)),
+        schema(field(1, "a"), field(2, "b", {**LIST, "element": "long"})),
+        schema(field(1, "a", required=True), field(2, "b", LIST)),
+        schema(field(1, "a", doc="text"), field(2, "b", LIST)),
+        schema(field(1, "a", **{"write-default": 1}), field(2, "b", LIST)),
+        schema(field(2, "b", LIST), field(1, "a")),
+        schema(field(1, "a"), field(2, "b", LIST), **{"identifier-field-ids": [1]}),
+    ],
+)
+def test_other_schemas_differ(other: Json) -> None:
+    """Any other difference makes another schema."""
+    assert not same_schema(schema(field(1, "a"), field(2, "b", LIST)), other)
+
+
+def test_entries_called_like_types_are_compared_as_they_are() -> None:
+    """Unknown fields and default values may be called `type` or `value` without being read as types."""
+    one = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9,2)"}))
+    other = schema(field(1, "a", value="odd"), field(2, "b", "string", **{"write-default": "decimal(9, 2)"}, doc=None))
+
+    assert not same_schema(one, other)
+
+
+def test_fresh_ids_go_level_by_level() -> None:
+    """All fields of a struct are counted before what is inside them; identifiers follow their columns."""
+    nested = schema(field(50, "p", STRUCT), field(40, "m", MAP), field(30, "id", required=True), color="red")
+    given = {**nested, "schema-id": 7, "identifier-field-ids": [30]}
+
+    fresh, ids = with_fresh_ids(given)
+
+    assert {c.name: c.id for c in columns(fresh).by_id.values()} == {
+        "p": 1,
+        "m": 2,
+        "id": 3,
+        "p.x": 4,
+        "p.y": 5,
+        "p.y.element": 6,
+        "m.key": 7,
+        "m.value": 8,
+    }
+    assert (fresh["schema-id"], fresh["identifier-field-ids"], fresh["color"]) == (0, [3], "red")
+    assert (ids.last, ids.renumbered[30], ids.renumbered[11]) == (8, 3, 6)
+    assert given["schema-id"] == 7

@@ -1,0 +1,51 @@
+"""Sort orders."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg import sorting
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.schema import columns
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import order, schema, sort
+
+BAD: dict[str, tuple[object, str]] = {
+    "no object": ([], "must be an object"),
+    "no fields": ({}, "'fields' is required"),
+    "no source": (order({"transform": "day", "direction": "asc", "null-order": "nulls-first"}), "'source-id'"),
+    "no direction": (order({"transform": "day", "source-id": 1, "null-order": "nulls-first"}), "'direction'"),
+    "unknown direction": (order(sort(1, direction="up")), "direction must be asc or desc, not 'up'"),
+    "unknown null order": (order(sort(1, nulls="first")), "null-order must be nulls-first or nulls-last"),
+    "unknown transform": (order(sort(1, "zorder")), "unknown transform 'zorder'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_order_is_refused(name: str) -> None:
+    """A sort order that breaks a rule is refused with a message that names the field."""
+    given, text = BAD[name]
+
+    with pytest.raises(BadRequest) as caught:
+        sorting.order_fields(given)
+
+    assert text in caught.value.message
+
+
+@pytest.mark.parametrize("one", [sort(99), sort(99, "void"), sort(2, "hour")])
+def test_order_that_does_not_bind_is_refused(one: Json) -> None:
+    """A sort field needs a source column of a type that its transform takes."""
+    fields = sorting.order_fields(order(one))
+
+    with pytest.raises(BadRequest) as caught:
+        sorting.check_binding(fields, columns(schema()))
+
+    assert "Invalid sort order, field 0" in caught.value.message
+
+
+def test_direction_is_stored_in_lower_case() -> None:
+    """Directions and null orders are stored in one spelling."""
+    fields = sorting.order_fields(order(sort(1, direction="ASC", nulls="NULLS-LAST")))
+
+    assert sorting.same_order(fields, [sort(1, nulls="nulls-last")])
+    assert not sorting.same_order(fields, [sort(1)])

@@ -1,0 +1,346 @@
+"""Updates of snapshots, references and statistics, and the snapshot log."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg import updates
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest, CommitConflict
+from tests.formats.iceberg.samples import (
+    NOW,
+    T0,
+    add,
+    appended,
+    commit,
+    creation,
+    ids,
+    logged,
+    ref,
+    rows,
+    snapshot,
+    table,
+)
+
+DROP_MAIN: Json = {"action": "remove-snapshot-ref", "ref-name": "main"}
+
+
+def remove(*numbers: int) -> Json:
+    """A remove-snapshots update."""
+    return {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in numbers]}
+
+
+def test_append_moves_main() -> None:
+    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time."""
+    base = appended(1)
+
+    new = commit(base, add(2, parent=1), ref(2))
+
+    assert ids(new, "snapshots", "snapshot-id") == [100, 200]
+    assert (new["current-snapshot-id"], new["last-sequence-number"]) == (200, 2)
+    assert new["refs"] == {"main": {"snapshot-id": 200, "type": "branch"}}
+    assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
+    assert new["last-updated-ms"] == T0 + 2000
+
+
+def test_snapshot_alone_is_not_current() -> None:
+    """A snapshot without a reference changes neither the current snapshot nor the log, but the time."""
+    new = commit(appended(1), add(2, parent=1))
+
+    assert (new["current-snapshot-id"], logged(new), new["last-updated-ms"]) == (100, [100], T0 + 2000)
+
+
+def test_first_snapshot_may_come_without_a_reference() -> None:
+    """The first snapshot of a table may stay off every branch: nothing is current, nothing is logged."""
+    new = commit(table(), add(1))
+
+    assert (new["current-snapshot-id"], logged(new), new["refs"]) == (-1, [], {})
+
+
+def test_row_ids_are_counted() -> None:
+    """In version 3 each snapshot takes its row ids: next-row-id grows by its added rows."""
+    new = commit(appended(1, 3), add(2, parent=1, version=3, **{"first-row-id": 15, "added-rows": 7}))
+
+    assert new["next-row-id"] == 17
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_old_sequence_number_is_a_conflict(number: int) -> None:
+    """A child snapshot whose sequence number is not newer is a conflict: somebody else has committed."""
+    stale = add(9, parent=1, **{"sequence-number": number})
+
+    with pytest.raises(CommitConflict) as caught:
+        commit(appended(2), stale, ref(9))
+
+    expected = f"Cannot add snapshot with sequence number {number} older than last sequence number 2"
+    assert caught.value.message.startswith(expected)
+
+
+def test_first_snapshot_may_have_an_old_sequence_number() -> None:
+    """A snapshot without a parent starts a history of its own; last-sequence-number never decreases."""
+    new = commit(appended(2), add(9, **{"sequence-number": 1}), ref(9, "other"))
+
+    assert new["last-sequence-number"] == 2
+
+
+def test_row_ids_behind_the_table_are_a_conflict() -> None:
+    """A version 3 snapshot that takes row ids already given away is a conflict."""
+    with pytest.raises(CommitConflict) as caught:
+        commit(appended(2, 3), add(3, parent=2, version=3, **{"first-row-id": 19}))
+
+    assert "first-row-id is behind table next-row-id: 19 < 20" in caught.value.message
+
+
+BAD: dict[str, tuple[int, Json, str]] = {
+    "duplicate": (2, snapshot(1), "Snapshot already exists for id: 100"),
+    "no id": (2, {**snapshot(2), "snapshot-id": None}, "'snapshot-id' is required"),
+    "negative id": (2, {**snapshot(2), "snapshot-id": -1}, "must be between 0"),
+    "huge id": (2, {**snapshot(2), "snapshot-id": 2**63}, "must be between 0"),
+    "id is text": (2, {**snapshot(2), "snapshot-id": "200"}, "must be an integer"),
+    "no time": (2, {**snapshot(2), "timestamp-ms": None}, "'timestamp-ms' is required"),
+    "no sequence number": (2, {**snapshot(2), "sequence-number": None}, "'sequence-number' is required"),
+    "no manifest list": (2, {**snapshot(2), "manifest-list": None}, "'manifest-list' is required"),
+    "inline manifests": (2, {**snapshot(2), "manifest-list": None, "manifests": []}, "'manifest-list' is required"),
+    "manifests no list": (1, {**snapshot(2, version=1), "manifests": 5}, "'manifests' must be an array"),
+    "odd parent": (2, {**snapshot(2), "parent-snapshot-id": "1"}, "'parent-snapshot-id' must be an integer"),
+    "odd schema": (2, {**snapshot(2), "schema-id": "1"}, "'schema-id' must be an integer"),
+    "summary of numbers": (2, {**snapshot(2), "summary": {"operation": "append", "n": 1}}, "key 'n' must be a string"),
+    "summary without operation": (2, {**snapshot(2), "summary": {}}, "'operation' is required"),
+    "sequence number in v1": (1, {**snapshot(2, version=1), "sequence-number": 5}, "no sequence numbers"),
+    "no first row id": (3, {**snapshot(2, version=3), "first-row-id": None}, "first-row-id is null"),
+    "no added rows": (3, {**snapshot(2, version=3), "added-rows": None}, "'added-rows' is required"),
+    "negative rows": (3, {**snapshot(2, version=3), "added-rows": -1}, "must be between 0"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_snapshot_is_refused(name: str) -> None:
+    """A snapshot that breaks a rule which no retry can mend is a bad request."""
+    version, body, text = BAD[name]
+
+    with pytest.raises(BadRequest) as caught:
+        commit(appended(1, version), {"action": "add-snapshot", "snapshot": body})
+
+    assert text in caught.value.message
+
+
+def test_version_1_takes_inline_manifests() -> None:
+    """A version 1 snapshot may name its manifests itself, and sequence number 0 is none."""
+    body = {**snapshot(2, version=1), "manifest-list": None, "manifests": ["a.avro"], "sequence-number": 0}
+
+    new = commit(appended(1, 1), {"action": "add-snapshot", "snapshot": body}, ref(2))
+
+    assert new["current-snapshot-id"] == 200
+    assert "last-sequence-number" not in new
+
+
+@pytest.mark.parametrize(
+    "missing,text", [("add-schema", "a schema"), ("add-spec", "a partition spec"), ("add-sort-order", "a sort order")]
+)
+def test_snapshot_needs_a_layout(missing: str, text: str) -> None:
+    """In a creating commit the schema, spec and order come before the first snapshot."""
+    before = [update for update in creation() if str(update["action"]).startswith("add-")]
+    asked = [update for update in before if update["action"] != missing or missing == "add-schema"]
+    asked = [] if missing == "add-schema" else asked
+
+    with pytest.raises(BadRequest) as caught:
+        updates.apply(None, [*asked, add(1)], now_ms=NOW, previous_location=None)
+
+    assert f"Attempting to add a snapshot before {text} is added" in caught.value.message
+
+
+def test_references_hold_their_retention() -> None:
+    """Branches and tags are stored with their retention, without nulls."""
+    new = commit(
+        appended(2),
+        ref(1, "dev", **{"min-snapshots-to-keep": 2, "max-snapshot-age-ms": 5, "max-ref-age-ms": 7}),
+        ref(1, "v1", "tag", **{"max-ref-age-ms": 9, "min-snapshots-to-keep": None}),
+    )
+
+    assert new["refs"] == {
+        "main": {"snapshot-id": 200, "type": "branch"},
+        "dev": {
+            "snapshot-id": 100,
+            "type": "branch",
+            "min-snapshots-to-keep": 2,
+            "max-snapshot-age-ms": 5,
+            "max-ref-age-ms": 7,
+        },
+        "v1": {"snapshot-id": 100, "type": "tag", "max-ref-age-ms": 9},
+    }
+    assert (logged(new), new["last-updated-ms"]) == ([100, 200], NOW)
+
+
+@pytest.mark.parametrize(
+    "update,text",
+    [
+        (ref(9), "Cannot set main to unknown snapshot: 900"),
+        (ref(1, "main", "tag"), "'main' must be a branch"),
+        (ref(1, "b", "twig"), "type must be branch or tag, not 'twig'"),
+        (ref(1, ""), "'ref-name' must not be empty"),
+        (ref(1, "t", "tag", **{"min-snapshots-to-keep": 1}), "a tag has no snapshot retention"),
+        (ref(1, "b", **{"min-snapshots-to-keep": 0}), "must be between 1"),
+        (ref(1, "b", **{"max-ref-age-ms": "1"}), "must be an integer"),
+        ({"action": "set-snapshot-ref", "ref-name": "b", "type": "branch"}, "'snapshot-id' is required"),
+        ({"action": "set-snapshot-ref", "ref-name": "b", "snapshot-id": 100}, "'type' is required"),
+    ],
+    ids=str,
+)
+def test_bad_reference_is_refused(update: Json, text: str) -> None:
+    """A reference that breaks a rule is refused with its reason."""
+    with pytest.raises(BadRequest) as caught:
+        commit(appended(1), update)
+
+    assert text in caught.value.message
+
+
+def test_rollback_is_logged_now() -> None:
+    """Main set back to an older snapshot is logged at the time of the commit."""
+    new = commit(appended(3), ref(1))
+
+    assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": NOW, "snapshot-id": 100}
+    assert (new["current-snapshot-id"], new["last-updated-ms"]) == (100, NOW)
+
+
+def test_retention_of_main_is_not_logged() -> None:
+    """A change of main's retention alone is a change of the table, but not of the current snapshot."""
+    base = appended(2)
+
+    new = commit(base, ref(2, **{"max-ref-age-ms": 5}))
+
+    assert new["refs"] == {"main": {"snapshot-id": 200, "type": "branch", "max-ref-age-ms": 5}}
+    assert new["snapshot-log"] == base["snapshot-log"]
+
+
+@pytest.mark.parametrize("version,none", [(1, -1), (2, -1), (3, None)])
+def test_without_main_there_is_no_current_snapshot(version: int, none: int | None) -> None:
+    """Removing main leaves no current snapshot, in the form of the format version, and keeps the log."""
+    new = commit(appended(2, version), DROP_MAIN)
+
+    assert new["current-snapshot-id"] == none
+    assert new["refs"] == {}
+    assert logged(new) == [100, 200]
+
+
+def test_replace_keeps_the_log() -> None:
+    """A replaced table (main removed, new history) keeps its snapshots and its log."""
+    new = commit(appended(2), DROP_MAIN, add(3), ref(3))
+
+    assert logged(new) == [100, 200, 300]
+    assert ids(new, "snapshots", "snapshot-id") == [100, 200, 300]
+
+
+def test_intermediate_snapshots_are_not_logged() -> None:
+    """Snapshots added and superseded within one request leave the log, not the table."""
+    new = commit(appended(1), add(2, parent=1), ref(2), add(3, parent=2), ref(3), add(4, parent=3), ref(4))
+
+    assert logged(new) == [100, 400]
+    assert ids(new, "snapshots", "snapshot-id") == [100, 200, 300, 400]
+
+
+def test_snapshot_that_ends_off_main_is_not_logged() -> None:
+    """A snapshot that was current only within the request leaves no entry, also when main ends where it was or gone."""
+    back = commit(appended(1), add(2, parent=1), ref(2), ref(1))
+    gone = commit(appended(1), add(2, parent=1), ref(2), DROP_MAIN)
+
+    assert logged(back) == [100, 100]
+    assert logged(gone) == [100]
+
+
+def test_intermediate_and_removed_makes_no_gap() -> None:
+    """A snapshot added, superseded and removed within one request was never seen: the history before it stays."""
+    new = commit(appended(1), add(2, parent=1), ref(2), add(3, parent=1), ref(3), remove(2))
+
+    assert logged(new) == [100, 300]
+
+
+@pytest.mark.parametrize(
+    "gone,left", [((1,), [200, 300, 400]), ((2,), [300, 400]), ((1, 3), [400]), ((9,), [100, 200, 300, 400])]
+)
+def test_gap_ends_the_log(gone: tuple[int, ...], left: list[int]) -> None:
+    """Removing a snapshot clears its entry in the log and all entries before it."""
+    new = commit(appended(4), remove(*gone))
+
+    assert logged(new) == left
+
+
+def test_removed_snapshots_take_their_own_along() -> None:
+    """With a snapshot go its statistics and the references to it; main too, when it pointed there."""
+    stats = [{"snapshot-id": 100}, {"snapshot-id": 200}]
+    base: Json = {**commit(appended(2), ref(1, "t", "tag")), "statistics": stats, "partition-statistics": stats}
+
+    new = commit(base, remove(1))
+    none = commit(base, remove(1, 2))
+
+    assert (new["statistics"], new["partition-statistics"]) == ([{"snapshot-id": 200}], [{"snapshot-id": 200}])
+    assert new["refs"] == {"main": {"snapshot-id": 200, "type": "branch"}}
+    assert (none["refs"], none["current-snapshot-id"], logged(none)) == ({}, -1, [])
+
+
+def statistics(number: int, path: str = "a.puffin") -> Json:
+    """A set-statistics update."""
+    body: Json = {"snapshot-id": number * 100, "statistics-path": path, "file-size-in-bytes": 9}
+    body |= {"file-footer-size-in-bytes": 4, "blob-metadata": []}
+    return {"action": "set-statistics", "snapshot-id": number * 100, "statistics": body}
+
+
+def partition_statistics(number: int, path: str = "a.parquet") -> Json:
+    """A set-partition-statistics update."""
+    body = {"snapshot-id": number * 100, "statistics-path": path, "file-size-in-bytes": 9}
+    return {"action": "set-partition-statistics", "partition-statistics": body}
+
+
+@pytest.mark.parametrize(
+    "make,key,drop",
+    [
+        (statistics, "statistics", "remove-statistics"),
+        (partition_statistics, "partition-statistics", "remove-partition-statistics"),
+    ],
+)
+def test_one_statistics_file_per_snapshot(make: object, key: str, drop: str) -> None:
+    """A statistics file replaces the older one of its snapshot in place, and can be removed."""
+    assert callable(make)
+    base = commit(appended(2), make(1), make(2))
+
+    new = commit(base, make(1, "b"))
+    less = commit(new, {"action": drop, "snapshot-id": 100})
+
+    assert commit(base, make(1)) is base
+    assert ids(new, key, "statistics-path") == ["b", rows(base, key)[1]["statistics-path"]]
+    assert ids(less, key, "snapshot-id") == [200]
+
+
+@pytest.mark.parametrize("field", ["snapshot-id", "statistics-path", "file-size-in-bytes", "file-footer-size-in-bytes"])
+def test_incomplete_statistics_are_refused(field: str) -> None:
+    """A statistics file without a required field is refused by the field's name."""
+    update = statistics(1)
+    body = update["statistics"]
+    assert isinstance(body, dict)
+
+    with pytest.raises(BadRequest) as caught:
+        commit(appended(1), {**update, "statistics": {**body, field: None}})
+
+    assert f"'{field}' is required" in caught.value.message
+
+
+KEY: Json = {"key-id": "k1", "encrypted-key-metadata": "aGk=", "encrypted-by-id": "root", "x": 1}
+
+
+def test_encryption_keys_are_added_and_removed() -> None:
+    """A key is added once under its id, with all its fields, and removed by its id."""
+    base = commit(table(3), {"action": "add-encryption-key", "encryption-key": KEY})
+    other: Json = {"action": "add-encryption-key", "encryption-key": {**KEY, "encrypted-key-metadata": "b"}}
+
+    less = commit(base, {"action": "remove-encryption-key", "key-id": "k1"})
+
+    assert base["encryption-keys"] == [KEY]
+    assert commit(base, other) is base
+    assert less["encryption-keys"] == []
+
+
+def test_encryption_keys_need_version_3() -> None:
+    """A key in an older table is refused with what to do."""
+    with pytest.raises(BadRequest) as caught:
+        commit(table(2), {"action": "add-encryption-key", "encryption-key": KEY})
+
+    assert "upgrade its format-version to 3 first" in caught.value.message

@@ -1,0 +1,74 @@
+"""What a user or an operator can meet: settings, commands, metrics, error codes and routes, collected from the code.
+
+test_tidy.py compares each with the page of docs/ that tells of it. Collects by importing where the code keeps a list,
+by syntax tree where it does not.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+
+from cyclopts import App
+
+from tests.house import tidy
+from tests.house.tidy import Source
+
+Collector = Callable[[Iterable[Source]], set[str]]
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
+
+
+def settings(_sources: Iterable[Source]) -> set[str]:
+    """Every setting as `section.key`."""
+    from limnos.config.settings import keys
+
+    return set(keys())
+
+
+def commands(_sources: Iterable[Source]) -> set[str]:
+    """Every command as the words one types after `limnos`, found on the one cyclopts App of `limnos.cli.main`."""
+    apps = [value for value in vars(importlib.import_module("limnos.cli.main")).values() if isinstance(value, App)]
+    below = {id(app[name]) for app in apps for name in app if not name.startswith("-")}
+    return {words for app in apps if id(app) not in below for words in commands_of(app)}
+
+
+def commands_of(app: App, before: str = "") -> Iterator[str]:
+    """Yield the words of each command that can be run; groups of commands are only walked through."""
+    for name in app:
+        if name.startswith("-"):
+            continue
+        words = f"{before} {name}".strip()
+        below = list(commands_of(app[name], words))
+        yield from below or [words]
+
+
+def routes(sources: Iterable[Source]) -> set[str]:
+    """Every route as `METHOD /path`: a method and a path side by side in one call or tuple of the room http."""
+    return {
+        f"{method} {path}"
+        for source in sources
+        if source.room == "http"
+        for node in ast.walk(source.tree)
+        if isinstance(node, (ast.Call, ast.Tuple))
+        for method, path in _pairs(node.args if isinstance(node, ast.Call) else node.elts)
+    }
+
+
+def _pairs(parts: list[ast.expr]) -> Iterator[tuple[str, str]]:
+    """Yield each method and path that stand side by side."""
+    texts = [part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else "" for part in parts]
+    for method, path in pairwise(texts):
+        if method in METHODS and path.startswith("/"):
+            yield method, path
+
+
+COLLECTORS: dict[str, tuple[Collector, str]] = {
+    "settings": (settings, "docs/settings.md"),
+    "commands": (commands, "docs/cli.md"),
+    "metrics": (tidy.metric_names, "docs/metrics.md"),
+    "error codes": (tidy.error_codes, "docs/errors.md"),
+    "routes": (routes, "docs/routes.md"),
+}
+"""What is collected, and the page that must tell of it."""

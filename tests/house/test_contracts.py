@@ -1,0 +1,167 @@
+"""The layer contracts hold, and each one is shown to fail on an import planted in a copy of the package."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+CONTRACTS = {contract["id"]: contract for contract in CONFIG["contracts"]}
+
+UPWARDS = {
+    "names": "model",
+    "model": "config",
+    "config": "client",
+    "telemetry": "config",
+    "events": "telemetry",
+    "client": "formats",
+    "formats": "files",
+    "sqlpp": "formats",
+    "sources": "files",
+    "store": "view",
+    "files": "store",
+    "view": "access",
+    "access": "services",
+    "services": "spark",
+    "spark": "http",
+    "http": "app",
+    "app": "cli",
+}
+"""Each room and one above or beside it, which it must not import."""
+
+PLANTED = {
+    "layers": ("attic/__init__.py", "", "attic"),
+    "protocols": ("http/iceberg/planted.py", "import limnos.http.gravitino", "limnos.http.gravitino"),
+    "web": ("services/planted.py", "from starlette.requests import Request", "starlette"),
+    "sql": ("services/planted.py", "from sqlalchemy import select", "sqlalchemy"),
+    "drivers": ("view/planted.py", "def read() -> None:\n    import sqlite3", "sqlite3"),
+    "pyspark": ("cli/planted.py", "from pyspark.sql import SparkSession", "pyspark"),
+    "lance": ("formats/planted.py", "import lance", "lance"),
+    "outside": ("spark/planted.py", "import limnos.services", "limnos.services"),
+    "client": ("client/planted.py", "from limnos import config", "limnos.config"),
+    "pure": ("names/planted.py", "import asyncio", "asyncio"),
+}
+"""For each contract: a file, the import that breaks it, and what the report must name."""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package and of its contracts, with every room that a contract tries, to plant violations in."""
+    home = tmp_path_factory.mktemp("contracts")
+    shutil.copytree(ROOT / "src" / "limnos", home / "limnos", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", home)
+    for room in {*UPWARDS, *UPWARDS.values(), "http/gravitino", "http/iceberg"}:
+        (home / "limnos" / room).mkdir(parents=True, exist_ok=True)
+        (home / "limnos" / room / "__init__.py").touch()
+    return home
+
+
+@contextmanager
+def planted(home: Path, file: str, text: str) -> Iterator[None]:
+    """Put a file into the copy, and take it out again with the folder it may have needed."""
+    target = home / "limnos" / file
+    new_folder = not target.parent.exists()
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(f"{text}\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        shutil.rmtree(target.parent) if new_folder else target.unlink()
+
+
+def lint(home: Path, *contracts: str) -> tuple[int, str]:
+    """Run import-linter in a folder; return its exit code and its report on one line."""
+    tool = Path(sys.executable).with_name("lint-imports")
+    words = [str(tool), "--no-logo", "--no-cache", "--config", "pyproject.toml"]
+    words += [word for contract in contracts for word in ("--contract", contract)]
+    done = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False)
+    return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+
+def test_contracts_hold(copy: Path) -> None:
+    """The package as it stands keeps every contract."""
+    code, report = lint(copy)
+
+    assert code == 0, report
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in report
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_contract_sees_planted_import(copy: Path, contract: str) -> None:
+    """A planted import breaks exactly this contract's promise, and the report names it."""
+    file, text, named = PLANTED[contract]
+
+    with planted(copy, file, text):
+        code, report = lint(copy, contract)
+
+    assert code != 0
+    assert "0 kept, 1 broken" in report
+    assert named in report
+
+
+def test_every_room_is_held_in_its_layer(copy: Path) -> None:
+    """An import from a room to one above or beside it is reported, for every room."""
+    for room, above in UPWARDS.items():
+        (copy / "limnos" / room / "planted.py").write_text(f"import limnos.{above}\n", encoding="utf-8")
+
+    code, report = lint(copy, "layers")
+    for room in UPWARDS:
+        (copy / "limnos" / room / "planted.py").unlink()
+
+    missing = [
+        room
+        for room, above in UPWARDS.items()
+        if f"limnos.{room} is not allowed to import limnos.{above}" not in report
+    ]
+    assert code != 0
+    assert missing == []
+
+
+def test_every_room_has_a_planted_violation() -> None:
+    """The layers name every room that exists, and the list above tries each one that has a room above it."""
+    rooms = {folder.name for folder in (ROOT / "src" / "limnos").iterdir() if (folder / "__init__.py").exists()}
+
+    untried = rooms - set(UPWARDS) - set(UPWARDS.values())
+
+    assert untried == set()
+
+
+def test_every_protocol_is_in_the_contract() -> None:
+    """A package below http is a protocol, and the contract about protocols names it."""
+    http = ROOT / "src" / "limnos" / "http"
+    protocols = {folder.name for folder in http.iterdir() if (folder / "__init__.py").exists()}
+
+    named = set(re.findall(r"\w+", CONTRACTS["protocols"]["layers"][0]))
+
+    assert protocols
+    assert protocols <= named
+
+
+def test_base_install_loads_no_server_room() -> None:
+    """Loading the command line and the client loads neither the server's rooms nor the libraries of extras."""
+    heavy = (
+        "sqlalchemy",
+        "uvicorn",
+        "starlette",
+        "pyspark",
+        "psycopg",
+        "asyncpg",
+        "google.protobuf",
+        "fsspec",
+        "limnos.app",
+    )
+    program = f"import sys, limnos.cli.main, limnos.client\nprint([name for name in {heavy!r} if name in sys.modules])"
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,177 @@
+"""Packaging, make targets, the integration script and the standing documents do what they promise."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import limnos
+from scripts import generate_docs, get_uv
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+TARGETS = ("setup", "demo", "test", "lint", "fix", "bench", "conformance", "help")
+
+
+def run(*words: str | Path, cwd: Path, path: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program with nothing in its environment but a PATH that begins with the given folder."""
+    environment = {"PATH": f"{path}:{os.defpath}", "HOME": str(cwd)}
+    return subprocess.run(
+        [str(word) for word in words], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def program(folder: Path, name: str, text: str) -> Path:
+    """Write an executable shell script and return its folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+    (folder / name).chmod(0o755)
+    return folder
+
+
+def test_help_names_every_target() -> None:
+    """`make help` prints each target of the house with a word about it."""
+    done = run("make", "help", cwd=ROOT, path=Path("/usr/bin"))
+
+    told = dict(re.findall(r"^  make ([a-z-]+) +(\S.+)$", done.stdout, flags=re.MULTILINE))
+    assert done.returncode == 0, done.stderr
+    assert set(TARGETS) <= set(told)
+
+
+@pytest.mark.parametrize("failing,code,asked", [("none", 0, 3), ("lint", 2, 2), ("test", 2, 3)])
+def test_ci_run_stops_at_the_first_failure(tmp_path: Path, failing: str, code: int, asked: int) -> None:
+    """The integration script runs set-up, lint and test, and its exit code is that of the first that fails."""
+    (tmp_path / ".ci").mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    fake = program(tmp_path / "bin", "make", f'echo "asked $1"; [ "$1" != {failing} ] || exit 2')
+
+    done = run(tmp_path / ".ci" / "run", cwd=tmp_path, path=fake)
+
+    assert done.returncode == code, done.stderr
+    assert done.stdout.count("asked") == asked
+
+
+def test_setup_says_what_python_it_needs(tmp_path: Path) -> None:
+    """Without a Python of at least 3.11 the set-up fails, and its message names the version and the way out."""
+    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
+    tools = tmp_path / "bin"
+    for name in ("python3", "python3.11", "python3.12", "python3.13", "python3.14", "python"):
+        program(tools, name, 'echo "Python 3.8.1"; exit 1')
+
+    done = run("/bin/sh", "scripts/setup.sh", cwd=tmp_path, path=tools)
+
+    assert done.returncode == 1
+    assert "Python 3.8.1" in done.stderr
+    assert "make setup PYTHON=" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_wheel_of_this_machine_is_chosen() -> None:
+    """Without pip, the uv wheel is chosen by version, system and processor, with the hash that the index gives."""
+    names = (
+        "uv-1.2.3.tar.gz",
+        "uv-1.2.3-py3-none-macosx_11_0_arm64.whl",
+        "uv-1.2.30-py3-none-manylinux_2_17_x86_64.whl",
+    )
+    wanted = "uv-1.2.3-py3-none-manylinux_2_17_x86_64.whl"
+    index = "".join(f'<a href="../../files/{name}#sha256={"0" * 64}">{name}</a>' for name in names)
+    index += f'<a href="../../files/{wanted}#sha256={"a" * 64}">{wanted}</a>'
+
+    url, sha256 = get_uv.wheel_of(index, "1.2.3", ("manylinux", "x86_64"))
+
+    assert url.endswith(f"/files/{wanted}")
+    assert sha256 == "a" * 64
+
+
+def test_unknown_machine_is_told() -> None:
+    """A machine for which PyPI has no uv wheel gets a message that says what to install."""
+    with pytest.raises(SystemExit, match="install python3-venv"):
+        get_uv.wheel_of("", "1.2.3", ("manylinux", "vax"))
+
+
+def test_lock_names_public_hosts_only() -> None:
+    """Whatever is locked can be fetched from PyPI by anybody."""
+    lock = (ROOT / "uv.lock").read_text(encoding="utf-8")
+
+    hosts = set(re.findall(r"https?://([^/\"]+)", lock))
+
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+
+
+def test_lock_holds_every_requirement() -> None:
+    """Every package that the project asks for, extras included, is in the lock."""
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    locked = {package["name"] for package in lock["package"]}
+    asked = [*PROJECT["dependencies"], *(word for extra in PROJECT["optional-dependencies"].values() for word in extra)]
+
+    missing = {
+        name for word in asked if (name := re.split(r"[\[<>=~! ]", word)[0].lower().replace("_", "-")) not in locked
+    }
+
+    assert missing == set()
+
+
+def test_version_is_told_once() -> None:
+    """The package, the project and the newest entry of the changelog have the same version."""
+    newest = re.search(r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+    assert newest is not None
+    assert limnos.__version__ == PROJECT["version"] == newest[1]
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    """Who reads the README finds both commands and how each kind of client connects."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    missing = [
+        word
+        for word in ("make demo", "make test", "limnos.spark.session", "load_catalog", "GravitinoClient")
+        if word not in readme
+    ]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize(
+    "page", sorted(file.relative_to(ROOT).as_posix() for file in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+)
+def test_links_lead_somewhere(page: str) -> None:
+    """Every relative link of a document names a file that exists."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = [link for link in re.findall(r"\]\(([^)#\s]+)", text) if "://" not in link]
+
+    broken = [link for link in links if not ((ROOT / page).parent / link).exists()]
+
+    assert broken == []
+
+
+def test_decisions_are_indexed() -> None:
+    """Every decision record is named `NNNN-title.md`, numbers are given once, and the index links each."""
+    folder = ROOT / "docs" / "decisions"
+    index = (folder / "README.md").read_text(encoding="utf-8")
+    records = sorted(file.name for file in folder.glob("*.md") if file.name != "README.md")
+
+    numbers = [name[:4] for name in records if re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", name)]
+
+    assert len(set(numbers)) == len(records)
+    assert [name for name in records if f"({name})" not in index] == []
+
+
+def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None:
+    """The tables of errors and metrics are what `make docs` would write now."""
+    code = generate_docs.main(check=True)
+
+    assert code == 0, capsys.readouterr().out
+
+
+def test_base_dependencies_stay_light() -> None:
+    """The base install brings nothing of a server, a database or Spark."""
+    heavy = re.compile(r"sqlalchemy|uvicorn|starlette|pyspark|psycopg|asyncpg|protobuf|pandas|pyarrow")
+
+    assert [word for word in PROJECT["dependencies"] if heavy.match(word)] == []

@@ -1,0 +1,191 @@
+"""The tree keeps its own rules, and each rule is shown to fail on a planted violation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from tests.house import surface, tidy
+from tests.house.tidy import Source
+
+ROOT = Path(__file__).parents[2]
+SRC = tidy.read_sources(ROOT, "src")
+TESTS = tidy.read_sources(ROOT, "tests", "conformance")
+ALL = [*SRC, *TESTS, *tidy.read_sources(ROOT, "bench", "scripts", "examples")]
+
+ENTRY_POINTS = {
+    "limnos.cli.main",  # the `limnos` command
+    "limnos.__main__",  # `python -m limnos`
+    "limnos.store.migrations.env",  # loaded by alembic, by path
+}
+
+Rule = Callable[[Source], list[str]]
+
+RULES: dict[Rule, tuple[list[Source], Source]] = {
+    tidy.too_long_file: (ALL, Source("src/limnos/store/a.py", "x = 1\n" * 801)),
+    tidy.too_long_function: (ALL, Source("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 60)),
+    tidy.no_opening: (SRC, Source("src/limnos/store/a.py", "x = 1\n")),
+    tidy.unfinished: (SRC, Source("src/limnos/store/a.py", "x = 1  # " + "TO" + "DO later\n")),
+    tidy.banned_call: (SRC, Source("src/limnos/store/a.py", "print(1)\n")),
+    tidy.eager_command: (SRC, Source("src/limnos/cli/a.py", "from limnos.store import tables\n")),
+    tidy.untold_test: (TESTS, Source("tests/store/test_a.py", "def test_a():\n    assert f()\n")),
+    tidy.skipped_test: (TESTS, Source("tests/store/test_a.py", "import pytest\npytest.skip('no Java')\n")),
+    tidy.foreign_path: (ALL, Source("src/limnos/store/a.py", "x = '" + "/ro" + "ot/lake'\n")),
+}
+"""Each rule, where it holds, and a file that breaks it."""
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_tree_keeps_rule(rule: Rule) -> None:
+    """The files of the repository keep the rule."""
+    where, _ = RULES[rule]
+
+    complaints = [text for source in where for text in rule(source)]
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_rule_sees_violation(rule: Rule) -> None:
+    """A planted violation of the rule is reported, with the file's name."""
+    _, planted = RULES[rule]
+
+    complaints = rule(planted)
+
+    assert complaints
+    assert complaints[0].startswith(planted.path)
+
+
+@pytest.mark.parametrize(
+    "room,text",
+    [
+        ("store", "import os\nos.system('ls')"),
+        ("store", "import pickle as p\np.loads(b'')"),
+        ("store", "from pickle import loads\nloads(b'')"),
+        ("store", "eval('1')"),
+        ("store", "from datetime import datetime\ndatetime.utcnow()"),
+        ("store", "import datetime\ndatetime.datetime.utcnow()"),
+        ("formats", "import time\ntime.time()"),
+        ("model", "from time import time\ntime()"),
+        ("names", "from datetime import datetime, UTC\ndatetime.now(UTC)"),
+    ],
+)
+def test_banned_call_is_seen_however_imported(room: str, text: str) -> None:
+    """A banned call is found under every spelling of its import, clocks in pure rooms only."""
+    planted = Source(f"src/limnos/{room}/a.py", text)
+
+    complaints = tidy.banned_call(planted)
+
+    assert len(complaints) == 1
+
+
+@pytest.mark.parametrize(
+    "path,text",
+    [
+        ("src/limnos/cli/a.py", "print(1)"),
+        ("src/limnos/spark/demo/a.py", "print(1)"),
+        ("src/limnos/store/a.py", "import time\ntime.time()"),
+        ("src/limnos/store/a.py", "self.print(1)"),
+    ],
+)
+def test_allowed_call_is_left_alone(path: str, text: str) -> None:
+    """What a room may do is not reported: commands print, and rooms with a clock read it."""
+    assert tidy.banned_call(Source(path, text)) == []
+
+
+@pytest.mark.parametrize(
+    "text,complaints",
+    [
+        ("import limnos.app.server", 1),
+        ("from limnos import spark", 1),
+        ("import pyspark", 1),
+        ("if True:\n    import sqlalchemy", 1),
+        ("try:\n    import uvicorn\nexcept ImportError:\n    pass", 1),
+        ("def start():\n    from limnos.app import server", 0),
+        ("from limnos.client import Client\nimport rich, json", 0),
+        ("from limnos import __version__", 0),
+    ],
+)
+def test_command_line_loads_lazily(text: str, complaints: int) -> None:
+    """A command module may load the base install at its top, everything else only inside functions."""
+    found = tidy.eager_command(Source("src/limnos/cli/a.py", text))
+
+    assert len(found) == complaints
+
+
+def test_no_module_is_dead() -> None:
+    """Every module of the package is imported by another or is an entry point."""
+    migrations = {source.module for source in SRC if ".migrations.versions." in source.module}
+
+    complaints = tidy.dead_modules(SRC, ENTRY_POINTS | migrations)
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_dead_module_is_seen() -> None:
+    """A module that only mentions itself is dead; one that is imported, by any spelling, is not."""
+    sources = [
+        Source("src/limnos/store/main.py", "from limnos.store import used\nx = 'limnos.store.told:main'"),
+        Source("src/limnos/store/used.py", ""),
+        Source("src/limnos/store/told.py", ""),
+        Source("src/limnos/store/dead.py", "import limnos.store.dead"),
+    ]
+
+    complaints = tidy.dead_modules(sources, {"limnos.store.main"})
+
+    assert len(complaints) == 1
+    assert complaints[0].startswith("src/limnos/store/dead.py")
+
+
+@pytest.mark.parametrize("what", surface.COLLECTORS)
+def test_surface_is_documented(what: str) -> None:
+    """Every setting, command, metric, error code and route that the code has stands in its page of docs/."""
+    collect, page = surface.COLLECTORS[what]
+    names = collect(SRC)
+    text = (ROOT / page).read_text(encoding="utf-8") if (ROOT / page).exists() else ""
+
+    complaints = tidy.undocumented(names, text, where=page)
+
+    assert names, f"no {what} found: the collector is out of date"
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_undocumented_name_is_seen() -> None:
+    """A name counts as told only between back quotes, whole or as the beginning of what stands there."""
+    page = "`server start [--data DIR]` and `view.bytes_max`, but not view.cold\n"
+
+    complaints = tidy.undocumented(["server start", "view.bytes_max", "view.cold", "view.bytes"], page, where="page")
+
+    assert complaints == ["page does not mention `view.bytes`", "page does not mention `view.cold`"]
+
+
+def test_collectors_see_what_is_declared() -> None:
+    """A metric and an error code are found where they are declared."""
+    source = Source(
+        "src/limnos/telemetry/a.py",
+        'GATES = Counter("limnos_gate_reads", "Reads.")\nclass Lost(E):\n    code: ClassVar[str] = "lost"\n',
+    )
+
+    assert tidy.metric_names([source]) == {"limnos_gate_reads"}
+    assert tidy.error_codes([source]) == {"lost"}
+
+
+def test_commands_are_found_below_groups() -> None:
+    """A command counts by all its words; a group, and the flags every program has, do not."""
+    app, server = App(name="limnos"), App(name="server")
+    app.command(server)
+    app.command(print, name="ls")
+    server.command(print, name="start")
+
+    assert set(surface.commands_of(app)) == {"ls", "server start"}
+
+
+def test_routes_are_found_in_http_only() -> None:
+    """A method beside a path is a route where it stands in the room http, and nowhere else."""
+    text = 'add("GET", "/whoami", who)\nTABLE = [("POST", "/tokens", make), ("GET", "words")]\n'
+
+    assert surface.routes([Source("src/limnos/http/admin/a.py", text)]) == {"GET /whoami", "POST /tokens"}
+    assert surface.routes([Source("src/limnos/client/a.py", text)]) == set()

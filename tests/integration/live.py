@@ -1,0 +1,44 @@
+"""Real server processes for tests: started by the command a user types, stopped whatever happens."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    """A server that serves: its address, the admin's token, its data directory and its process id."""
+
+    uri: str
+    token: str
+    data: Path
+    pid: int
+
+
+@contextmanager
+def serving(data: Path, *flags: str) -> Iterator[LiveServer]:
+    """Serve `data` on a free loopback port with further flags; the log is `DATA.log`."""
+    log = data.with_suffix(f".{len(list(data.parent.glob('*.log')))}.log")
+    command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
+    with (
+        log.open("wb") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+    ):
+        try:
+            uri = next((line[6:].strip() for line in process.stdout or () if line.startswith("ready ")), None)
+            assert uri is not None, f"the server did not start:\n{log.read_text()}"
+            token = (data / "admin.token").read_text().strip()
+            yield LiveServer(uri=uri, token=token, data=data, pid=process.pid)
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()

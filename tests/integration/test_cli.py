@@ -1,0 +1,376 @@
+"""The command line against a real server process: every verb, and what a user with few rights is told."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from limnos.cli.main import main
+from tests.integration.live import LiveServer
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "type": "long", "required": True}]}
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> object:
+        """Standard output as JSON."""
+        assert self.code == 0, self.err
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, object]:
+        """The error that was written to standard error as JSON."""
+        document: dict[str, dict[str, object]] = json.loads(self.err)
+        return document["error"]
+
+
+Run = Callable[..., Done]
+
+
+@pytest.fixture(scope="module")
+def node(server: LiveServer) -> LiveServer:
+    """The server of the run; tests keep to names of their own."""
+    return server
+
+
+@pytest.fixture(autouse=True)
+def _environment(node: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands talk to the server as its admin, unless a test says otherwise."""
+    for name in [name for name in os.environ if name.upper().startswith("LIMNOS")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("LIMNOS_URI", node.uri)
+    monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(node.data / "admin.token"))
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run a command line, given as one text or as words."""
+
+    def call(*words: str) -> Done:
+        code = main(words[0].split() if len(words) == 1 else words)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call
+
+
+def make_table(node: LiveServer, namespace: str, name: str) -> None:
+    """Make an Iceberg table as an engine would."""
+    answer = httpx2.post(
+        f"{node.uri}/iceberg/v1/lake.main/namespaces/{namespace}/tables",
+        json={"name": name, "schema": SCHEMA},
+        headers={"Authorization": f"Bearer {node.token}"},
+        trust_env=False,
+    )
+    assert answer.status_code == 200, answer.text
+
+
+def names(done: Done) -> list[str]:
+    """The names of a list."""
+    assert isinstance(done.result, list)
+    return [row["name"] for row in done.result]
+
+
+def test_admin_is_known_and_sees_the_first_catalog(run: Run) -> None:
+    """The admin's token works at once, and the store begins with metalake `lake` and catalog `main`."""
+    assert run("whoami").result == {"user": "admin"}
+    assert "main" in names(run("ls"))
+    assert "lake" in names(run("ls --kind metalake"))
+
+
+def test_metalake_and_catalog_come_and_go(run: Run, tmp_path: Path) -> None:
+    """A metalake and a catalog are made, described, refused to drop while in use, and dropped by force."""
+    assert run("create metalake sea --comment deep --property k=v").code == 0
+    assert run(f"create catalog lab --warehouse {tmp_path} --metalake sea --comment trial").code == 0
+
+    catalog = run("describe lab --metalake sea").result
+    metalake = run("describe --metalake sea").result
+    kept = run("drop lab --metalake sea")
+
+    assert isinstance(catalog, dict)
+    assert (catalog["provider"], catalog["comment"]) == ("lakehouse-iceberg", "trial")
+    assert isinstance(metalake, dict)
+    assert (metalake["comment"], metalake["properties"]["k"]) == ("deep", "v")
+    assert (kept.code, kept.error["code"]) == (5, "in-use")
+    assert run("drop lab --metalake sea --force").code == 0
+    assert run("drop sea --kind metalake --force").code == 0
+    assert run("drop sea --kind metalake --force").code == 3
+
+
+def test_namespaces_nest_move_and_drop(run: Run) -> None:
+    """A chain of namespaces is made at once, listed level by level, moved with what is below it, and dropped empty."""
+    assert run("create namespace main.tree.a.b --parents --property k=v").code == 0
+    assert run("create namespace main.tree.other").code == 0
+    assert names(run("ls main.tree")) == ["main.tree.a", "main.tree.other"]
+
+    described = run("describe main.tree.a.b").result
+    again = run("create namespace main.tree.other")
+    full = run("drop main.tree")
+    moved = run("mv main.tree.a main.tree.other.a2").result
+    cycle = run("mv main.tree.other main.tree.other.a2.x --kind namespace")
+
+    assert isinstance(described, dict)
+    assert described["properties"]["k"] == "v"
+    assert (again.code, again.error["code"]) == (5, "already-exists")
+    assert (full.code, full.error["code"]) == (5, "not-empty")
+    assert isinstance(moved, dict)
+    assert moved["target"] == "main.tree.other.a2"
+    assert cycle.code in {1, 5}
+    assert names(run("ls main.tree.other")) == ["main.tree.other.a2"]
+    assert names(run("ls main.tree.other.a2")) == ["main.tree.other.a2.b"]
+    for path in ("main.tree.other.a2.b", "main.tree.other.a2", "main.tree.other", "main.tree"):
+        assert run(f"drop {path}").code == 0
+    assert run("describe main.tree").code == 3
+
+
+def test_names_of_any_kind_work(run: Run) -> None:
+    """Names with dots, slashes, spaces, percent signs and letters of any script go through in back-quotes."""
+    wild = ["a.b", "c/d", "e f", "50%", "größe", "`tick`"]
+    run("create", "namespace", "main.wild")
+    for name in wild:
+        quoted = name.replace("`", "\\`")
+        assert run("create", "namespace", f"main.wild.`{quoted}`").code == 0
+
+    listed = run("ls main.wild").result
+
+    assert isinstance(listed, list)
+    assert sorted(row["path"][-1] for row in listed) == sorted(wild)
+    for row in listed:
+        assert run("describe", row["name"]).code == 0
+        assert run("drop", row["name"]).code == 0
+
+
+def test_table_is_shown_moved_and_dropped(run: Run, node: LiveServer) -> None:
+    """A table that an engine made is listed, described, moved and dropped."""
+    run("create namespace main.shop")
+    make_table(node, "shop", "orders")
+
+    listed = run("ls main.shop").result
+    described = run("describe main.shop.orders").result
+    moved = run("mv main.shop.orders main.shop.sales")
+
+    assert listed == [{"name": "main.shop.orders", "kind": "table", "path": ["main", "shop", "orders"]}]
+    assert isinstance(described, dict)
+    assert described["columns"] == {"id": "long required"}
+    assert moved.code == 0
+    assert names(run("ls main.shop")) == ["main.shop.sales"]
+    assert run("drop main.shop.sales --purge").code == 0
+    assert run("describe main.shop.sales").code == 3
+
+
+def test_users_groups_and_roles(run: Run) -> None:
+    """Users, groups with members, and roles are made, listed, shown and removed."""
+    assert run("user add ana").code == 0
+    assert run("user add ana").code == 5
+    assert run("group create staff").code == 0
+    assert run("role create reader").code == 0
+    assert run("group add staff ana").result == {"group": "staff", "members": ["ana"]}
+    assert run("grant role reader --to ana").code == 0
+    assert run("grant role reader --to-group staff").code == 0
+
+    user = run("user describe ana").result
+    group = run("group describe staff").result
+
+    assert user == {"name": "ana", "enabled": True, "roles": ["reader"]}
+    assert group == {"name": "staff", "roles": ["reader"], "members": ["ana"]}
+    assert "ana" in names(run("user list"))
+    assert "staff" in names(run("group list"))
+    assert "reader" in names(run("role list"))
+    assert run("revoke role reader --from ana").code == 0
+    assert run("revoke role reader --from-group staff").code == 0
+    assert run("group remove staff ana").code == 0
+    assert run("group remove staff ana").code == 3
+    assert run("role delete reader").code == 0
+    assert run("role delete reader").code == 3
+    assert run("group delete staff").code == 0
+    assert run("user remove ana").code == 0
+    assert run("user remove ana").code == 3
+    assert run("user describe ana").code == 3
+
+
+def test_grants_decide_the_very_next_request(run: Run, node: LiveServer) -> None:
+    """A user is refused with the missing privilege, granted and allowed at the next request, revoked and refused."""
+    run("create namespace main.hall")
+    make_table(node, "hall", "things")
+    run("user add ben")
+    run("role create visitor")
+    run("grant role visitor --to ben")
+    load = ("describe", "main.hall.things", "--kind", "table", "--user", "ben")
+
+    refused = run(*load)
+    granted = [
+        run("grant use_catalog --on main --to visitor"),
+        run("grant use_schema select_table --on main.hall --to visitor"),
+    ]
+    allowed = run(*load)
+    shown = run("role describe visitor").result
+    revoked = run("revoke select_table --on main.hall --from visitor")
+    again = run(*load)
+
+    assert refused.code == 4
+    assert "USE_CATALOG" in str(refused.error["message"])
+    assert [done.code for done in granted] == [0, 0]
+    assert allowed.code == 0
+    assert isinstance(shown, dict)
+    assert {(row["privilege"], row["kind"]) for row in shown["grants"]} == {
+        ("use_catalog", "catalog"),
+        ("use_schema", "namespace"),
+        ("select_table", "namespace"),
+    }
+    assert (revoked.code, again.code) == (0, 4)
+    assert "SELECT_TABLE" in str(again.error["message"])
+
+
+def test_denial_beats_allowance(run: Run, node: LiveServer) -> None:
+    """A denied privilege refuses although a wider grant allows, until the denial is taken back."""
+    run("create namespace main.vault.inner --parents")
+    make_table(node, "vault%1Finner", "gold")
+    run("user add dan")
+    run("role create keeper")
+    run("grant role keeper --to dan")
+    run("grant use_catalog use_schema select_table --on main --to keeper")
+    load = ("describe", "main.vault.inner.gold", "--kind", "table", "--user", "dan")
+
+    before = run(*load)
+    denied = run("grant select_table --on main.vault.inner.gold --to keeper --deny")
+    during = run(*load)
+    back = run("revoke select_table --on main.vault.inner.gold --from keeper --deny")
+    after = run(*load)
+
+    assert [before.code, denied.code, during.code, back.code, after.code] == [0, 0, 4, 0, 0]
+
+
+def test_explain_tells_what_is_missing(run: Run, node: LiveServer) -> None:
+    """Explain names the missing privilege and what would help, for oneself and, to an admin, for others."""
+    run("create namespace main.maze")
+    make_table(node, "maze", "exit")
+    run("user add max")
+
+    own = run("access explain table_load main.maze.exit --user max").result
+    told = run("access explain table_load main.maze.exit --for max --output table").out
+    nosy = run("access explain table_load main.maze.exit --for admin --user max")
+    admin = run("access explain table_load main.maze.exit").result
+
+    assert isinstance(own, dict)
+    assert own["decision"]["allowed"] is False
+    assert any(factor["privilege"] == "SELECT_TABLE" for factor in own["decision"]["factors"])
+    assert told.startswith("REFUSED")
+    assert nosy.code == 4
+    assert isinstance(admin, dict)
+    assert admin["decision"]["allowed"] is True
+
+
+def test_owners_are_shown_and_changed(run: Run) -> None:
+    """Whoever makes something owns it; the owner can be changed to a user or a group, for every kind."""
+    run("create namespace main.estate.east --parents")
+    run("user add olga")
+    run("group create heirs")
+    run("role create steward")
+
+    first = run("owner show main.estate.east").result
+    to_user = run("owner set main.estate.east olga")
+    to_group = run("owner set steward heirs --group --kind role")
+    second = run("owner show main.estate.east").result
+    third = run("owner show steward --kind role").result
+
+    assert isinstance(first, dict)
+    assert (first["owner"], first["owner_type"]) == ("admin", "user")
+    assert (to_user.code, to_group.code) == (0, 0)
+    assert isinstance(second, dict)
+    assert second["owner"] == "olga"
+    assert isinstance(third, dict)
+    assert (third["owner"], third["owner_type"]) == ("heirs", "group")
+    assert run("owner show main").code == 0
+    assert run("owner show lake --kind metalake").code == 0
+    assert run("describe main.estate.east --user olga").code in {0, 4}
+
+
+def test_disabled_user_is_refused_everywhere(run: Run) -> None:
+    """A disabled user is refused with any credential until enabled again."""
+    run("user add tom")
+    secret = run("token create --for tom --name t").result
+    assert isinstance(secret, dict)
+    token = secret["token"]
+
+    before = run(f"whoami --token {token}")
+    disabled = run("user disable tom")
+    during = [run("describe --user tom").code, run(f"describe --token {token}").code]
+    listed = run("user list").result
+    enabled = run("user enable tom")
+    after = run(f"describe --token {token}")
+
+    assert before.result == {"user": "tom"}
+    assert disabled.result == {"name": "tom", "enabled": False}
+    assert during == [4, 4]
+    assert isinstance(listed, list)
+    assert {row["name"]: row["enabled"] for row in listed}["tom"] is False
+    assert enabled.result == {"name": "tom", "enabled": True}
+    assert after.code == 0
+
+
+def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
+    """A token works from the moment it is made until it is revoked; its secret is told once."""
+    file = tmp_path / "my.token"
+    made = run("token", "create", "--name", "ci", "--expires-in", "1h", "--save", str(file)).result
+    assert isinstance(made, dict)
+    token_id = str(made["id"])
+
+    works = run("whoami", "--token-file", str(file))
+    listed = run("token list").result
+    revoked = run("token", "revoke", token_id, "--yes")
+    dead = run("whoami", "--token-file", str(file))
+
+    assert works.result == {"user": "admin"}
+    assert isinstance(listed, list)
+    row = next(row for row in listed if str(row["id"]) == token_id)
+    assert (row["name"], row["user"], row["revoked"]) == ("ci", "admin", False)
+    assert row["expires_at"] is not None
+    assert file.read_text(encoding="utf-8").strip() not in json.dumps(listed)
+    assert revoked.code == 0
+    assert (dead.code, dead.error["code"]) == (4, "unauthenticated")
+    assert run("token", "revoke", token_id, "--yes").code == 3
+
+
+def test_stranger_has_no_rights(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a credential one is `anonymous`, who may do nothing, and is told to say who one is."""
+    monkeypatch.delenv("LIMNOS_TOKEN_FILE")
+
+    who = run("whoami")
+    refused = run("ls")
+    wrong = run("whoami --token nonsense")
+
+    assert who.result == {"user": "anonymous"}
+    assert refused.code == 4
+    assert "--token-file" in str(refused.error["hint"])
+    assert wrong.code == 4
+
+
+def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
+    """`server config` and `server migrate` work on the directory of a running server."""
+    config = run("server", "config", "--data", str(node.data)).result
+    migrated = run("server", "migrate", "--data", str(node.data))
+
+    assert isinstance(config, list)
+    assert {"setting": "server.data", "value": str(node.data), "origin": "flag --data"} in config
+    assert migrated.code == 0, migrated.err
+
+
+def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Path) -> None:
+    """`server check` has nothing to say about a directory that can be made, and exits with 0."""
+    done = run("server", "check", "--data", str(tmp_path / "fresh"), "--listen", "127.0.0.1:0")
+
+    assert (done.code, done.out.strip()) == (0, "[]")

@@ -1,0 +1,84 @@
+"""DuckDB attaches a catalog of a real server and reads its tables; the extensions come from PyPI wheels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.types import LongType, NestedField, StringType
+
+from tests.integration.live import LiveServer
+
+EXTENSIONS = ("avro", "httpfs", "iceberg")
+SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "city", StringType(), required=False))
+ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
+
+
+@pytest.fixture
+def duck(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with the server's catalog attached as `lake`, by the administrator's token."""
+    # Nothing may be fetched at run time: what is loaded is what the lock file pins.
+    offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+    with duckdb.connect(config=offline) as connection:
+        for name in EXTENSIONS:
+            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
+            connection.load_extension(str(folder / f"{name}.duckdb_extension"))
+        connection.execute(f"CREATE SECRET admin (TYPE iceberg, TOKEN '{server.token}')")
+        connection.execute(
+            f"ATTACH 'main' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
+            " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
+        )
+        yield connection
+
+
+@pytest.fixture
+def table(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Table]:
+    """A table `towns` with two rows in a namespace that has the test's name, made by PyIceberg."""
+    catalog = load_catalog("limnos", type="rest", uri=f"{server.uri}/iceberg", warehouse="main", token=server.token)
+    space = str(request.node.name)
+    catalog.create_namespace((space,))
+    made = catalog.create_table((space, "towns"), SCHEMA)
+    made.append(pa.Table.from_pylist([{"id": 1, "city": "Oslo"}, {"id": 2, "city": "Rome"}], schema=ARROW))
+    yield made
+    catalog.close()
+
+
+def test_reads_a_table(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """A table is read by its name below the attached catalog."""
+    assert duck.sql("SELECT id, city FROM lake.test_reads_a_table.towns ORDER BY id").fetchall() == [
+        (1, "Oslo"),
+        (2, "Rome"),
+    ]
+
+
+def test_sees_the_next_commit(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Rows that another client commits are there at the next query."""
+    query = "SELECT count(*) FROM lake.test_sees_the_next_commit.towns"
+    before = duck.sql(query).fetchall()
+
+    table.append(pa.Table.from_pylist([{"id": 3, "city": "Kyiv"}], schema=ARROW))
+
+    assert (before, duck.sql(query).fetchall()) == ([(2,)], [(3,)])
+
+
+def test_reads_an_earlier_snapshot(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """A snapshot is read by its id."""
+    first = table.current_snapshot()
+    assert first is not None
+    table.append(pa.Table.from_pylist([{"id": 3, "city": "Kyiv"}], schema=ARROW))
+
+    earlier = f"lake.test_reads_an_earlier_snapshot.towns AT (VERSION => {first.snapshot_id})"
+    assert duck.sql(f"SELECT count(*) FROM {earlier}").fetchall() == [(2,)]
+
+
+def test_writes_are_seen_by_others(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """Rows that DuckDB inserts are read by PyIceberg."""
+    duck.sql("INSERT INTO lake.test_writes_are_seen_by_others.towns VALUES (3, 'Kyiv')")
+
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]

@@ -1,0 +1,437 @@
+"""PyIceberg against a real server: names, writes, evolution, time travel, rename, register, drop and purge."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import (
+    BadRequestError,
+    CommitFailedException,
+    ForbiddenError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnauthorizedError,
+)
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.table import Table
+from pyiceberg.transforms import BucketTransform, DayTransform, IdentityTransform
+from pyiceberg.types import DoubleType, IntegerType, LongType, NestedField, StringType, TimestampType
+
+from tests.integration.live import LiveServer
+
+ODD_NAMES = ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "a:b", "q?u#ery"]
+PURGE_WAIT_S = 60
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "city", StringType(), required=False),
+    identifier_field_ids=[1],
+)
+ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
+
+
+def connect(server: LiveServer, **properties: object) -> RestCatalog:
+    """A catalog client for the server; it asks for `main` and shows the admin's token unless told otherwise."""
+    given: dict[str, object] = {"warehouse": "main", "token": server.token, **properties}
+    kept = {key: value for key, value in given.items() if value is not None}
+    catalog = load_catalog("limnos", **{"type": "rest", "uri": f"{server.uri}/iceberg", **kept})  # type: ignore[arg-type]
+    assert isinstance(catalog, RestCatalog)
+    return catalog
+
+
+def basic(user: str) -> dict[str, object]:
+    """The properties with which PyIceberg says by Basic who it is."""
+    return {"token": None, "auth": {"type": "basic", "basic": {"username": user, "password": "unchecked"}}}
+
+
+@pytest.fixture(params=["token", "basic"])
+def catalog(server: LiveServer, request: pytest.FixtureRequest) -> Iterator[RestCatalog]:
+    """The catalog `main` as the administrator, by token and by Basic."""
+    connected = connect(server) if request.param == "token" else connect(server, **basic("admin"))
+    yield connected
+    connected.close()
+
+
+@pytest.fixture
+def space(catalog: RestCatalog, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = re.sub(r"\W+", "_", str(request.node.name))
+    catalog.create_namespace((name,))
+    return name
+
+
+def rows(*pairs: tuple[int, str | None]) -> pa.Table:
+    """Arrow rows of (id, city)."""
+    return pa.Table.from_pylist([{"id": number, "city": city} for number, city in pairs], schema=ARROW)
+
+
+def content(table: Table) -> list[tuple[object, ...]]:
+    """The table's rows as tuples, sorted by their first column."""
+    return sorted((tuple(row.values()) for row in table.scan().to_arrow().to_pylist()), key=lambda row: str(row[0]))
+
+
+def local_path(location: str) -> Path:
+    """The file that a `file:` location names."""
+    return Path(unquote(urlsplit(location).path))
+
+
+def wait_until(holds: Callable[[], bool]) -> bool:
+    """Whether it holds at last: the purge worker runs beside the request that asked for it."""
+    deadline = time.monotonic() + PURGE_WAIT_S
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_namespaces_four_deep(catalog: RestCatalog, space: str) -> None:
+    """Namespaces nest; each level lists its direct children by their full path and keeps its own properties."""
+    for depth in range(1, 5):
+        catalog.create_namespace((space, *"abcd"[:depth]), {"depth": str(depth)})
+
+    assert (space,) in catalog.list_namespaces()
+    assert catalog.list_namespaces((space, "a", "b")) == [(space, "a", "b", "c")]
+    assert catalog.load_namespace_properties((space, *"abcd"))["depth"] == "4"
+    with pytest.raises(NamespaceAlreadyExistsError):
+        catalog.create_namespace((space, "a"))
+
+
+def test_namespace_that_is_not_empty_stays(catalog: RestCatalog, space: str) -> None:
+    """A namespace with a child or a table cannot be dropped; emptied it can, and then it is gone."""
+    catalog.create_namespace((space, "child"))
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace((space,))
+    catalog.create_table((space, "child", "t"), SCHEMA)
+    with pytest.raises(NamespaceNotEmptyError):
+        catalog.drop_namespace((space, "child"))
+
+    catalog.drop_table((space, "child", "t"))
+    catalog.drop_namespace((space, "child"))
+
+    assert not catalog.namespace_exists((space, "child"))
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.drop_namespace((space, "child"))
+
+
+def test_namespace_properties(catalog: RestCatalog, space: str) -> None:
+    """Properties are set and removed in one request, which tells of each key what became of it."""
+    catalog.update_namespace_properties((space,), updates={"keep": "1", "drop": "2"})
+
+    summary = catalog.update_namespace_properties((space,), removals={"drop", "never"}, updates={"keep": "3"})
+
+    assert (summary.updated, summary.removed, summary.missing) == (["keep"], ["drop"], ["never"])
+    properties = catalog.load_namespace_properties((space,))
+    assert properties["keep"] == "3"
+    assert "drop" not in properties
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
+    """A namespace and a table with that name can be made, listed, written, read, renamed and dropped."""
+    inner = (space, name, "in" + name)
+    catalog.create_namespace(inner[:2])
+    catalog.create_namespace(inner)
+    table = catalog.create_table((*inner, name), SCHEMA)
+    table.append(rows((1, "Oslo")))
+
+    assert catalog.list_namespaces((space,)) == [inner[:2]]
+    assert catalog.list_namespaces(inner[:2]) == [inner]
+    assert catalog.list_tables(inner) == [(*inner, name)]
+    assert content(catalog.load_table((*inner, name))) == [(1, "Oslo")]
+
+    catalog.rename_table((*inner, name), (*inner[:2], name + "2"))
+    assert not catalog.table_exists((*inner, name))
+    assert content(catalog.load_table((*inner[:2], name + "2"))) == [(1, "Oslo")]
+
+    catalog.drop_table((*inner[:2], name + "2"))
+    catalog.drop_namespace(inner)
+    catalog.drop_namespace(inner[:2])
+    assert catalog.list_namespaces((space,)) == []
+
+
+def test_dotted_name_is_not_a_path(catalog: RestCatalog, space: str) -> None:
+    """One level `a.b` and two levels `a`, `b` are different namespaces, also for a table of the same name."""
+    catalog.create_namespace((space, "a"))
+    catalog.create_namespace((space, "a", "b"))
+    catalog.create_namespace((space, "a.b"))
+    catalog.create_table((space, "a.b", "t"), SCHEMA)
+
+    assert catalog.list_tables((space, "a", "b")) == []
+    assert catalog.list_tables((space, "a.b")) == [(space, "a.b", "t")]
+
+
+def test_create_and_load(catalog: RestCatalog, space: str) -> None:
+    """A created table can be loaded by its name, and a second one of that name is refused."""
+    made = catalog.create_table((space, "t"), SCHEMA, properties={"owner-team": "rail"})
+
+    loaded = catalog.load_table((space, "t"))
+    assert loaded.metadata == made.metadata
+    assert loaded.properties["owner-team"] == "rail"
+    assert loaded.schema().identifier_field_names() == {"id"}
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table((space, "t"), SCHEMA)
+
+
+def test_missing_things(catalog: RestCatalog, space: str) -> None:
+    """What does not exist is told apart: a table in a namespace, and the namespace itself."""
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table((space, "nothing"))
+    with pytest.raises(NoSuchTableError):
+        catalog.drop_table((space, "nothing"))
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.create_table((space, "nowhere", "t"), SCHEMA)
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.list_tables((space, "nowhere"))
+
+
+def test_append_overwrite_delete(catalog: RestCatalog, space: str) -> None:
+    """Rows are appended, overwritten by a filter and deleted by a filter, each seen by the next load."""
+    table = catalog.create_table((space, "t"), SCHEMA)
+
+    table.append(rows((1, "Oslo"), (2, "Rome"), (3, "Kyiv")))
+    table.overwrite(rows((2, "Roma")), overwrite_filter="id = 2")
+    table.delete("id > 2")
+
+    assert content(catalog.load_table((space, "t"))) == [(1, "Oslo"), (2, "Roma")]
+
+
+def test_upsert(catalog: RestCatalog, space: str) -> None:
+    """An upsert changes the rows whose identifier is there and adds the others."""
+    table = catalog.create_table((space, "t"), SCHEMA)
+    table.append(rows((1, "Oslo"), (2, "Rome")))
+
+    result = table.upsert(rows((2, "Roma"), (3, "Kyiv")))
+
+    assert (result.rows_updated, result.rows_inserted) == (1, 1)
+    assert content(catalog.load_table((space, "t"))) == [(1, "Oslo"), (2, "Roma"), (3, "Kyiv")]
+
+
+def test_schema_evolution(catalog: RestCatalog, space: str) -> None:
+    """Columns are added, renamed, widened, moved and dropped; older rows read back under the new schema."""
+    table = catalog.create_table((space, "t"), Schema(*SCHEMA.fields, NestedField(3, "size", IntegerType())))
+    table.append(rows((1, "Oslo")).append_column("size", pa.array([7], pa.int32())))
+
+    with table.update_schema() as update:
+        update.add_column("height", DoubleType())
+        update.rename_column("city", "town")
+        update.update_column("size", LongType())
+        update.move_first("town")
+    with table.update_schema() as update:
+        update.delete_column("height")
+
+    loaded = catalog.load_table((space, "t"))
+    assert [field.name for field in loaded.schema().fields] == ["town", "id", "size"]
+    assert content(loaded) == [("Oslo", 1, 7)]
+    assert len(loaded.schemas()) == 3
+
+
+def test_partition_evolution(catalog: RestCatalog, space: str) -> None:
+    """A partitioned table takes another spec; rows of both specs are found by a filter."""
+    at = NestedField(3, "at", TimestampType())
+    spec = PartitionSpec(PartitionField(source_id=3, field_id=1000, transform=DayTransform(), name="day"))
+    table = catalog.create_table((space, "t"), Schema(*SCHEMA.fields, at), partition_spec=spec)
+    moment = pa.array([1_700_000_000_000_000], pa.timestamp("us"))
+    table.append(rows((1, "Oslo")).append_column("at", moment))
+
+    with table.update_spec() as update:
+        update.remove_field("day")
+        update.add_field("city", IdentityTransform(), "city_part")
+        update.add_field("id", BucketTransform(4), "id_bucket")
+    table.append(rows((2, "Rome")).append_column("at", moment))
+
+    loaded = catalog.load_table((space, "t"))
+    assert [field.name for field in loaded.spec().fields] == ["city_part", "id_bucket"]
+    assert sorted(loaded.specs()) == [0, 1]
+    assert loaded.scan(row_filter="city = 'Rome'").to_arrow().num_rows == 1
+    assert loaded.scan().to_arrow().num_rows == 2
+
+
+def test_time_travel(catalog: RestCatalog, space: str) -> None:
+    """A table is read as it was at an earlier snapshot, by id and by tag; a branch takes its own writes."""
+    table = catalog.create_table((space, "t"), SCHEMA)
+    table.append(rows((1, "Oslo")))
+    first = table.current_snapshot()
+    assert first is not None
+    table.manage_snapshots().create_tag(first.snapshot_id, "start").create_branch(first.snapshot_id, "side").commit()
+    table.append(rows((2, "Rome")))
+    table.append(rows((3, "Kyiv")), branch="side")
+
+    loaded = catalog.load_table((space, "t"))
+    assert loaded.scan(snapshot_id=first.snapshot_id).to_arrow().num_rows == 1
+    assert loaded.scan().use_ref("start").to_arrow()["id"].to_pylist() == [1]
+    assert sorted(loaded.scan().use_ref("side").to_arrow()["id"].to_pylist()) == [1, 3]
+    assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+
+
+def test_table_properties(catalog: RestCatalog, space: str) -> None:
+    """Table properties are set and removed by commits."""
+    table = catalog.create_table((space, "t"), SCHEMA, properties={"drop": "1"})
+
+    with table.transaction() as transaction:
+        transaction.set_properties({"keep": "2"})
+        transaction.remove_properties("drop")
+
+    properties = catalog.load_table((space, "t")).properties
+    assert properties["keep"] == "2"
+    assert "drop" not in properties
+
+
+def test_staged_create(catalog: RestCatalog, space: str) -> None:
+    """A table made in a transaction exists only after its commit, with the rows written in it."""
+    with catalog.create_table_transaction((space, "t"), SCHEMA) as transaction:
+        assert not catalog.table_exists((space, "t"))
+        transaction.append(rows((1, "Oslo")))
+
+    assert content(catalog.load_table((space, "t"))) == [(1, "Oslo")]
+
+
+def test_concurrent_writers(catalog: RestCatalog, space: str) -> None:
+    """Appends through two handles of one table both land; a schema change built on an old schema is refused."""
+    catalog.create_table((space, "t"), SCHEMA)
+    one, two = catalog.load_table((space, "t")), catalog.load_table((space, "t"))
+    one.append(rows((1, "Oslo")))
+    two.append(rows((2, "Rome")))
+    assert content(catalog.load_table((space, "t"))) == [(1, "Oslo"), (2, "Rome")]
+
+    with one.update_schema() as update:
+        update.add_column("height", DoubleType())
+    with pytest.raises(CommitFailedException), two.update_schema() as update:
+        update.add_column("width", DoubleType())
+
+    names = [field.name for field in catalog.load_table((space, "t")).schema().fields]
+    assert names == ["id", "city", "height"]
+
+
+def test_rename_across_namespaces(catalog: RestCatalog, space: str) -> None:
+    """A renamed table is found under its new name only, with its rows, and keeps them after a new one takes the old."""
+    catalog.create_namespace((space, "from"))
+    catalog.create_namespace((space, "to"))
+    catalog.create_table((space, "from", "t"), SCHEMA).append(rows((1, "Oslo")))
+
+    catalog.rename_table((space, "from", "t"), (space, "to", "u"))
+    again = catalog.create_table((space, "from", "t"), SCHEMA)
+    again.append(rows((9, "Kyiv")))
+    catalog.purge_table((space, "from", "t"))
+
+    assert wait_until(lambda: not local_path(again.metadata_location).exists())
+    assert catalog.list_tables((space, "from")) == []
+    assert content(catalog.load_table((space, "to", "u"))) == [(1, "Oslo")]
+    with pytest.raises(NoSuchTableError):
+        catalog.load_table((space, "from", "t"))
+
+
+def test_rename_is_refused(catalog: RestCatalog, space: str) -> None:
+    """A rename onto an existing table, of a missing one, or into a missing namespace changes nothing."""
+    catalog.create_table((space, "t"), SCHEMA)
+    catalog.create_table((space, "u"), SCHEMA)
+
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.rename_table((space, "t"), (space, "u"))
+    with pytest.raises(NoSuchTableError):
+        catalog.rename_table((space, "nothing"), (space, "v"))
+    with pytest.raises(NoSuchTableError):
+        catalog.rename_table((space, "t"), (space, "nowhere", "v"))
+
+    assert catalog.list_tables((space,)) == [(space, "t"), (space, "u")]
+
+
+def test_drop_and_register(catalog: RestCatalog, space: str) -> None:
+    """A drop keeps the files, so that the table can be registered again by its last metadata file."""
+    table = catalog.create_table((space, "t"), SCHEMA)
+    table.append(rows((1, "Oslo")))
+    location = table.metadata_location
+    catalog.drop_table((space, "t"))
+    assert not catalog.table_exists((space, "t"))
+    assert local_path(location).is_file()
+
+    registered = catalog.register_table((space, "back again"), location)
+
+    assert registered.metadata_location == location
+    assert content(catalog.load_table((space, "back again"))) == [(1, "Oslo")]
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.register_table((space, "back again"), location)
+
+
+def test_purge(catalog: RestCatalog, space: str) -> None:
+    """A purge deletes the files that the metadata lists and leaves a stranger's file beside them alone."""
+    table = catalog.create_table((space, "t"), SCHEMA)
+    table.append(rows((1, "Oslo")))
+    table.append(rows((2, "Rome")))
+    root = local_path(table.location())
+    (root / "data" / "stranger.parquet").write_bytes(b"not the table's")
+    files = [path for path in root.rglob("*") if path.is_file() and path.name != "stranger.parquet"]
+    assert len(files) >= 9
+
+    catalog.purge_table((space, "t"))
+
+    assert not catalog.table_exists((space, "t"))
+    assert wait_until(lambda: not any(path.exists() for path in files))
+    assert (root / "data" / "stranger.parquet").is_file()
+
+
+def test_locations_outside_the_roots(catalog: RestCatalog, space: str, tmp_path: Path) -> None:
+    """A table cannot be made or registered outside the catalog's allowed roots; nothing is written there."""
+    with pytest.raises((BadRequestError, ForbiddenError)):
+        catalog.create_table((space, "t"), SCHEMA, location=f"file://{tmp_path}/elsewhere")
+    with pytest.raises((BadRequestError, ForbiddenError)):
+        catalog.register_table((space, "t"), f"file://{tmp_path}/elsewhere/v1.metadata.json")
+
+    assert not catalog.table_exists((space, "t"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pages(server: LiveServer) -> None:
+    """Lists come whole, whether the client asks for pages or not."""
+    whole, paged = connect(server), connect(server, **{"rest-page-size": "3"})
+    whole.create_namespace(("test_pages",))
+    for number in range(10):
+        whole.create_namespace(("test_pages", f"n{number}"))
+        whole.create_table(("test_pages", f"t{number}"), SCHEMA)
+
+    namespaces = [("test_pages", f"n{number}") for number in range(10)]
+    tables = [("test_pages", f"t{number}") for number in range(10)]
+    for catalog in (whole, paged):
+        assert catalog.list_namespaces(("test_pages",)) == namespaces
+        assert catalog.list_tables(("test_pages",)) == tables
+        catalog.close()
+
+
+@pytest.mark.parametrize("warehouse", [None, "main", "lake/main"])
+def test_spellings_of_the_warehouse(server: LiveServer, warehouse: str | None) -> None:
+    """A client finds the catalog by its name, by metalake and name, and without naming one."""
+    catalog = connect(server, warehouse=warehouse)
+    name = f"warehouse_{(warehouse or 'none').replace('/', '_')}"
+    catalog.create_namespace((name,))
+
+    assert catalog.namespace_exists((name,))
+    catalog.close()
+
+
+def test_wrong_token(server: LiveServer) -> None:
+    """A token that the server does not know is refused at the first request."""
+    with pytest.raises(UnauthorizedError):
+        connect(server, token="made-up")
+
+
+def test_nobody_has_no_rights(server: LiveServer) -> None:
+    """A client that says not who it is, and a user nobody has made, see nothing and can make nothing."""
+    for properties in ({"token": None}, basic("stranger")):
+        with pytest.raises((ForbiddenError, NoSuchNamespaceError, NoSuchTableError, UnauthorizedError)):
+            connect(server, **properties).create_namespace(("of_nobody",))
+
+    admin = connect(server)
+    assert not admin.namespace_exists(("of_nobody",))
+    admin.close()

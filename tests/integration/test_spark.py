@@ -1,0 +1,309 @@
+"""Spark SQL against a real server: names, writes, evolution, time travel, rename, and access."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.spark import session
+from limnos.spark.demo import pipeline
+from limnos.spark.demo.data import COLUMNS, Source, take_census
+from limnos.spark.demo.expectations import Expectation, ExpectationFailed, Unique, check
+from tests.integration.live import LiveServer
+
+pytestmark = pytest.mark.spark
+
+REFUSAL = (PySparkException, Py4JJavaError)
+STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")
+ODD_NAMES = ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "a:b", "q?u#ery"]
+
+
+@pytest.fixture(scope="session")
+def environment() -> dict[str, str | None]:
+    """The variables that steer a Spark start, before any."""
+    return {name: os.environ.get(name) for name in STEERING}
+
+
+@pytest.fixture(scope="session")
+def spark(server: LiveServer, environment: dict[str, str | None]) -> Iterator[SparkSession]:
+    """One Spark for the whole run, as the server's administrator."""
+    running = session(server.uri, token=server.token, config={"spark.sql.session.timeZone": "UTC"})
+    running.sparkContext.setLogLevel("OFF")
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def admin(server: LiveServer) -> Iterator[Client]:
+    """A client with the administrator's token."""
+    with Client(server.uri, token=server.token) as client:
+        yield client
+
+
+@pytest.fixture
+def space(spark: SparkSession, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own: `main.<test>`."""
+    name = f"main.`{request.node.name.partition('[')[0]}`"
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {name}")
+    return name
+
+
+def rows(spark: SparkSession, statement: str) -> list[tuple[object, ...]]:
+    """The rows of a query as plain tuples."""
+    return [tuple(row) for row in spark.sql(statement).collect()]
+
+
+def quoted(name: str) -> str:
+    """A name in Spark's back quotes."""
+    return f"`{name.replace('`', '``')}`"
+
+
+def test_starting_spark_leaves_the_environment_alone(spark: SparkSession, environment: dict[str, str | None]) -> None:
+    """The variables that steer a Spark start are in this process as they were before it."""
+    assert spark.range(3).count() == 3
+    assert {name: os.environ.get(name) for name in STEERING} == environment
+
+
+def test_namespaces_four_deep(spark: SparkSession, space: str) -> None:
+    """Nested namespaces are made one by one, listed by their full path, and hold tables at any depth."""
+    path = space
+    for level in ("a", "b", "c", "d"):
+        path += f".{level}"
+        spark.sql(f"CREATE NAMESPACE {path}")
+    spark.sql(f"CREATE TABLE {path}.t (id BIGINT) USING iceberg")
+    spark.sql(f"INSERT INTO {path}.t VALUES (4)")
+
+    assert rows(spark, f"SELECT * FROM {path}.t") == [(4,)]
+    assert rows(spark, f"SHOW NAMESPACES IN {space}.a.b.c")[0][0] == "test_namespaces_four_deep.a.b.c.d"
+    assert [row[1] for row in rows(spark, f"SHOW TABLES IN {path}")] == ["t"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names_work_for_namespaces_and_tables(spark: SparkSession, space: str, name: str) -> None:
+    """Dots, slashes, spaces, percent signs and Unicode go through create, insert, list, rename and drop unchanged."""
+    namespace = f"{space}.{quoted(name)}"
+    table = f"{namespace}.{quoted(name)}"
+    spark.sql(f"CREATE NAMESPACE {namespace}")
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+    spark.sql(f"INSERT INTO {table} VALUES (1), (2)")
+
+    assert rows(spark, f"SELECT sum(id) FROM {table}") == [(3,)]
+    assert [row[1] for row in rows(spark, f"SHOW TABLES IN {namespace}")] == [name]
+
+    spark.sql(f"ALTER TABLE {table} RENAME TO {quoted(space.split('`')[1])}.{quoted(name)}.`{name} 2`")
+    assert rows(spark, f"SELECT count(*) FROM {namespace}.`{name} 2`") == [(2,)]
+
+    spark.sql(f"DROP TABLE {namespace}.`{name} 2`")
+    spark.sql(f"DROP NAMESPACE {namespace}")
+    assert name not in str(rows(spark, f"SHOW NAMESPACES IN {space}"))
+
+
+def test_merge_updates_inserts_and_deletes(spark: SparkSession, space: str) -> None:
+    """MERGE changes matched rows, deletes those it is told to, and inserts the rest, in one commit."""
+    spark.sql(f"CREATE TABLE {space}.t (id BIGINT, v STRING) USING iceberg")
+    spark.sql(f"INSERT INTO {space}.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+
+    spark.sql(f"""
+        MERGE INTO {space}.t t USING (VALUES (2, 'B'), (3, ''), (4, 'd')) s(id, v) ON t.id = s.id
+        WHEN MATCHED AND s.v = '' THEN DELETE
+        WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED THEN INSERT *""")
+
+    assert rows(spark, f"SELECT * FROM {space}.t ORDER BY id") == [(1, "a"), (2, "B"), (4, "d")]
+    assert rows(spark, f"SELECT count(*) FROM {space}.t.snapshots") == [(2,)]
+
+
+def test_update_and_delete(spark: SparkSession, space: str) -> None:
+    """UPDATE and DELETE touch the rows they name."""
+    spark.sql(f"CREATE TABLE {space}.t AS SELECT id, id * 2 AS v FROM range(10)")
+
+    spark.sql(f"UPDATE {space}.t SET v = 0 WHERE id < 5")
+    spark.sql(f"DELETE FROM {space}.t WHERE id >= 8")
+
+    assert rows(spark, f"SELECT count(*), sum(v) FROM {space}.t") == [(8, 36)]
+
+
+def test_create_table_as_select_and_replace(spark: SparkSession, space: str) -> None:
+    """CTAS makes a table with rows at once; replacing it keeps the older snapshot reachable."""
+    spark.sql(f"CREATE TABLE {space}.t USING iceberg AS SELECT 1 AS id")
+    first = rows(spark, f"SELECT snapshot_id FROM {space}.t.snapshots")[0][0]
+
+    spark.sql(f"CREATE OR REPLACE TABLE {space}.t USING iceberg AS SELECT 'x' AS name")
+
+    assert rows(spark, f"SELECT name FROM {space}.t") == [("x",)]
+    assert rows(spark, f"SELECT id FROM {space}.t VERSION AS OF {first}") == [(1,)]
+
+
+def test_schema_evolution(spark: SparkSession, space: str) -> None:
+    """Columns are added, renamed, widened, moved and dropped, and rows written before keep their values."""
+    spark.sql(f"CREATE TABLE {space}.t (id INT, old STRING, gone INT) USING iceberg")
+    spark.sql(f"INSERT INTO {space}.t VALUES (1, 'a', 9)")
+
+    for change in (
+        "ADD COLUMN note STRING COMMENT 'why' AFTER id",
+        "RENAME COLUMN old TO new",
+        "ALTER COLUMN id TYPE BIGINT",
+        "DROP COLUMN gone",
+    ):
+        spark.sql(f"ALTER TABLE {space}.t {change}")
+    spark.sql(f"INSERT INTO {space}.t VALUES ({2**40}, 'n', 'b')")
+
+    assert spark.table(f"{space}.t").columns == ["id", "note", "new"]
+    assert rows(spark, f"SELECT * FROM {space}.t ORDER BY id") == [(1, None, "a"), (2**40, "n", "b")]
+
+
+def test_partition_evolution(spark: SparkSession, space: str) -> None:
+    """A table changes its partitioning between writes; rows of each layout are found."""
+    spark.sql(f"CREATE TABLE {space}.t (day DATE, id BIGINT) USING iceberg PARTITIONED BY (months(day))")
+    spark.sql(f"INSERT INTO {space}.t VALUES (DATE '2013-01-05', 1), (DATE '2013-02-05', 2)")
+
+    spark.sql(f"ALTER TABLE {space}.t REPLACE PARTITION FIELD months(day) WITH days(day)")
+    spark.sql(f"ALTER TABLE {space}.t ADD PARTITION FIELD bucket(4, id)")
+    spark.sql(f"INSERT INTO {space}.t VALUES (DATE '2013-02-05', 3)")
+
+    assert rows(spark, f"SELECT id FROM {space}.t WHERE day = DATE '2013-02-05' ORDER BY id") == [(2,), (3,)]
+    assert rows(spark, f"SELECT count(DISTINCT spec_id) FROM {space}.t.files") == [(2,)]
+
+
+def test_time_travel_tags_and_branches(spark: SparkSession, space: str) -> None:
+    """Older snapshots are read by id, by tag and by time; a branch is written without touching main."""
+    spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
+    spark.sql(f"INSERT INTO {space}.t VALUES (1)")
+    first, at = rows(spark, f"SELECT snapshot_id, CAST(committed_at AS STRING) FROM {space}.t.snapshots")[0]
+    spark.sql(f"ALTER TABLE {space}.t CREATE TAG start")
+    spark.sql(f"ALTER TABLE {space}.t CREATE BRANCH work")
+    spark.sql(f"INSERT INTO {space}.t VALUES (2)")
+    spark.sql(f"INSERT INTO {space}.t.branch_work VALUES (3)")
+
+    assert rows(spark, f"SELECT * FROM {space}.t VERSION AS OF {first}") == [(1,)]
+    assert rows(spark, f"SELECT * FROM {space}.t VERSION AS OF 'start'") == [(1,)]
+    assert rows(spark, f"SELECT * FROM {space}.t TIMESTAMP AS OF '{at}'") == [(1,)]
+    assert rows(spark, f"SELECT * FROM {space}.t VERSION AS OF 'work' ORDER BY id") == [(1,), (3,)]
+    assert rows(spark, f"SELECT * FROM {space}.t ORDER BY id") == [(1,), (2,)]
+
+
+def test_rename_across_namespaces(spark: SparkSession, space: str) -> None:
+    """A table moves to another namespace with its rows and history; its old name is gone."""
+    bare = space.removeprefix("main.")
+    for level in ("x", "x.y"):
+        spark.sql(f"CREATE NAMESPACE {space}.{level}")
+    spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
+
+    spark.sql(f"ALTER TABLE {space}.t RENAME TO {bare}.x.y.moved")
+
+    assert rows(spark, f"SELECT * FROM {space}.x.y.moved") == [(1,)]
+    assert not spark.catalog.tableExists(f"{space}.t")
+
+
+def test_drop_of_a_full_namespace_is_refused(spark: SparkSession, space: str) -> None:
+    """A namespace with a table in it stays, and the refusal says that it is not empty."""
+    spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
+
+    with pytest.raises(REFUSAL, match=r"(?i)not empty"):
+        spark.sql(f"DROP NAMESPACE {space}")
+
+    assert spark.catalog.tableExists(f"{space}.t")
+
+
+def test_missing_table_is_the_usual_error(spark: SparkSession, space: str) -> None:
+    """A name that means nothing is Spark's own TABLE_OR_VIEW_NOT_FOUND, not a server error."""
+    with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql(f"SELECT * FROM {space}.nothing")
+
+
+def test_table_properties_and_comments_come_back(spark: SparkSession, space: str) -> None:
+    """Properties set at creation and later are shown; an unset one is gone."""
+    spark.sql(f"CREATE TABLE {space}.t (id INT COMMENT 'key') USING iceberg COMMENT 'things' TBLPROPERTIES ('k'='1')")
+    spark.sql(f"ALTER TABLE {space}.t SET TBLPROPERTIES ('k2'='2')")
+    spark.sql(f"ALTER TABLE {space}.t UNSET TBLPROPERTIES ('k')")
+
+    found = {row[0]: row[1] for row in rows(spark, f"SHOW TBLPROPERTIES {space}.t")}
+    assert (found["k2"], found["comment"]) == ("2", "things")
+    assert "k" not in found
+
+
+def test_maintenance_procedures_run(spark: SparkSession, space: str) -> None:
+    """Small files are rewritten into one and old snapshots expire, with the rows unchanged."""
+    spark.sql(f"CREATE TABLE {space}.t (id BIGINT) USING iceberg")
+    for number in range(3):
+        spark.sql(f"INSERT INTO {space}.t VALUES ({number})")
+    name = space.removeprefix("main.").strip("`") + ".t"
+
+    spark.sql(f"CALL main.system.rewrite_data_files(table => '{name}', options => map('min-input-files', '2'))")
+    spark.sql(f"CALL main.system.expire_snapshots(table => '{name}', older_than => TIMESTAMP '2100-01-01 00:00:00')")
+
+    assert rows(spark, f"SELECT count(*), sum(id) FROM {space}.t") == [(3, 3)]
+    assert rows(spark, f"SELECT count(*) FROM {space}.t.snapshots") == [(1,)]
+
+
+def test_a_second_session_is_another_caller(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
+    """In one process a second session has its own identity: refused, granted, allowed, revoked, refused."""
+    spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
+    path = ("main", space.split("`")[1], "t")
+    admin.users.add("bea")
+    admin.roles.create("bea_reads")
+    admin.roles.allow("bea_reads", ["USE_CATALOG"], on="main", kind="catalog")
+    admin.roles.allow("bea_reads", ["USE_SCHEMA"], on=path[:2], kind="namespace")
+    admin.roles.grant_to_user("bea", ["bea_reads"])
+    bea = session(server.uri, user="bea")
+
+    with pytest.raises(REFUSAL, match=r"(?i)select_table"):
+        bea.sql(f"SELECT * FROM {space}.t").collect()
+
+    admin.roles.allow("bea_reads", ["SELECT_TABLE"], on=path, kind="table")
+    assert rows(bea, f"SELECT * FROM {space}.t") == [(1,)]
+    with pytest.raises(REFUSAL, match=r"(?i)modify_table"):
+        bea.sql(f"INSERT INTO {space}.t VALUES (2)")
+
+    admin.roles.withdraw("bea_reads", ["SELECT_TABLE"], on=path, kind="table")
+    with pytest.raises(REFUSAL, match=r"(?i)select_table"):
+        bea.sql(f"SELECT * FROM {space}.t").collect()
+    assert rows(spark, f"SELECT * FROM {space}.t") == [(1,)]
+
+
+@pytest.mark.usefixtures("spark")
+def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin: Client) -> None:
+    """Without names, every Iceberg catalog the caller may see is registered, and no other."""
+    admin.catalogs.create("second_one", provider="lakehouse-iceberg")
+    admin.users.add("cem")
+
+    everything = session(server.uri, token=server.token, catalogs=None)
+    nothing = session(server.uri, user="cem", catalogs=None)
+
+    assert everything.sql("SHOW NAMESPACES IN second_one").collect() == []
+    assert nothing.conf.get("spark.sql.catalog.second_one", "none") == "none"
+
+
+def test_a_violated_expectation_fails_on_real_rows(spark: SparkSession) -> None:
+    """A duplicate, a false condition and an unknown one are each found by Spark and named."""
+    data = spark.sql("SELECT * FROM VALUES (1, 5), (1, 5), (2, -1), (3, NULL) AS t(id, v)")
+    rules = (Unique("once", ("id", "v")), Expectation("positive", "v > 0"), Expectation("known", "id IS NOT NULL"))
+
+    with pytest.raises(ExpectationFailed) as caught:
+        check(data, rules, what="The test's data")
+
+    assert "once: 1 of 4 rows" in caught.value.message
+    assert "positive: 2 of 4 rows" in caught.value.message
+    assert "known" not in caught.value.message
+
+
+def test_a_bad_delivery_is_not_published(spark: SparkSession, tmp_path: Path) -> None:
+    """A flight to nowhere in the first delivery fails the load with words, and the table stays empty."""
+    pipeline.make_namespaces(spark)
+    file = tmp_path / "flights.csv"
+    names = ",".join(part.split()[0] for part in COLUMNS["flights"].split(", "))
+    good = "2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"
+    file.write_text(f"{names}\n{good}\n{good.replace('IAH', 'EWR').replace('1545', '1546')}\n")
+    source = Source(name="flights", file=file, columns=COLUMNS["flights"], census=take_census(file))
+
+    with pytest.raises(ExpectationFailed, match="goes somewhere else: 1 of 2 rows"):
+        pipeline.load_first_flights(spark, source)
+
+    assert pipeline.row_count(spark, "main.raw.nyc.flights") == 0

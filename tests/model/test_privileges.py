@@ -1,0 +1,148 @@
+"""Privileges: stored numbers, words, and what they bind to."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import IllegalPrivilege
+from limnos.model.kinds import Kind
+from limnos.model.privileges import (
+    BINDS,
+    Condition,
+    Privilege,
+    check_binding,
+    check_conditions,
+    parse_condition,
+    parse_privilege,
+)
+
+STORED = (
+    "CREATE_CATALOG USE_CATALOG CREATE_SCHEMA USE_SCHEMA CREATE_TABLE SELECT_TABLE MODIFY_TABLE CREATE_VIEW SELECT_VIEW "
+    "CREATE_FILESET READ_FILESET WRITE_FILESET CREATE_TOPIC CONSUME_TOPIC PRODUCE_TOPIC REGISTER_MODEL USE_MODEL "
+    "LINK_MODEL_VERSION REGISTER_FUNCTION EXECUTE_FUNCTION MODIFY_FUNCTION MANAGE_USERS MANAGE_GROUPS CREATE_ROLE "
+    "MANAGE_GRANTS CREATE_TAG APPLY_TAG CREATE_POLICY APPLY_POLICY REGISTER_JOB_TEMPLATE USE_JOB_TEMPLATE RUN_JOB"
+)
+CONTAINERS = {Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE}
+
+
+def test_numbers_never_change() -> None:
+    """Grants are stored by number, so each privilege keeps the number it was given."""
+    assert {p.name: int(p) for p in Privilege} == {name: i for i, name in enumerate(STORED.split(), 1)}
+
+
+@pytest.mark.parametrize("privilege", Privilege)
+def test_words_are_read_in_any_case(privilege: Privilege) -> None:
+    """Each privilege is read back from its word, in lower, upper and mixed case."""
+    assert {parse_privilege(t) for t in (privilege.word, privilege.name, privilege.word.title())} == {privilege}
+
+
+@pytest.mark.parametrize(
+    "text, meant",
+    [("CREATE_MODEL", Privilege.REGISTER_MODEL), ("create_model_version", Privilege.LINK_MODEL_VERSION)],
+)
+def test_deprecated_aliases_are_understood(text: str, meant: Privilege) -> None:
+    """Old clients' words mean the current privileges, and are never sent back."""
+    found = parse_privilege(text)
+
+    assert found is meant
+    assert found.word != text.lower()
+
+
+def test_unknown_privilege_names_the_known() -> None:
+    """A wrong word is answered with the words there are, and without a bare percent sign."""
+    with pytest.raises(IllegalPrivilege, match="SELECT_TABLE") as raised:
+        parse_privilege("READ%TABLE")
+
+    assert "%" not in raised.value.message.replace("%%", "")
+
+
+def test_conditions_are_read_in_any_case() -> None:
+    """Allow and deny are read in any case; anything else is refused."""
+    assert (parse_condition("ALLOW"), parse_condition("deny")) == (Condition.ALLOW, Condition.DENY)
+    with pytest.raises(IllegalPrivilege, match="use ALLOW or DENY"):
+        parse_condition("maybe")
+
+
+@pytest.mark.parametrize(
+    "privilege, kinds",
+    [
+        (Privilege.CREATE_CATALOG, {Kind.METALAKE}),
+        (Privilege.USE_CATALOG, {Kind.METALAKE, Kind.CATALOG}),
+        (Privilege.CREATE_SCHEMA, CONTAINERS),
+        (Privilege.SELECT_TABLE, CONTAINERS | {Kind.TABLE}),
+        (Privilege.SELECT_VIEW, CONTAINERS | {Kind.VIEW}),
+        (Privilege.WRITE_FILESET, CONTAINERS | {Kind.FILESET}),
+        (Privilege.PRODUCE_TOPIC, CONTAINERS | {Kind.TOPIC}),
+        (Privilege.LINK_MODEL_VERSION, CONTAINERS | {Kind.MODEL}),
+        (Privilege.EXECUTE_FUNCTION, CONTAINERS | {Kind.FUNCTION}),
+        (Privilege.APPLY_TAG, {Kind.METALAKE, Kind.TAG}),
+        (Privilege.APPLY_POLICY, {Kind.METALAKE, Kind.POLICY}),
+        (Privilege.USE_JOB_TEMPLATE, {Kind.METALAKE, Kind.JOB_TEMPLATE}),
+        (Privilege.RUN_JOB, {Kind.METALAKE}),
+        (
+            Privilege.MANAGE_GRANTS,
+            CONTAINERS | {Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION},
+        ),
+    ],
+)
+def test_bindings(privilege: Privilege, kinds: set[Kind]) -> None:
+    """Each privilege binds to the kinds that Gravitino's does."""
+    assert BINDS[privilege] == kinds
+
+
+def test_everything_binds_to_the_metalake() -> None:
+    """Every privilege can be granted on the whole metalake, and none on roles, jobs or columns."""
+    assert set(BINDS) == set(Privilege)
+    assert all(Kind.METALAKE in kinds for kinds in BINDS.values())
+    assert not set().union(*BINDS.values()) & {Kind.ROLE, Kind.JOB, Kind.COLUMN, Kind.USER, Kind.GROUP}
+
+
+def test_wrong_binding_says_where_it_would_fit() -> None:
+    """A privilege on the wrong kind is refused in the words of Gravitino's users: a namespace is a SCHEMA."""
+    with pytest.raises(
+        IllegalPrivilege, match=r"SELECT_TABLE cannot be granted on a FILESET, only on .*SCHEMA or TABLE"
+    ):
+        check_binding(Privilege.SELECT_TABLE, Kind.FILESET, "fileset")
+
+
+@pytest.mark.parametrize("kind", [Kind.CATALOG, Kind.NAMESPACE])
+@pytest.mark.parametrize(
+    "privilege, catalog_type",
+    [
+        (Privilege.READ_FILESET, "relational"),
+        (Privilege.CREATE_TABLE, "fileset"),
+        (Privilege.CONSUME_TOPIC, "model"),
+        (Privilege.USE_MODEL, "messaging"),
+        (Privilege.SELECT_TABLE, "ML"),
+    ],
+)
+def test_other_catalog_type_is_refused(privilege: Privilege, catalog_type: str, kind: Kind) -> None:
+    """A privilege for things that the catalog cannot hold is refused on it and on its namespaces."""
+    with pytest.raises(IllegalPrivilege, match="only of a"):
+        check_binding(privilege, kind, catalog_type)
+
+
+@pytest.mark.parametrize(
+    "privilege, kind, catalog_type",
+    [
+        (Privilege.SELECT_TABLE, Kind.CATALOG, "RELATIONAL"),
+        (Privilege.READ_FILESET, Kind.NAMESPACE, "FILE"),
+        (Privilege.PRODUCE_TOPIC, Kind.CATALOG, "stream"),
+        (Privilege.USE_MODEL, Kind.CATALOG, "ml"),
+        (Privilege.READ_FILESET, Kind.METALAKE, None),
+        (Privilege.SELECT_VIEW, Kind.CATALOG, "fileset"),
+        (Privilege.EXECUTE_FUNCTION, Kind.NAMESPACE, "messaging"),
+        (Privilege.USE_SCHEMA, Kind.CATALOG, "model"),
+    ],
+)
+def test_fitting_bindings_pass(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
+    """What fits is accepted, in either spelling of the catalog types."""
+    assert kind in BINDS[privilege]
+    check_binding(privilege, kind, catalog_type)
+
+
+def test_both_conditions_on_one_object_are_refused() -> None:
+    """The same privilege allowed and denied on one object is a mistake; said twice alike it is not."""
+    check_conditions([(Privilege.USE_SCHEMA, Condition.ALLOW)] * 2, "main.a")
+    with pytest.raises(IllegalPrivilege, match=r"USE_SCHEMA is both allowed and denied on main\.a"):
+        check_conditions([(Privilege.USE_SCHEMA, c) for c in Condition], "main.a")

@@ -1,0 +1,211 @@
+"""Stored records: what is written is what is read, across versions of the definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import Message
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.model import records
+from limnos.model.errors import BadRequest
+from limnos.model.proto.limnos.v1 import records_pb2
+from limnos.model.records import (
+    CATALOG_TYPES,
+    CatalogRecord,
+    MetalakeRecord,
+    NamespaceRecord,
+    Record,
+    RoleRecord,
+    TableRecord,
+    UnreadableRecord,
+)
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+COMMENT = st.none() | TEXT
+PROPERTIES = st.dictionaries(TEXT, TEXT, max_size=4)
+RECORDS = st.one_of(
+    st.builds(MetalakeRecord, COMMENT, PROPERTIES, st.booleans()),
+    st.builds(CatalogRecord, st.sampled_from(CATALOG_TYPES), TEXT, COMMENT, PROPERTIES, st.booleans()),
+    st.builds(NamespaceRecord, COMMENT, PROPERTIES),
+    st.builds(TableRecord, COMMENT, PROPERTIES),
+    st.builds(RoleRecord, PROPERTIES),
+)
+DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
+    MetalakeRecord: records.decode_metalake,
+    CatalogRecord: records.decode_catalog,
+    NamespaceRecord: records.decode_namespace,
+    TableRecord: records.decode_table,
+    RoleRecord: records.decode_role,
+}
+PLAIN: list[Record] = [
+    MetalakeRecord("lake", {"a": "1"}, True),
+    CatalogRecord("RELATIONAL", "lakehouse-iceberg", "tables", {"a": "1"}, in_use=True),
+    NamespaceRecord("space", {"a": "1"}),
+    TableRecord("table", {"a": "1"}),
+    RoleRecord({"a": "1"}),
+]
+
+
+def other_version(*fields: tuple[str, int, int]) -> type[Message]:
+    """Build a message as another version of the code would know it: (name, number, Protobuf type) per field.
+
+    A field of type message is a version of two numbers and a note, as a newer SchemaVersion might be.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="other.proto", package="other", syntax="proto3")
+    version = file.message_type.add(name="Version")
+    version.field.add(name="major_version", number=1, type=13, label=1)
+    version.field.add(name="minor_version", number=2, type=13, label=1)
+    version.field.add(name="note", number=3, type=9, label=1)
+    record = file.message_type.add(name="Record")
+    for name, number, kind in fields:
+        record.field.add(
+            name=name, number=number, type=kind, label=1, type_name=".other.Version" if kind == 11 else None
+        )
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("other.Record"))
+
+
+@given(RECORDS)
+def test_any_record_round_trips(record: Record) -> None:
+    """What is written is read back equal, and writing it again gives the same bytes."""
+    data = records.encode(record)
+    read = DECODERS[type(record)](data)
+
+    assert read == record
+    assert records.encode(read) == data
+
+
+def test_no_comment_is_not_an_empty_comment() -> None:
+    """None and the empty string stay apart."""
+    without = records.decode_table(records.encode(TableRecord(None, {})))
+    empty = records.decode_table(records.encode(TableRecord("", {})))
+
+    assert without.comment is None
+    assert empty.comment == ""
+
+
+def test_equal_properties_give_equal_bytes() -> None:
+    """The order in which properties were set does not show in the bytes."""
+    one = records.encode(RoleRecord({"a": "1", "b": "2", "c": "3"}))
+    other = records.encode(RoleRecord({"c": "3", "b": "2", "a": "1"}))
+
+    assert one == other
+
+
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
+def test_every_record_carries_its_version(record: Record) -> None:
+    """Field 1 of every stored record is version 1.0."""
+    old = other_version(("version", 1, 11))
+    read = old.FromString(records.encode(record))
+
+    assert (read.version.major_version, read.version.minor_version) == (1, 0)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
+def test_unknown_fields_survive_a_read_modify_write(record: Record) -> None:
+    """A newer minor version finds its own field and its version unharmed after this version changed the record."""
+    newer = other_version(("version", 1, 11), ("color", 99, 9))
+    addition = newer(version={"major_version": 1, "minor_version": 7, "note": "kept"}, color="green")
+    stored = records.encode(record) + addition.SerializeToString()  # concatenation merges Protobuf messages
+    changed = replace(DECODERS[type(record)](stored), properties={"b": "2"})
+    written = records.encode(changed)
+
+    seen = newer.FromString(written)
+    assert seen.color == "green"  # type: ignore[attr-defined]
+    assert seen.version == addition.version  # type: ignore[attr-defined]
+    assert DECODERS[type(record)](written) == changed
+    assert DECODERS[type(record)](written).properties == {"b": "2"}
+
+
+def test_old_code_reads_new_bytes_and_keeps_what_it_does_not_know() -> None:
+    """Code that knows only version and comment reads ours, changes the comment, and loses nothing of the rest."""
+    old = other_version(("version", 1, 11), ("comment", 2, 9))
+    read = old.FromString(records.encode(MetalakeRecord("lake", {"a": "1"}, in_use=True)))
+    before = read.comment  # type: ignore[attr-defined]
+    read.comment = "changed"  # type: ignore[attr-defined]
+    again = records.decode_metalake(read.SerializeToString())
+
+    assert before == "lake"
+    assert again == MetalakeRecord("changed", {"a": "1"}, in_use=True)
+
+
+def test_a_catalog_type_of_a_newer_version_survives() -> None:
+    """A type number we do not know reads as UNKNOWN_<number>, and is written back when the type is not changed."""
+    newer = other_version(("version", 1, 11), ("type", 5, 13))
+    stored = newer(version={"major_version": 1, "minor_version": 1}, type=42).SerializeToString()
+    read = records.decode_catalog(stored)
+    kept = newer.FromString(records.encode(replace(read, comment="changed")))
+    changed = records.decode_catalog(records.encode(replace(read, type="ML")))
+
+    assert read.type == "UNKNOWN_42"
+    assert kept.type == 42  # type: ignore[attr-defined]
+    assert changed.type == "ML"
+
+
+def test_an_illegal_catalog_type_is_refused_with_the_legal_ones() -> None:
+    """The refusal of a type that was never stored lists the types."""
+    with pytest.raises(BadRequest, match=r"'UNKNOWN_42' is not known\. Use one of RELATIONAL, FILE, STREAM, ML"):
+        records.encode(CatalogRecord("UNKNOWN_42", "p", None, {}, in_use=True))
+
+
+@pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
+def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
+    """The refusal names the kind, the version found, the version known and what to do."""
+    newer = other_version(("version", 1, 11))
+    data = records.encode(record) + newer(version={"major_version": 2, "minor_version": 3}).SerializeToString()
+    kind = type(record).__name__.removesuffix("Record").lower()
+
+    with pytest.raises(UnreadableRecord) as caught:
+        DECODERS[type(record)](data)
+    error = caught.value
+    assert (error.kind, error.found, error.known) == (kind, (2, 3), (1, 0))
+    assert error.message == (
+        f"The stored record of a {kind} has version 2.3; this server reads version 1.x (it knows 1.0). "
+        "Start a server that knows version 2."
+    )
+
+
+@pytest.mark.parametrize(
+    "data, reason",
+    [(b"", "carries no version"), (b"\x12\x01a", "carries no version"), (b"\xff\xff\xff", "is damaged")],
+)
+def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
+    """Empty, unversioned and damaged bytes are refused with what to do about it."""
+    with pytest.raises(UnreadableRecord, match=f"namespace .*{reason}.*Restore it") as caught:
+        records.decode_namespace(data)
+    assert caught.value.found is None
+
+
+@pytest.mark.parametrize(
+    "record", [TableRecord("\ud800", {}), TableRecord(None, {"k": "\udfff"}), RoleRecord({"\ud800": ""})]
+)
+def test_a_lone_surrogate_is_a_bad_request(record: Record) -> None:
+    """Text that is no Unicode is the caller's mistake, said so, not an internal failure."""
+    with pytest.raises(BadRequest, match="not valid Unicode"):
+        records.encode(record)
+
+
+def test_what_is_not_understood_stays_out_of_the_representation() -> None:
+    """Logs that show a record do not show bytes that nobody can read."""
+    newer = other_version(("version", 1, 11), ("color", 99, 9))
+    stored = newer(version={"major_version": 1}, color="green").SerializeToString()
+    shown = repr(records.decode_role(stored))
+
+    assert shown == "RoleRecord(properties={})"
+
+
+def test_records_py_reads_every_field_that_the_definitions_have() -> None:
+    """A field added to a stored message without code that reads it is noticed here."""
+    message_fields = {
+        name: {field.name for field in message.fields} - {"version"}
+        for name, message in records_pb2.DESCRIPTOR.message_types_by_name.items()
+    }
+    value_fields = {kind.__name__: {each.name for each in fields(kind)} - {"unknown"} for kind in DECODERS}
+
+    assert value_fields == message_fields

@@ -1,0 +1,170 @@
+"""How Spark, Flink and Trino spell names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+
+from limnos.names import InvalidName, Levels, engine
+from tests.names.strategies import attempt, levels, parts, refusal
+
+
+@pytest.mark.parametrize(
+    "name,text",
+    [
+        (("a", "b", "c"), "a.b.c"),
+        (("main", "a.b", "t"), "main.`a.b`.t"),
+        (("a b", "c"), "`a b`.c"),
+        (("a`b",), "`a``b`"),
+        (("1a",), "`1a`"),
+        (("12",), "`12`"),
+        (("my-cat", "é"), "`my-cat`.`é`"),
+        (("_x", "T_9"), "_x.T_9"),
+        (("select", "Table", "value"), "`select`.`Table`.value"),
+        (("a$b",), "`a$b`"),
+        (("a\nb",), "`a\nb`"),
+    ],
+)
+def test_spark(name: tuple[str, ...], text: str) -> None:
+    """Spark's parts are bare when they are plain words it does not reserve, else back-quoted."""
+    assert engine.render_spark(name) == text
+    assert engine.parse_spark(text) == name
+
+
+def test_spark_cannot_carry_variables() -> None:
+    """Spark replaces `${…}` even inside quotes, so such a part is refused."""
+    error = refusal(engine.render_spark, ("a", "x${spark.app.name}"))
+
+    assert error.reason == "forbidden-character"
+    assert error.message.startswith("Spark cannot name 'x${spark.app.name}'")
+
+
+@pytest.mark.parametrize("text,name", [("`a`.`b`.c", ("a", "b", "c")), ("1a.b", ("1a", "b")), ("````", ("`",))])
+def test_spark_reads_other_spellings(text: str, name: tuple[str, ...]) -> None:
+    """Needless quotes, and bare parts that start with a digit, are read."""
+    assert engine.parse_spark(text) == name
+
+
+@pytest.mark.parametrize(
+    "parse", [engine.parse_spark, engine.parse_flink, engine.parse_trino, engine.parse_trino_table]
+)
+@pytest.mark.parametrize("text", ["", "a.", ".a", "a..b", "a b", "a-b", "`a", '"a', "`a`b", '"a"b', "``", '""', "é"])
+def test_malformed_identifiers_are_refused(parse: Callable[[str], Levels], text: str) -> None:
+    """What no engine reads is refused, with the place in the text."""
+    error = refusal(parse, text)
+
+    assert error.reason == "bad-quotes"
+    assert "at character" in error.message
+
+
+def test_flink_quotes_everything() -> None:
+    """Flink's parts are always quoted."""
+    assert engine.render_flink(("a", "b.c", "d`e")) == "`a`.`b.c`.`d``e`"
+    assert engine.parse_flink("`a`.`b`.c") == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("part", ["a\nb", "a\rb"])
+def test_flink_cannot_carry_line_breaks(part: str) -> None:
+    """Flink's quoted identifiers end at a line break."""
+    assert refusal(engine.render_flink, (part,)).reason == "forbidden-character"
+
+
+@pytest.mark.parametrize(
+    "name,text",
+    [(("a", "b", "c"), '"a.b.c"'), (("a",), '"a"'), (('a"b', "c d"), '"a""b.c d"'), (("日本",), '"日本"')],
+)
+def test_trino(name: tuple[str, ...], text: str) -> None:
+    """Trino's schema is one quoted identifier with the levels joined by dots (seed 1)."""
+    assert engine.render_trino(name) == text
+    assert engine.parse_trino(text) == name
+
+
+@pytest.mark.parametrize(
+    "name,reason,word",
+    [
+        (("a.b", "c"), "separator-in-part", "dots"),
+        (("A",), "case-folded", "lower case"),
+        (("a", "É"), "case-folded", "lower case"),
+        (("information_schema",), "reserved-name", "information_schema"),
+        ((), "empty-name", "no part"),
+    ],
+)
+def test_trino_cannot_carry(name: tuple[str, ...], reason: str, word: str) -> None:
+    """A dot inside a level, upper case, and Trino's own schema are refused with the reason."""
+    error = refusal(engine.render_trino, name)
+
+    assert error.reason == reason
+    assert word in error.message
+
+
+def test_trino_tables() -> None:
+    """A table follows its schema as a second identifier, and may hold dots."""
+    assert engine.render_trino_table(("a", "b"), name="t.x") == '"a.b"."t.x"'
+    assert engine.parse_trino_table('"a.b"."t.x"') == (("a", "b"), "t.x")
+
+
+@pytest.mark.parametrize(
+    "name,reason", [("t$files", "forbidden-character"), ("t@1", "forbidden-character"), ("T", "case-folded")]
+)
+def test_trino_cannot_carry_tables(name: str, reason: str) -> None:
+    """Marks of metadata tables and upper case are refused in a table's name."""
+    assert refusal(engine.render_trino_table, ("a",), name=name).reason == reason
+
+
+def test_trino_folds_what_it_reads() -> None:
+    """Trino reads every identifier in lower case, quoted or not."""
+    assert engine.parse_trino("Sales") == ("sales",)
+    assert engine.parse_trino('"A.b"') == ("a", "b")
+
+
+def test_trino_identifiers_are_counted() -> None:
+    """A schema is one identifier, a table two."""
+    assert refusal(engine.parse_trino, '"a"."b"').reason == "too-many-parts"
+    assert refusal(engine.parse_trino_table, '"a"').reason == "too-few-parts"
+    assert refusal(engine.parse_trino, '"a..b"').reason == "empty-part"
+
+
+CODECS = [
+    (engine.render_spark, engine.parse_spark),
+    (engine.render_flink, engine.parse_flink),
+    (engine.render_trino, engine.parse_trino),
+]
+
+
+@pytest.mark.parametrize("render,parse", CODECS)
+@given(name=levels())
+def test_rendering_refuses_or_comes_back(
+    render: Callable[[Levels], str], parse: Callable[[str], Levels], name: tuple[str, ...]
+) -> None:
+    """An engine's spelling reads back as the name, or the name is refused; never another name."""
+    text = attempt(render, name)
+
+    if isinstance(text, InvalidName):
+        assert text.reason in ("forbidden-character", "separator-in-part", "case-folded")
+    else:
+        assert parse(text) == name
+
+
+@given(levels(without="$"))
+def test_spark_carries_everything_without_variables(name: tuple[str, ...]) -> None:
+    """Spark carries every name without a dollar sign."""
+    assert engine.parse_spark(engine.render_spark(name)) == name
+
+
+@given(levels(without="\n\r"))
+def test_flink_carries_everything_on_one_line(name: tuple[str, ...]) -> None:
+    """Flink carries every name without line breaks."""
+    assert engine.parse_flink(engine.render_flink(name)) == name
+
+
+@given(levels(without="."), parts(without="$@"))
+def test_trino_tables_refuse_or_come_back(name: tuple[str, ...], table: str) -> None:
+    """A Trino table reads back unless case would be lost."""
+    text = attempt(engine.render_trino_table, name, name=table)
+
+    if isinstance(text, InvalidName):
+        assert text.reason == "case-folded"
+    else:
+        assert engine.parse_trino_table(text) == (name, table)

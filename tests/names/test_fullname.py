@@ -1,0 +1,186 @@
+"""Gravitino's `fullName`: every split tried, one live hit wins, back-quotes always accepted."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.names import FullName, LogicalCodec, fullname
+from limnos.names.fullname import CATALOG, COLUMN, OBJECT, SCHEMA, candidates, catalog_of, choose, resolve
+from tests.names.strategies import levels, parts, refusal
+
+CODEC = LogicalCodec()
+
+
+def readings(text: str, kind_levels: int, codec: LogicalCodec = CODEC) -> list[FullName]:
+    """All candidates of a full name."""
+    return list(candidates(text, kind_levels, codec=codec))
+
+
+@pytest.mark.parametrize(
+    "text,kind_levels,name",
+    [
+        ("main", CATALOG, FullName("main")),
+        ("`main`", CATALOG, FullName("main")),
+        ("main.sales", SCHEMA, FullName("main", ("sales",))),
+        ("main.A:B:C", SCHEMA, FullName("main", ("A", "B", "C"))),
+        ("main.a.b:c", SCHEMA, FullName("main", ("a.b", "c"))),
+        ("main.a..b", SCHEMA, FullName("main", ("a..b",))),
+        ("main.`a.b:c`", SCHEMA, FullName("main", ("a.b", "c"))),
+        ("main.team:sales.table2", OBJECT, FullName("main", ("team", "sales"), "table2")),
+        ("main.`a.b`.t", OBJECT, FullName("main", ("a.b",), "t")),
+        ("main.a.b.`t.x`", OBJECT, FullName("main", ("a.b",), "t.x")),
+        ("`main`.`a`.`t``x`", OBJECT, FullName("main", ("a",), "t`x")),
+        ("main.a:b.table.col", COLUMN, FullName("main", ("a", "b"), "table", "col")),
+        ("main.a`b.t", OBJECT, FullName("main", ("a`b",), "t")),
+    ],
+)
+def test_texts_with_one_reading(text: str, kind_levels: int, name: FullName) -> None:
+    """Where only one split is possible there is one candidate."""
+    assert readings(text, kind_levels) == [name]
+
+
+def test_every_split_of_an_object_is_a_candidate() -> None:
+    """Dots below the catalog may belong to the schema or to the object."""
+    assert readings("main.a.b.t", OBJECT) == [FullName("main", ("a",), "b.t"), FullName("main", ("a.b",), "t")]
+
+
+def test_every_split_of_a_column_is_a_candidate() -> None:
+    """A column has two boundaries, each at any dot."""
+    found = {(name.levels, name.name, name.column) for name in readings("main.a.b.c.d", COLUMN)}
+
+    assert found == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
+
+
+def test_quoted_components_cut_the_splits() -> None:
+    """A back-quoted component never joins its neighbours; the others still may."""
+    assert readings("main.a.b.`t`.c", COLUMN) == [FullName("main", ("a.b",), "t", "c")]
+    assert readings("main.`a`.b.c.d", COLUMN) == [
+        FullName("main", ("a",), "b", "c.d"),
+        FullName("main", ("a",), "b.c", "d"),
+    ]
+
+
+def test_illegal_readings_are_left_out() -> None:
+    """A split that makes an empty or refused name is no candidate while another is."""
+    assert readings("main.a..t", OBJECT) == [FullName("main", ("a",), ".t"), FullName("main", ("a.",), "t")]
+    assert readings("main.a.:b.t", OBJECT) == [FullName("main", ("a",), ":b.t"), FullName("main", ("a.", "b"), "t")]
+
+
+@pytest.mark.parametrize(
+    "text,kind_levels,reason",
+    [
+        ("main", SCHEMA, "too-few-parts"),
+        ("main.a", OBJECT, "too-few-parts"),
+        ("main.a.t", COLUMN, "too-few-parts"),
+        ("main.`a.t`", OBJECT, "too-few-parts"),
+        ("main.a", CATALOG, "too-many-parts"),
+        ("main.`a`.b", SCHEMA, "too-few-parts"),
+        ("main.A::B", SCHEMA, "empty-part"),
+        ("main.", SCHEMA, "empty-part"),
+        (".a", SCHEMA, "name-pattern"),
+        ("", CATALOG, "name-pattern"),
+        ("my cat.a", SCHEMA, "name-pattern"),
+        ("main.`a", SCHEMA, "bad-quotes"),
+        ("main.`a`b.t", OBJECT, "bad-quotes"),
+        ("`main.a", SCHEMA, "bad-quotes"),
+        ("main." + ".".join("a" * 34), OBJECT, "too-many-parts"),
+    ],
+)
+def test_malformed_texts_are_refused(text: str, kind_levels: int, reason: str) -> None:
+    """A text without any legal reading is refused with the first reason."""
+    assert refusal(readings, text, kind_levels).reason == reason
+
+
+def test_empty_segment_has_upstreams_words() -> None:
+    """The refusal of a schema's empty segment is the logical codec's."""
+    error = refusal(readings, "main.A::B", SCHEMA)
+
+    assert error.message == "The SCHEMA name 'A::B' contains an empty segment after splitting by ':'."
+
+
+def test_flat_catalog_keeps_the_separator() -> None:
+    """In a flat catalog under `unrestricted` a schema's colon is text."""
+    flat = LogicalCodec(policy="unrestricted", nested=False)
+
+    assert readings("hive.a:b.t", OBJECT, flat) == [FullName("hive", ("a:b",), "t")]
+
+
+def test_the_live_reading_wins() -> None:
+    """One live hit is the answer, wherever its dots are."""
+    live = {FullName("main", ("a.b",), "t")}
+
+    assert resolve("main.a.b.t", live.__contains__, kind_levels=OBJECT, codec=CODEC) == FullName("main", ("a.b",), "t")
+
+
+def test_nothing_live_is_none() -> None:
+    """No live hit is no error here: the caller says what was not found."""
+    assert resolve("main.a.b.t", lambda _: False, kind_levels=OBJECT, codec=CODEC) is None
+
+
+def test_two_live_readings_are_ambiguous() -> None:
+    """More than one hit is refused, and the message offers spellings with one reading each."""
+    error = refusal(resolve, "main.a.b.t", lambda _: True, kind_levels=OBJECT, codec=CODEC)
+
+    assert error.reason == "ambiguous"
+    assert error.message == (
+        "The full name 'main.a.b.t' fits 2 objects. Write the one you mean: main.a.`b.t` or main.`a.b`.t."
+    )
+
+
+def test_caller_may_ask_the_tree_itself() -> None:
+    """`choose` decides over hits that were found elsewhere."""
+    hit = FullName("main", ("a",))
+
+    assert choose("main.a", [hit], codec=CODEC) == hit
+    assert choose("main.a", [], codec=CODEC) is None
+
+
+def test_catalog_is_what_stands_before_the_first_dot() -> None:
+    """The catalog can be read before its codec is known."""
+    assert catalog_of("main.a.b:c") == "main"
+    assert catalog_of("`main`.a") == "main"
+    assert catalog_of("main") == "main"
+
+
+@pytest.mark.parametrize(
+    "text,kind_levels,above",
+    [
+        ("catalog.a:b:c", SCHEMA, ["catalog.a:b", "catalog.a", "catalog"]),
+        ("catalog.a:b:c.table", OBJECT, ["catalog.a:b:c", "catalog.a:b", "catalog.a", "catalog"]),
+        ("catalog.a:b.table.col", COLUMN, ["catalog.a:b.table", "catalog.a:b", "catalog.a", "catalog"]),
+        ("catalog.schema", SCHEMA, ["catalog"]),
+        ("catalog", CATALOG, []),
+    ],
+)
+def test_parents(text: str, kind_levels: int, above: list[str]) -> None:
+    """Parents run from the innermost out, a nested schema's own parents included (reference vectors 11 and 12)."""
+    (name,) = readings(text, kind_levels)
+
+    assert [fullname.render(parent, codec=CODEC) for parent in name.parents] == above
+
+
+names = st.builds(
+    FullName,
+    catalog=st.from_regex(r"[a-z_][a-z0-9_-]{0,8}", fullmatch=True).filter(lambda name: name != "system"),
+    levels=levels(without=":", size_max=3),
+    name=parts(),
+    column=st.none() | parts(),
+)
+
+
+@given(names)
+def test_quoted_spelling_has_exactly_one_reading(name: FullName) -> None:
+    """A full name with back-quotes where needed reads as itself and nothing else."""
+    text = fullname.render_quoted(name, codec=CODEC)
+
+    assert readings(text, OBJECT if name.column is None else COLUMN) == [name]
+
+
+@given(names)
+def test_plain_spelling_has_the_name_among_its_readings(name: FullName) -> None:
+    """The spelling that clients expect reads as the name, perhaps among others."""
+    text = fullname.render(name, codec=CODEC)
+
+    assert name in readings(text, OBJECT if name.column is None else COLUMN)

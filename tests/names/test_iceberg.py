@@ -1,0 +1,250 @@
+"""Iceberg REST's paths, parents, bodies and prefixes, with the habits of its clients."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.names import InvalidName, iceberg
+from tests.names.strategies import attempt, levels, parts, refusal
+
+
+@pytest.mark.parametrize(
+    "raw,name",
+    [
+        (b"a", ("a",)),
+        (b"sales_east", ("sales_east",)),
+        (b"a%1Fb", ("a", "b")),
+        (b"a%1fb%1FC", ("a", "b", "C")),
+        (b"a\x1fb", ("a", "b")),
+        (b"a\x1fb%1Fc", ("a", "b", "c")),
+        (b"a.b", ("a.b",)),
+        (b"a%2Eb%1Fc", ("a.b", "c")),
+        (b"a%2Fb%1Fc", ("a/b", "c")),
+        (b"a+b", ("a b",)),
+        (b"a%20b", ("a b",)),
+        (b"a%2Bb", ("a+b",)),
+        (b"100%25", ("100%",)),
+        (b"a%251Fb", ("a%1Fb",)),
+        (b"%E6%97%A5%1F%e6%9c%ac", ("日", "本")),
+        ("日本".encode(), ("日本",)),
+        (b"A:B", ("A:B",)),
+    ],
+)
+def test_paths(raw: bytes, name: tuple[str, ...]) -> None:
+    """The raw segment is split first, then each level decoded once; `+` is a space."""
+    assert iceberg.decode_path(raw) == name
+
+
+@pytest.mark.parametrize(
+    "raw,reason",
+    [
+        (b"", "empty-part"),
+        (b"%1F", "empty-part"),
+        (b"a%1F", "empty-part"),
+        (b"%1Fa", "empty-part"),
+        (b"a%1F%1Fb", "empty-part"),
+        (b"a%", "bad-escape"),
+        (b"%%1F", "bad-escape"),
+        (b"a%2%1Fb", "bad-escape"),
+        (b"a%zz", "bad-escape"),
+        (b"%FF", "bad-utf8"),
+        (b"\xff", "bad-utf8"),
+        (b"%E6%1F%97%A5", "bad-utf8"),
+        (b"%00", "forbidden-character"),
+        (b"a%01b", "forbidden-character"),
+        (b"..", "dot-part"),
+        (b"%2E%2E", "dot-part"),
+        (b"a%1F.", "dot-part"),
+        (b"a" * 256, "part-too-long"),
+        (b"%1F".join([b"a"] * 33), "too-many-parts"),
+    ],
+)
+def test_malformed_paths_are_refused(raw: bytes, reason: str) -> None:
+    """Each malformed segment has its own reason."""
+    assert refusal(iceberg.decode_path, raw).reason == reason
+
+
+@pytest.mark.parametrize(
+    "name,text",
+    [
+        (("a",), "a"),
+        (("a", "b"), "a%1Fb"),
+        (("a.b", "c d"), "a.b%1Fc%20d"),
+        (("a/b", "c%d"), "a%2Fb%1Fc%25d"),
+        (("a+b",), "a%2Bb"),
+        (("日",), "%E6%97%A5"),
+    ],
+)
+def test_encoded_paths(name: tuple[str, ...], text: str) -> None:
+    """Everything but unreserved characters is escaped, and levels are joined by the advertised separator."""
+    assert iceberg.encode_path(name) == text
+
+
+@given(levels())
+def test_path_round_trip(name: tuple[str, ...]) -> None:
+    """Every name comes back from its path segment."""
+    assert iceberg.decode_path(iceberg.encode_path(name).encode()) == name
+
+
+@given(levels())
+def test_paths_of_java_clients(name: tuple[str, ...]) -> None:
+    """A form-encoding client, which joins by the separator as advertised, is understood."""
+    sent = "%1F".join(quote_plus(level, safe="") for level in name)
+
+    assert iceberg.decode_path(sent.encode()) == name
+
+
+@given(levels())
+def test_paths_of_pyiceberg(name: tuple[str, ...]) -> None:
+    """PyIceberg quotes the levels and joins them by the bare separator, which its HTTP library escapes."""
+    sent = "\x1f".join(quote(level, safe="") for level in name)
+
+    assert iceberg.decode_path(sent.encode()) == name
+    assert iceberg.decode_path(sent.replace("\x1f", "%1F").encode()) == name
+
+
+@given(parts())
+def test_single_names_round_trip(part: str) -> None:
+    """A table's name in a path is one part, whatever it holds."""
+    assert iceberg.decode_name(iceberg.encode_name(part).encode()) == part
+    assert iceberg.decode_name(quote_plus(part, safe="").encode()) == part
+
+
+def test_separator_means_nothing_in_a_table_name() -> None:
+    """U+001F in a table's name is refused, not split at."""
+    assert refusal(iceberg.decode_name, b"a%1Fb").reason == "forbidden-character"
+
+
+def test_parent_of_nothing_is_the_catalog() -> None:
+    """An empty `parent` lists the top level."""
+    assert iceberg.decode_parent(b"") == ((), None)
+
+
+@pytest.mark.parametrize(
+    "raw,first,second",
+    [
+        (b"a", ("a",), None),
+        (b"a%1Fb", ("a", "b"), None),
+        (b"a+b", ("a b",), None),
+        (b"a%20b", ("a b",), None),
+        (b"a%2520b%1Fc", ("a%20b", "c"), ("a b", "c")),
+        (b"50%25", ("50%",), None),
+        (b"a%2500", ("a%00",), None),
+        (b"a%252Eb", ("a%2Eb",), ("a.b",)),
+        (b"a%252Bb", ("a%2Bb",), ("a+b",)),
+        (b"a%2525", ("a%25",), ("a%",)),
+    ],
+)
+def test_parents(raw: bytes, first: tuple[str, ...], second: tuple[str, ...] | None) -> None:
+    """The second reading is there only where decoding again gives another legal name."""
+    assert iceberg.decode_parent(raw) == (first, second)
+
+
+@given(levels())
+def test_parent_of_java_clients(name: tuple[str, ...]) -> None:
+    """Java joins the levels by U+001F and encodes the whole: the first reading is the name."""
+    sent = quote_plus("\x1f".join(name), safe="")
+
+    assert iceberg.decode_parent(sent.encode())[0] == name
+
+
+@given(levels())
+def test_parent_of_pyiceberg(name: tuple[str, ...]) -> None:
+    """PyIceberg quotes each level, then the whole: one of the two readings is the name."""
+    sent = quote_plus("\x1f".join(quote(level, safe="") for level in name), safe="")
+
+    first, second = iceberg.decode_parent(sent.encode())
+
+    assert name == (first if second is None else second)
+
+
+@given(levels())
+def test_body_round_trip(name: tuple[str, ...]) -> None:
+    """In bodies a name is an array of its levels."""
+    assert iceberg.decode_body(iceberg.encode_body(name)) == name
+
+
+@pytest.mark.parametrize(
+    "value,reason",
+    [
+        ("a", "bad-type"),
+        (None, "bad-type"),
+        (["a", 1], "bad-type"),
+        ([], "empty-name"),
+        (["a", ""], "empty-part"),
+        (["a\x1fb"], "forbidden-character"),
+    ],
+)
+def test_bodies_are_checked(value: object, reason: str) -> None:
+    """A body that is no array of legal parts is refused."""
+    assert refusal(iceberg.decode_body, value).reason == reason
+
+
+@pytest.mark.parametrize("raw", [b"lake.main", b"lake%2Emain", b"l%61ke.main"])
+def test_prefix(raw: bytes) -> None:
+    """The prefix is metalake and catalog around the only dot, escaped or not."""
+    assert iceberg.decode_prefix(raw) == ("lake", "main")
+
+
+def test_prefix_round_trip() -> None:
+    """A prefix decodes to what it was made of."""
+    assert iceberg.encode_prefix("lake", "my-cat") == "lake.my-cat"
+    assert iceberg.decode_prefix(b"lake.my-cat") == ("lake", "my-cat")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"main",
+        b".main",
+        b"lake.",
+        b"lake.a.b",
+        b"la-ke.main",
+        b"lake.-a",
+        b"lake.%FF",
+        b"lake.ma%2Fin",
+        b"lake.%",
+        b"\xff.a",
+    ],
+)
+def test_malformed_prefixes_are_refused(raw: bytes) -> None:
+    """Anything but two legal names around one dot is refused."""
+    assert refusal(iceberg.decode_prefix, raw).reason in ("name-pattern", "bad-utf8", "bad-escape")
+
+
+def test_prefix_is_made_of_legal_names() -> None:
+    """A catalog with a dot has no prefix."""
+    assert refusal(iceberg.encode_prefix, "lake", "a.b").reason == "name-pattern"
+
+
+@pytest.mark.parametrize("text,names", [("main", (None, "main")), ("lake/main", ("lake", "main"))])
+def test_warehouse(text: str, names: tuple[str | None, str]) -> None:
+    """A warehouse is a catalog, or metalake and catalog."""
+    assert iceberg.decode_warehouse(text) == names
+
+
+@pytest.mark.parametrize("text", ["", "/", "lake/", "/main", "a/b/c", "s3://bucket/x"])
+def test_malformed_warehouses_are_refused(text: str) -> None:
+    """Anything else is no warehouse of ours."""
+    assert refusal(iceberg.decode_warehouse, text).reason == "name-pattern"
+
+
+@given(st.binary(max_size=12))
+def test_any_bytes_decode_or_are_refused(raw: bytes) -> None:
+    """No byte sequence makes the decoders fail in another way, and what decodes encodes to the same name."""
+    name = attempt(iceberg.decode_path, raw)
+
+    if isinstance(name, InvalidName):
+        assert name.message.isprintable()
+    else:
+        assert iceberg.decode_path(iceberg.encode_path(name).encode()) == name
+
+
+def test_advertised_separator_is_url_encoded() -> None:
+    """Clients read the separator from the configuration URL-encoded."""
+    assert iceberg.SEPARATOR_ADVERTISED == quote(iceberg.SEPARATOR) == "%1F"

@@ -1,0 +1,87 @@
+"""The JSON spelling of SQL++ REST, and repeated HTTP parameters."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+
+from limnos.names import jsonform
+from tests.names.strategies import levels, refusal
+
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        (("sales",), "sales"),
+        (("sales", "east"), ["sales", "east"]),
+        (("sales.east",), "sales.east"),
+        (("a.b", "c"), ["a.b", "c"]),
+    ],
+)
+def test_vectors(name: tuple[str, ...], value: object) -> None:
+    """One part is a string, which is never split; several are an array."""
+    assert jsonform.encode(name) == value
+    assert jsonform.decode(value) == name
+
+
+def test_an_array_of_one_is_one_part() -> None:
+    """An array may hold a single part."""
+    assert jsonform.decode(["sales.east"]) == ("sales.east",)
+
+
+@pytest.mark.parametrize(
+    "value,reason,word",
+    [
+        (None, "bad-type", "null"),
+        (1, "bad-type", "a number"),
+        (1.5, "bad-type", "a number"),
+        (True, "bad-type", "a boolean"),
+        ({}, "bad-type", "an object"),
+        (["a", None], "bad-type", "null"),
+        (["a", ["b"]], "bad-type", "an array"),
+        ([], "empty-name", "no part"),
+        ("", "empty-part", "empty"),
+        (["a", ""], "empty-part", "empty"),
+    ],
+)
+def test_other_values_are_refused(value: object, reason: str, word: str) -> None:
+    """Anything but text or a list of text is refused, and the message says what was sent."""
+    error = refusal(jsonform.decode, value)
+
+    assert error.reason == reason
+    assert word in error.message
+
+
+def test_where_an_array_is_needed_text_is_refused() -> None:
+    """A protocol that knows arrays only refuses text."""
+    assert refusal(jsonform.decode_array, "a").reason == "bad-type"
+
+
+@given(levels())
+def test_round_trip(name: tuple[str, ...]) -> None:
+    """Every name comes back through JSON text."""
+    assert jsonform.decode(json.loads(json.dumps(jsonform.encode(name)))) == name
+
+
+@given(levels())
+def test_parameters_round_trip(name: tuple[str, ...]) -> None:
+    """The parameter is repeated once per part, in order."""
+    pairs = jsonform.encode_parameters("dataverseName", name)
+
+    assert {key for key, _ in pairs} == {"dataverseName"}
+    assert jsonform.decode_parameters("dataverseName", [value for _, value in pairs]) == name
+
+
+def test_a_missing_parameter_is_named() -> None:
+    """No value at all is refused, and the message names the parameter."""
+    error = refusal(jsonform.decode_parameters, "dataverseName", [])
+
+    assert error.reason == "empty-name"
+    assert "'dataverseName'" in error.message
+
+
+def test_an_empty_parameter_is_refused() -> None:
+    """One empty value is an empty part."""
+    assert refusal(jsonform.decode_parameters, "dataverseName", [""]).reason == "empty-part"

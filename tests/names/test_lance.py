@@ -1,0 +1,132 @@
+"""Lance's list and string identifiers."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.names import InvalidName, lance
+from tests.names.strategies import attempt, levels, refusal
+
+delimiters = st.sampled_from(["$", ".", "::", "__delim__", "a", "aa", "→"])
+
+
+@pytest.mark.parametrize(
+    "name,text,delimiter",
+    [
+        (("cat2", "cat5"), "cat2.cat5", "."),
+        (("cat2", "cat5", "t1"), "cat2.cat5.t1", "."),
+        (("cat4", "t3"), "cat4$t3", "$"),
+        (("a", "b", "t1"), "a::b::t1", "::"),
+        (("a", "b"), "a__delim__b", "__delim__"),
+        (("a.b", "x/y"), "a.b$x/y", "$"),
+        ((), "$", "$"),
+        ((), ".", "."),
+        ((), "::", "::"),
+    ],
+)
+def test_vectors(name: tuple[str, ...], text: str, delimiter: str) -> None:
+    """A string identifier is the names joined by the delimiter; the root is the delimiter itself (seed 3)."""
+    assert lance.join(name, delimiter=delimiter) == text
+    assert lance.split(text, delimiter=delimiter) == name
+
+
+def test_default_delimiter_is_a_dollar_sign() -> None:
+    """Without a delimiter identifiers are joined by `$`."""
+    assert lance.join(("a", "b")) == "a$b"
+    assert lance.split("a$b") == ("a", "b")
+
+
+def test_nothing_is_the_root() -> None:
+    """The seed writes the root as an empty string."""
+    assert lance.split("") == ()
+
+
+@pytest.mark.parametrize("text", ["a$", "$a", "$$", "a$$b"])
+def test_empty_parts_are_refused(text: str) -> None:
+    """A delimiter at an end, or twice, is refused."""
+    error = refusal(lance.split, text)
+
+    assert error.reason == "empty-part"
+    assert f"'{text}'" in error.message
+
+
+@pytest.mark.parametrize("text", [".", "a$.", "a$.."])
+def test_dot_parts_are_refused(text: str) -> None:
+    """`.` and `..` are no names."""
+    assert refusal(lance.split, text).reason == "dot-part"
+
+
+def test_a_part_with_the_delimiter_needs_another_one() -> None:
+    """A name that holds the delimiter cannot be joined by it, but by another."""
+    error = refusal(lance.join, ("a$b", "t"))
+
+    assert error.reason == "separator-in-part"
+    assert "'a$b'" in error.message
+    assert lance.join(("a$b", "t"), delimiter="::") == "a$b::t"
+
+
+def test_parts_that_meet_in_a_delimiter_are_refused() -> None:
+    """A long delimiter must not appear where two parts meet."""
+    assert refusal(lance.join, ("a:", "b"), delimiter="::").reason == "separator-in-part"
+
+
+@pytest.mark.parametrize("delimiter", ["", "\x00", "\n", "$\x1f", "\ud800"])
+def test_unusable_delimiters_are_refused(delimiter: str) -> None:
+    """A delimiter has at least one character, all of them visible."""
+    assert refusal(lance.split, "a", delimiter=delimiter).reason == "bad-separator"
+    assert refusal(lance.join, ("a",), delimiter=delimiter).reason == "bad-separator"
+
+
+@pytest.mark.parametrize(
+    "raw,delimiter,name",
+    [
+        (b"a%24b%24t1", "$", ("a", "b", "t1")),
+        (b"r$t1", "$", ("r", "t1")),
+        (b"%24", "$", ()),
+        (b"$", "$", ()),
+        (b"a%3A%3Ab", "::", ("a", "b")),
+        (b"a+b", "$", ("a+b",)),
+    ],
+)
+def test_paths(raw: bytes, delimiter: str, name: tuple[str, ...]) -> None:
+    """A path's identifier may have its delimiter escaped or bare; `+` stays a plus."""
+    assert lance.decode_path(raw, delimiter=delimiter) == name
+
+
+def test_body_tells_what_a_plus_meant() -> None:
+    """A path equals its body when they are equal, or equal once plus is read as space."""
+    assert lance.same(("a+b",), ("a b",))
+    assert lance.same(("a+b",), ("a+b",))
+    assert not lance.same(("a b",), ("a+b",))
+    assert not lance.same(("a",), ("a", "b"))
+
+
+@given(levels(), delimiters)
+def test_joining_refuses_or_comes_back(name: tuple[str, ...], delimiter: str) -> None:
+    """A name is joined so that it splits back, or refused; never read as another name."""
+    text = attempt(lance.join, name, delimiter=delimiter)
+
+    if isinstance(text, InvalidName):
+        assert text.reason == "separator-in-part"
+    else:
+        assert lance.split(text, delimiter=delimiter) == name
+        assert lance.decode_path(lance.encode_path(name, delimiter=delimiter).encode(), delimiter=delimiter) == name
+
+
+@given(levels(without="$"))
+def test_default_delimiter_carries_every_name_without_it(name: tuple[str, ...]) -> None:
+    """Every name whose parts lack the dollar sign comes back."""
+    assert lance.split(lance.join(name)) == name
+
+
+@given(st.text(st.sampled_from("ab:$"), max_size=10), delimiters)
+def test_text_that_splits_joins_to_itself(text: str, delimiter: str) -> None:
+    """What splits at all joins to the same text; only the root has a second spelling, nothing."""
+    name = attempt(lance.split, text, delimiter=delimiter)
+
+    if isinstance(name, InvalidName):
+        assert name.message.isprintable()
+    else:
+        assert lance.join(name, delimiter=delimiter) == (text or delimiter)

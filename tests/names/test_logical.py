@@ -1,0 +1,261 @@
+"""The logical spelling: separator rules, policies, vectors of seed 1 and of Gravitino's own tests, error texts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.names import InvalidName, LogicalCodec
+from limnos.names.logical import Policy, check_separator, check_separator_free, separator_conflicts
+from tests.names.strategies import attempt, levels, parts, refusal
+
+NESTED = LogicalCodec()
+FLAT = LogicalCodec(nested=False)
+FLAT_OPEN = LogicalCodec(nested=False, policy="unrestricted")
+
+
+def test_default_separator_is_a_colon() -> None:
+    """Without configuration parts are joined by `:`."""
+    assert NESTED.join(("A", "B", "C")) == "A:B:C"
+
+
+@pytest.mark.parametrize("separator", [":", ";", "$"])
+def test_restricted_policy_has_three_separators(separator: str) -> None:
+    """The allow-list is `: ; $`."""
+    assert LogicalCodec(separator).split(f"a{separator}b") == ("a", "b")
+
+
+@pytest.mark.parametrize("separator", ["|", "~", "^", "-", "_", "=", "@", "→", "x"])
+def test_unrestricted_policy_takes_any_safe_character(separator: str) -> None:
+    """A character off the list is allowed under `unrestricted`, and refused under `restricted` with the reason."""
+    assert LogicalCodec(separator, policy="unrestricted").join(("a", "b")) == f"a{separator}b"
+
+    error = refusal(LogicalCodec, separator)
+
+    assert error.reason == "bad-separator"
+    assert "'restricted'" in error.message
+
+
+def test_refusal_of_the_slash_is_the_seeds_example() -> None:
+    """The message has the rejected separator, the reason, and alternatives, as seed 1 prints it."""
+    error = refusal(check_separator, "/", policy="unrestricted")
+
+    assert str(error) == "Delimiter '/' is not allowed because it conflicts with path parsing. Try ':', ';', or '$'."
+
+
+@pytest.mark.parametrize(
+    "separator,why",
+    [
+        ("", "it is empty"),
+        ("::", "it is more than one character"),
+        (".", "it is reserved"),
+        ("\x01", "it is reserved"),
+        ("\x00", "it cannot be seen"),
+        ("\x1f", "it cannot be seen"),
+        (" ", "it cannot be seen"),
+        ("\n", "it cannot be seen"),
+        ("\u200b", "it cannot be seen"),
+        ("\ud800", "it cannot be seen"),
+        ("%", "it starts an escape in URLs"),
+        ("+", "it stands for a space in URLs"),
+        ("?", "it ends the path of a URL"),
+        ("#", "it ends the query of a URL"),
+        ("&", "it separates the parameters of a URL"),
+        ("\\", "some HTTP clients turn it into '/'"),
+        ("`", "it quotes identifiers"),
+        ('"', "it quotes identifiers"),
+        ("'", "it quotes text in SQL"),
+    ],
+)
+@pytest.mark.parametrize("policy", ["restricted", "unrestricted"])
+def test_unsafe_separators_are_refused_under_both_policies(separator: str, why: str, policy: Policy) -> None:
+    """No policy allows what paths, URLs or identifiers could read otherwise."""
+    error = refusal(LogicalCodec, separator, policy)
+
+    assert error.reason == "bad-separator"
+    assert f"is not allowed because {why}" in error.message
+    assert error.message.endswith("Try ':', ';', or '$'.")
+    assert error.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text,name",
+    [
+        ("team:sales", ("team", "sales")),
+        ("team:sales:reports", ("team", "sales", "reports")),
+        ("A:B:C", ("A", "B", "C")),
+        ("my.schema:sales", ("my.schema", "sales")),
+        ("flat", ("flat",)),
+        ("a/b:c", ("a/b", "c")),
+    ],
+)
+def test_vectors(text: str, name: tuple[str, ...]) -> None:
+    """Join and split are direct, and a dot is a plain character."""
+    assert NESTED.split(text) == name
+    assert NESTED.join(name) == text
+
+
+@pytest.mark.parametrize("text", ["team::sales", ":sales", "sales:", ":", "::"])
+def test_empty_segments_are_refused_as_upstream_says_it(text: str) -> None:
+    """An empty segment is refused in the words that Gravitino's clients know."""
+    error = refusal(NESTED.split, text)
+
+    assert error.reason == "empty-part"
+    assert error.message == f"The SCHEMA name '{text}' contains an empty segment after splitting by ':'."
+
+
+def test_caller_names_what_is_split() -> None:
+    """The message speaks of the query parameter when that is what was split."""
+    error = refusal(NESTED.split, "A::B", what="parentSchema")
+
+    assert error.message == "The parentSchema 'A::B' contains an empty segment after splitting by ':'."
+
+
+def test_empty_name_is_refused() -> None:
+    """An empty name has its own message."""
+    assert refusal(NESTED.split, "").message == "The SCHEMA name is empty. Give at least one character."
+    assert refusal(FLAT.split, "").reason == "empty-part"
+
+
+@pytest.mark.parametrize(
+    "text,reason", [("a:..", "dot-part"), ("a:b\x1fc", "forbidden-character"), ("a:" + "b" * 256, "part-too-long")]
+)
+def test_illegal_segments_are_named(text: str, reason: str) -> None:
+    """A segment that the tree refuses is shown, with the reason of the refusal."""
+    error = refusal(NESTED.split, text)
+
+    assert error.reason == reason
+    assert error.message.startswith("The SCHEMA name '")
+    assert "contains an illegal segment '" in error.message
+
+
+def test_depth_is_limited() -> None:
+    """A logical name has at most 32 parts."""
+    assert refusal(NESTED.split, ":".join("a" * 33)).reason == "too-many-parts"
+
+
+def test_separator_is_reserved_inside_a_namespace_part() -> None:
+    """In a catalog with nested namespaces no part may hold the separator, by whichever spelling it arrives."""
+    error = refusal(NESTED.join, ("a:b", "c"))
+
+    assert error.reason == "separator-in-part"
+    assert "'a:b'" in error.message
+    assert "':'" in error.message
+    assert refusal(NESTED.check_namespace_part, "a:b").reason == "separator-in-part"
+    assert refusal(LogicalCodec("|", "unrestricted").join, ("a|b",)).reason == "separator-in-part"
+
+
+def test_flat_catalog_under_unrestricted_takes_the_separator_as_text() -> None:
+    """Without nesting an unrestricted separator is a plain character."""
+    assert FLAT_OPEN.split("a::b") == ("a::b",)
+    assert FLAT_OPEN.join(("a:b",)) == "a:b"
+    assert FLAT_OPEN.check_namespace_part("a:b") == "a:b"
+
+
+def test_flat_catalog_under_restricted_refuses_the_separator() -> None:
+    """Under the restricted policy the separator is reserved in flat catalogs as well."""
+    assert refusal(FLAT.split, "a:b").reason == "separator-in-part"
+    assert refusal(FLAT.join, ("a:b",)).reason == "separator-in-part"
+    assert FLAT.split("a.b") == ("a.b",)
+
+
+def test_flat_catalog_has_one_level() -> None:
+    """Two levels cannot be spelled in a flat catalog."""
+    assert refusal(FLAT_OPEN.join, ("a", "b")).reason == "not-nested"
+
+
+def test_the_catalog_itself_has_no_logical_name() -> None:
+    """No level at all is refused."""
+    assert refusal(NESTED.join, ()).reason == "empty-name"
+
+
+def test_ancestors_and_scopes() -> None:
+    """Ancestors run outermost first, scopes innermost first, and seed 1's parent scopes outermost first with the name."""
+    assert NESTED.ancestors("A:B:C") == ("A", "A:B")
+    assert NESTED.ancestors("A") == ()
+    assert NESTED.scopes("A:B:C") == ("A:B:C", "A:B", "A")
+    assert NESTED.parent_scopes("A:B:C") == ("A", "A:B", "A:B:C")
+    assert refusal(NESTED.ancestors, "").reason == "empty-part"
+
+
+def test_scopes_do_not_confuse_neighbours() -> None:
+    """`raw:events2` and `raw2:events` do not lie below `raw:events`."""
+    assert "raw:events" in NESTED.scopes("raw:events:2024")
+    assert "raw:events" not in NESTED.scopes("raw:events2")
+    assert "raw:events" not in NESTED.scopes("raw2:events")
+    assert "raw|events" in LogicalCodec("|", "unrestricted").scopes("raw|events|2024")
+
+
+def test_conflicts_are_the_stored_parts_that_hold_the_separator() -> None:
+    """The re-check returns conflicting names in the order given."""
+    assert separator_conflicts(":", ["b:c", "plain", "a:"]) == ["b:c", "a:"]
+    assert separator_conflicts(";", ["b:c"]) == []
+
+
+def test_taken_separator_is_refused_with_what_is_free() -> None:
+    """The message names conflicting parts and suggests only separators that no stored part holds."""
+    error = refusal(check_separator_free, ":", ["a:b", "c;d", "plain"])
+
+    assert error.reason == "separator-taken"
+    assert error.message == (
+        "Delimiter ':' is not allowed because 1 stored namespace name(s) hold it: 'a:b'. "
+        "Rename them, or choose another separator ('$')."
+    )
+
+
+def test_taken_separator_without_alternative() -> None:
+    """When every listed separator is taken the message suggests none; more than five names are cut."""
+    error = refusal(check_separator_free, ":", [f"{number}:;$" for number in range(7)])
+
+    assert "7 stored" in error.message
+    assert "'4:;$', …" in error.message
+    assert error.message.endswith("Rename them, or choose another separator.")
+
+
+def test_two_free_separators_are_joined_by_or() -> None:
+    """Two alternatives read as a sentence."""
+    assert refusal(check_separator_free, ":", ["a:b"]).message.endswith("(';' or '$').")
+
+
+def test_free_separator_passes() -> None:
+    """No stored part holds the separator: nothing is raised."""
+    stored = ["a", "b.c"]
+
+    check_separator_free(":", stored)
+
+    assert separator_conflicts(":", stored) == []
+
+
+@given(levels(without=":"))
+def test_round_trip(name: tuple[str, ...]) -> None:
+    """Every name without the separator in a part comes back."""
+    assert NESTED.split(NESTED.join(name)) == name
+
+
+@given(parts())
+def test_round_trip_flat(part: str) -> None:
+    """In a flat catalog under `unrestricted` every part is a name."""
+    assert FLAT_OPEN.split(FLAT_OPEN.join((part,))) == (part,)
+
+
+@given(st.text(st.sampled_from("ab:."), max_size=12))
+def test_text_that_splits_joins_to_itself(text: str) -> None:
+    """What splits at all is exactly what joining makes."""
+    name = attempt(NESTED.split, text)
+
+    if isinstance(name, InvalidName):
+        assert name.message.isprintable()
+    else:
+        assert NESTED.join(name) == text
+
+
+@given(levels())
+def test_joining_refuses_or_comes_back(name: tuple[str, ...]) -> None:
+    """A name with the separator in a part is refused, never read as another name."""
+    text = attempt(NESTED.join, name)
+
+    if isinstance(text, InvalidName):
+        assert text.reason == "separator-in-part"
+    else:
+        assert NESTED.split(text) == name

@@ -1,0 +1,169 @@
+"""What a part may be, and Gravitino's stricter patterns."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from limnos.names.parts import (
+    check_catalog_name,
+    check_gravitino_name,
+    check_levels,
+    check_metalake_name,
+    check_part,
+    check_some_levels,
+    quoted,
+)
+from tests.names.strategies import levels, parts, refusal
+
+REFUSED = [
+    ("", "empty-part"),
+    (".", "dot-part"),
+    ("..", "dot-part"),
+    ("a\x00b", "forbidden-character"),
+    ("a\x01b", "forbidden-character"),
+    ("a\x1fb", "forbidden-character"),
+    ("a\ud800", "bad-utf8"),
+    ("\udc00", "bad-utf8"),
+    ("a" * 256, "part-too-long"),
+    ("ä" * 128, "part-too-long"),
+    ("😀" * 64, "part-too-long"),
+]
+
+
+@pytest.mark.parametrize("part,reason", REFUSED)
+def test_part_is_refused(part: str, reason: str) -> None:
+    """Each refusal of the tree has its own reason, and a message of one line."""
+    error = refusal(check_part, part)
+
+    assert error.reason == reason
+    assert error.message.isprintable()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a",
+        "a" * 255,
+        "ä" * 127,
+        "...",
+        ".a",
+        "a.",
+        "a b",
+        " ",
+        "a/b",
+        "a:b",
+        "%",
+        "a%2Fb",
+        "日本",
+        "😀",
+        "a\tb",
+        "A",
+        "é",
+        "e\u0301",
+    ],
+)
+def test_part_is_kept_as_it_is(part: str) -> None:
+    """Everything else is allowed, and neither normalised nor trimmed."""
+    assert check_part(part) == part
+
+
+@given(parts())
+def test_generated_parts_are_allowed(part: str) -> None:
+    """Any text without the forbidden characters, up to 255 bytes, is a part."""
+    assert check_part(part) is part
+
+
+def test_levels_have_at_most_32_parts() -> None:
+    """32 parts are allowed, 33 are not."""
+    assert check_levels(["a"] * 32) == ("a",) * 32
+    assert refusal(check_levels, ["a"] * 33).reason == "too-many-parts"
+
+
+def test_no_level_is_the_catalog_itself() -> None:
+    """No part at all is a name only where the spelling can say so."""
+    assert check_levels([]) == ()
+    assert refusal(check_some_levels, []).reason == "empty-name"
+
+
+def test_every_level_is_checked() -> None:
+    """One refused part refuses the name."""
+    assert refusal(check_levels, ("a", "", "b")).reason == "empty-part"
+
+
+@given(levels(size_max=32))
+def test_generated_levels_are_allowed(name: tuple[str, ...]) -> None:
+    """Legal parts make legal levels."""
+    assert check_levels(list(name)) == name
+
+
+@pytest.mark.parametrize("name", ["a", "lake", "_x", "1", "A_9", "a" * 64])
+def test_metalake_names(name: str) -> None:
+    """Gravitino's pattern for metalakes: 1 to 64 ASCII word characters."""
+    assert check_metalake_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name,reason",
+    [
+        ("", "name-pattern"),
+        ("a-b", "name-pattern"),
+        ("a.b", "name-pattern"),
+        ("a b", "name-pattern"),
+        ("*", "name-pattern"),
+        ("é", "name-pattern"),
+        ("a\n", "name-pattern"),
+        ("a" * 65, "name-pattern"),
+        ("system", "reserved-name"),
+    ],
+)
+def test_metalake_names_refused(name: str, reason: str) -> None:
+    """What Gravitino refuses as a metalake is refused, a final newline included."""
+    error = refusal(check_metalake_name, name)
+
+    assert error.reason == reason
+    assert "METALAKE" in error.message
+
+
+@pytest.mark.parametrize("name", ["main", "a-b", "a-", "_-", "9", "a" * 64])
+def test_catalog_names(name: str) -> None:
+    """Gravitino's pattern for catalogs: as for metalakes, and `-` after the first character."""
+    assert check_catalog_name(name) == name
+
+
+@pytest.mark.parametrize(
+    "name,reason",
+    [
+        ("-a", "name-pattern"),
+        ("a.b", "name-pattern"),
+        ("", "name-pattern"),
+        ("a" * 65, "name-pattern"),
+        ("system", "reserved-name"),
+    ],
+)
+def test_catalog_names_refused(name: str, reason: str) -> None:
+    """A catalog's name holds no dot, does not start with `-`, and `system` is reserved."""
+    assert refusal(check_catalog_name, name).reason == reason
+
+
+@pytest.mark.parametrize("name", ["a", "a/b", "a=b", "a-b", "a.b", "my.schema", "a" * 64])
+def test_gravitino_names(name: str) -> None:
+    """Names created through Gravitino REST keep its default pattern, extended by the dot."""
+    assert check_gravitino_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "/a", ".a", "=a", "-a", "a b", "a:b", "table:name", "*", "é", "a%b", "a" * 65])
+def test_gravitino_names_refused(name: str) -> None:
+    """What Gravitino's pattern refuses is refused with the kind in the message."""
+    error = refusal(check_gravitino_name, name, kind="TABLE")
+
+    assert error.reason == "name-pattern"
+    assert error.message.startswith(f"The TABLE name '{name}' is illegal")
+
+
+def test_text_is_shown_on_one_line() -> None:
+    """A message shows control characters escaped and cuts long text."""
+    assert quoted("a b") == "'a b'"
+    assert quoted("a\nb\x1f") == r"'a\nb\x1f'"
+    assert quoted("\ud800") == r"'\ud800'"
+    assert quoted("a" * 100) == "'" + "a" * 77 + "...'"

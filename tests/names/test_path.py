@@ -1,0 +1,96 @@
+"""`Path`: parts, parent, child, order, display."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from limnos.names import Path, display
+from limnos.names.path import check_part
+from tests.names.strategies import levels, refusal
+
+
+def test_walks_up_to_the_metalake() -> None:
+    """Each parent is one part shorter, and nothing is above a metalake."""
+    path = Path.of("lake", "main", ["a", "b"])
+
+    chain = [path]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+
+    assert [step.parts for step in chain] == [
+        ("lake", "main", "a", "b"),
+        ("lake", "main", "a"),
+        ("lake", "main"),
+        ("lake",),
+    ]
+    assert [step.name for step in chain] == ["b", "a", "main", "lake"]
+
+
+def test_child_is_checked_by_what_it_is() -> None:
+    """A catalog's name follows the catalog pattern, a level the tree's rules."""
+    metalake = Path.of("lake")
+
+    assert metalake.child("main").child("a.b") == Path("lake", "main", ("a.b",))
+    assert refusal(metalake.child, "a.b").reason == "name-pattern"
+    assert refusal(metalake.child("main").child, "..").reason == "dot-part"
+
+
+def test_depth_is_limited() -> None:
+    """A path has at most 32 parts below its catalog."""
+    deep = Path.of("lake", "main", ["a"] * 32)
+
+    assert refusal(deep.child, "b").reason == "too-many-parts"
+    assert refusal(Path.of, "lake", "main", ["a"] * 33).reason == "too-many-parts"
+
+
+def test_levels_need_a_catalog() -> None:
+    """A path cannot have levels without a catalog."""
+    assert refusal(Path, "lake", None, ("a",)).reason == "too-few-parts"
+
+
+def test_of_checks_every_part() -> None:
+    """`Path.of` refuses a bad metalake, catalog or level."""
+    assert refusal(Path.of, "la.ke").reason == "name-pattern"
+    assert refusal(Path.of, "lake", "system").reason == "reserved-name"
+    assert refusal(Path.of, "lake", "main", [""]).reason == "empty-part"
+
+
+def test_order_is_by_code_point_part_by_part() -> None:
+    """What lies below a name follows it directly, upper case comes before lower, U+FFFD before U+1F600."""
+    names = [("a", "b"), ("a-b",), ("a",), ("B",), ("\U0001f600",), ("\ufffd",)]
+    paths = [Path("lake", "main", name) for name in names] + [Path("lake", "main"), Path("lake")]
+
+    ordered = [path.parts[2:] for path in sorted(paths)]
+
+    assert ordered == [(), (), ("B",), ("a",), ("a", "b"), ("a-b",), ("\ufffd",), ("\U0001f600",)]
+
+
+def test_order_with_something_else_is_an_error() -> None:
+    """A path compares with paths only."""
+    with pytest.raises(TypeError):
+        assert Path("lake") < "lake"
+
+
+def test_is_a_value() -> None:
+    """Equal paths are one key."""
+    assert {Path("lake", "main", ("a",)): 1}[Path.of("lake", "main", ["a"])] == 1
+
+
+@given(levels())
+def test_display_parses_back(name: tuple[str, ...]) -> None:
+    """The text of a path is its display form, and parses back to its parts."""
+    path = Path("lake", "main", name)
+
+    assert display.parse(str(path)) == path.parts
+
+
+def test_display_of_a_plain_path() -> None:
+    """A path of plain words needs no quotes, whole words do not change."""
+    assert str(Path.of("lake", "main", ["raw", "nyc", "flights"])) == "lake.main.raw.nyc.flights"
+    assert str(Path.of("lake", "my-cat", ["a.b"])) == "lake.`my-cat`.`a.b`"
+
+
+def test_checks_are_offered_beside_the_path() -> None:
+    """The checks of parts can be imported from `names.path`."""
+    assert check_part("a") == "a"

@@ -1,0 +1,54 @@
+"""How a demo that fails ends."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from limnos.model.errors import Unavailable
+from limnos.spark.demo import run
+from limnos.spark.demo.expectations import ExpectationFailed
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (ExpectationFailed("It breaks 1 of 3 expectations"), "breaks 1 of 3 expectations"),
+        (Unavailable("No Java 17 or 21"), "No Java 17 or 21"),
+        (ZeroDivisionError("odd [thing]\nsecond line"), "ZeroDivisionError: odd [thing]"),
+    ],
+)
+def test_failure_is_an_exit_code_and_words(
+    error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any failure ends with exit code 1 and its reason; nothing is reported as made."""
+    out = io.StringIO()
+
+    def fail(_run: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "_everything", fail)
+
+    code = run.main(tmp_path / "out", console=Console(file=out, width=200))
+
+    assert code == 1
+    assert words in out.getvalue()
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace of an unforeseen error is written beside the data, and the terminal says where."""
+    out = io.StringIO()
+
+    def fail(_run: object) -> None:
+        raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(run, "_everything", fail)
+
+    run.main(tmp_path, console=Console(file=out, width=400))
+
+    assert "ZeroDivisionError: odd" in (tmp_path / "error.log").read_text()
+    assert str(tmp_path / "error.log") in out.getvalue()

@@ -1,0 +1,198 @@
+"""Fetching archives from a Maven repository served by a local HTTP server."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import BadRequest, Unavailable, Unsupported
+from limnos.spark import jars
+
+BODY = b"not really an archive" * 1000
+ARTIFACT = jars.Artifact(
+    group="org.example.lake",
+    name="runtime_2.13",
+    version="1.0",
+    sha256=hashlib.sha256(BODY).hexdigest(),
+    size_bytes=len(BODY),
+)
+
+
+@dataclass
+class Repository:
+    """What the server answers, and what it was asked: `answers` are (status, body), the last one repeats."""
+
+    url: str = ""
+    answers: list[tuple[int, bytes]] = field(default_factory=lambda: [(200, BODY)])
+    asked: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def repository() -> Iterator[Repository]:
+    """A repository on a free loopback port."""
+    state = Repository()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            state.asked.append(self.path)
+            status, body = state.answers.pop(0) if len(state.answers) > 1 else state.answers[0]
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    state.url = f"http://127.0.0.1:{server.server_port}/maven"
+    yield state
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty home and no settings: the developer's own caches play no part."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for name in (jars.CACHE_VARIABLE, jars.REPOSITORY_VARIABLE, "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("limnos.spark.jars.time.sleep", lambda _s: None)
+
+
+def test_archive_is_fetched_from_its_maven_path_and_verified(repository: Repository, tmp_path: Path) -> None:
+    """The file comes from group/artifact/version below the base URL and has the pinned bytes."""
+    path = jars.ensure(ARTIFACT, repository=repository.url + "/", cache=tmp_path / "cache")
+
+    assert path.read_bytes() == BODY
+    assert repository.asked == ["/maven/org/example/lake/runtime_2.13/1.0/runtime_2.13-1.0.jar"]
+
+
+def test_second_call_asks_nobody(repository: Repository, tmp_path: Path) -> None:
+    """A cached archive needs no network."""
+    jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    assert len(repository.asked) == 1
+
+
+def test_damaged_cache_is_fetched_again(repository: Repository, tmp_path: Path) -> None:
+    """A cached file whose bytes are not the pinned ones is replaced."""
+    (tmp_path / ARTIFACT.filename).write_bytes(b"cut short")
+
+    path = jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    assert path.read_bytes() == BODY
+
+
+def test_wrong_bytes_are_refused_and_not_kept(repository: Repository, tmp_path: Path) -> None:
+    """An archive with another digest raises, is not tried again, and leaves no file behind."""
+    repository.answers = [(200, b"x" * len(BODY))]
+
+    with pytest.raises(Unavailable, match="SHA-256"):
+        jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    assert list(tmp_path.glob("*.jar")) == []
+    assert list(tmp_path.glob(".*jar*")) == []
+    assert len(repository.asked) == 1
+
+
+def test_server_trouble_is_tried_again(repository: Repository, tmp_path: Path) -> None:
+    """A 503 and a transfer cut short are repeated until the whole file comes."""
+    repository.answers = [(503, b""), (200, BODY[:100]), (200, BODY)]
+
+    path = jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    assert path.read_bytes() == BODY
+    assert len(repository.asked) == 3
+
+
+def test_missing_archive_says_where_and_what_to_do(repository: Repository, tmp_path: Path) -> None:
+    """A 404 is final; the message names the URL, the status, the setting, and where to put the file by hand."""
+    repository.answers = [(404, b"")]
+
+    with pytest.raises(Unavailable) as caught:
+        jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path)
+
+    assert len(repository.asked) == 1
+    for part in (repository.url, "404", jars.REPOSITORY_VARIABLE, str(tmp_path / ARTIFACT.filename)):
+        assert part in caught.value.message
+
+
+def test_local_maven_repository_is_used_in_place(repository: Repository, tmp_path: Path) -> None:
+    """An archive that Maven has fetched already is used from there, without a download or a copy."""
+    local = tmp_path / "home" / ".m2" / "repository" / ARTIFACT.relative_path
+    local.parent.mkdir(parents=True)
+    local.write_bytes(BODY)
+
+    path = jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path / "cache")
+
+    assert path == local
+    assert repository.asked == []
+
+
+def test_progress_counts_up_to_the_whole(repository: Repository, tmp_path: Path) -> None:
+    """The callback hears of growing byte counts, the last of which is the archive's size."""
+    heard: list[tuple[int, int]] = []
+
+    jars.ensure(ARTIFACT, repository=repository.url, cache=tmp_path, progress=lambda *n: heard.append(n))
+
+    assert heard == sorted(heard)
+    assert heard[-1] == (len(BODY), len(BODY))
+
+
+def test_settings_choose_repository_and_cache(
+    repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both environment settings are honoured when nothing is passed."""
+    monkeypatch.setenv(jars.REPOSITORY_VARIABLE, repository.url)
+    monkeypatch.setenv(jars.CACHE_VARIABLE, str(tmp_path / "chosen"))
+
+    path = jars.ensure(ARTIFACT)
+
+    assert path.parent == tmp_path / "chosen"
+
+
+def test_cache_follows_xdg_unless_it_is_relative(tmp_path: Path) -> None:
+    """The cache lies in XDG_CACHE_HOME, or in the home's .cache when that is unset or relative."""
+    given = jars.cache_directory({"XDG_CACHE_HOME": "/var/cache/me"})
+    relative = jars.cache_directory({"XDG_CACHE_HOME": "cache"})
+
+    assert given == Path("/var/cache/me/limnos/jars")
+    assert relative == tmp_path / "home" / ".cache" / "limnos" / "jars"
+
+
+def test_repository_must_be_a_url() -> None:
+    """A bare path as repository is refused with the setting's name."""
+    with pytest.raises(BadRequest, match=jars.REPOSITORY_VARIABLE):
+        jars.repository_url({jars.REPOSITORY_VARIABLE: "repo.example/maven"})
+
+
+@pytest.mark.parametrize(
+    "version, filename",
+    [
+        ("4.1.4", "iceberg-spark-runtime-4.1_2.13-1.12.0.jar"),
+        ("4.0.5", "iceberg-spark-runtime-4.0_2.13-1.11.0.jar"),
+    ],
+)
+def test_each_spark_line_has_its_runtime(version: str, filename: str) -> None:
+    """A supported PySpark gets the runtime that was proven with it."""
+    assert jars.runtime_for(version).filename == filename
+
+
+@pytest.mark.parametrize("version", ["4.2.1", "4.3.0", "3.5.9"])
+def test_other_spark_lines_are_refused_by_name(version: str) -> None:
+    """A PySpark without a proven runtime is refused, naming the version and the one to install."""
+    with pytest.raises(Unsupported) as caught:
+        jars.runtime_for(version)
+
+    assert version in caught.value.message
+    assert "pyspark==4.1.4" in caught.value.message

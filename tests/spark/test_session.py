@@ -1,0 +1,144 @@
+"""The pure part of a session: every Spark setting from server, caller and master."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.spark import session
+from limnos.spark.session import EXTENSIONS, _environment, authorization, config_for, is_local
+
+
+def test_catalog_speaks_iceberg_rest_to_its_warehouse() -> None:
+    """A catalog is registered by name with the server's Iceberg address and `metalake/catalog` as warehouse."""
+    settings = config_for("http://h:8090/", metalake="lake", catalogs=("main",))
+
+    assert settings["spark.sql.catalog.main"] == "org.apache.iceberg.spark.SparkCatalog"
+    assert settings["spark.sql.catalog.main.type"] == "rest"
+    assert settings["spark.sql.catalog.main.uri"] == "http://h:8090/iceberg"
+    assert settings["spark.sql.catalog.main.warehouse"] == "lake/main"
+
+
+def test_every_catalog_is_registered() -> None:
+    """Several catalogs each get their own warehouse and the same credential."""
+    settings = config_for("http://h", metalake="m", catalogs=("a", "b-2"), authorization="Bearer t")
+
+    assert settings["spark.sql.catalog.a.warehouse"] == "m/a"
+    assert settings["spark.sql.catalog.b-2.warehouse"] == "m/b-2"
+    assert settings["spark.sql.catalog.b-2.header.Authorization"] == "Bearer t"
+
+
+def test_credential_reaches_catalogs_only_and_is_hidden() -> None:
+    """The credential stands in catalog settings alone, and Spark is told to hide it from its displays."""
+    settings = config_for("http://h", authorization="Bearer secret-1", jar=Path("/x.jar"))
+
+    holders = [key for key, value in settings.items() if "secret-1" in value]
+    assert holders == ["spark.sql.catalog.main.header.Authorization"]
+    assert "authorization" in settings["spark.redaction.regex"]
+
+
+def test_without_a_credential_no_header_is_sent() -> None:
+    """An anonymous session sets no Authorization at all."""
+    settings = config_for("http://h")
+
+    assert not [key for key in settings if "Authorization" in key]
+
+
+def test_no_file_reader_is_imposed() -> None:
+    """The catalog's own configuration may name an io-impl; the client must not override it."""
+    settings = config_for("http://h")
+
+    assert not [key for key in settings if key.endswith("io-impl")]
+
+
+@pytest.mark.parametrize("master", ["local", "local[*]", "local[4]", "local-cluster[1,1,1024]"])
+def test_local_master_stays_on_loopback_and_small(master: str) -> None:
+    """One machine gets no web UI, loopback addresses, and few shuffle partitions."""
+    settings = config_for("http://h", master=master)
+
+    assert is_local(master)
+    assert settings["spark.ui.enabled"] == "false"
+    assert settings["spark.driver.host"] == "127.0.0.1"
+    assert int(settings["spark.sql.shuffle.partitions"]) < 200
+
+
+@pytest.mark.parametrize("master", ["spark://host:7077", "yarn", "k8s://https://host"])
+def test_cluster_master_keeps_spark_defaults(master: str) -> None:
+    """A cluster's addresses and shuffle partitions are not ours to set."""
+    settings = config_for("http://h", master=master)
+
+    assert not is_local(master)
+    assert "spark.driver.host" not in settings
+    assert "spark.sql.shuffle.partitions" not in settings
+
+
+def test_caller_settings_win_but_keep_iceberg() -> None:
+    """The caller's settings override ours; their jars and extensions are added to Iceberg's."""
+    settings = config_for(
+        "http://h",
+        jar=Path("/cache/iceberg.jar"),
+        config={
+            "spark.driver.memory": "5g",
+            "spark.jars": "/mine.jar",
+            "spark.sql.extensions": "com.example.Mine",
+            "spark.sql.catalog.main.cache-enabled": "true",
+        },
+    )
+
+    assert settings["spark.driver.memory"] == "5g"
+    assert settings["spark.jars"] == "/cache/iceberg.jar,/mine.jar"
+    assert settings["spark.sql.extensions"] == f"{EXTENSIONS},com.example.Mine"
+    assert settings["spark.sql.catalog.main.cache-enabled"] == "true"
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "with space", "-x", "x" * 65])
+def test_impossible_catalog_names_are_refused(name: str) -> None:
+    """A name Gravitino's rules do not allow would make other settings of it; it is refused."""
+    with pytest.raises(BadRequest, match="no catalog name"):
+        config_for("http://h", catalogs=(name,))
+
+
+def test_token_becomes_bearer_and_user_becomes_basic() -> None:
+    """A token is sent as Bearer, a believed user as Basic with an empty password, nothing as nothing."""
+    assert authorization(token="t0k", user=None) == "Bearer t0k"
+    assert authorization(token=None, user="ana") == f"Basic {base64.b64encode(b'ana:').decode()}"
+    assert authorization(token=None, user=None) is None
+
+
+@pytest.mark.parametrize(
+    "token, user", [("t", "u"), ("", None), ("a b", None), ("t\n", None), (None, ""), (None, "a:b")]
+)
+def test_impossible_credentials_are_refused(token: str | None, user: str | None) -> None:
+    """Two identities, empty ones, and ones that would break the header are refused before anything starts."""
+    with pytest.raises(BadRequest):
+        authorization(token=token, user=user)
+
+
+def test_spark_connect_address_is_refused() -> None:
+    """`sc://` is no master URL; the error says what is expected instead."""
+    with pytest.raises(Unsupported, match="spark://host:7077"):
+        session(master="sc://host")
+
+
+def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables set for a start are as before afterwards, also after a failure."""
+    monkeypatch.setenv("JAVA_HOME", "/mine")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+
+    inside: list[str] = []
+
+    def start() -> None:
+        with _environment({"JAVA_HOME": "/theirs", "SPARK_LOCAL_IP": "127.0.0.1"}):
+            inside.extend((os.environ["JAVA_HOME"], os.environ["SPARK_LOCAL_IP"]))
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        start()
+
+    assert inside == ["/theirs", "127.0.0.1"]
+    assert os.environ["JAVA_HOME"] == "/mine"
+    assert "SPARK_LOCAL_IP" not in os.environ

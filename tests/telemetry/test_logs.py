@@ -1,0 +1,182 @@
+"""Logs: one line per event, with its request's id and without secrets, from our loggers and everyone else's."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from limnos.telemetry.logs import configure, get_logger
+from limnos.telemetry.request_ids import current_request_id
+
+
+@pytest.fixture(autouse=True)
+def undo() -> Iterator[None]:
+    """Leave logging as it was found."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    structlog.reset_defaults()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    """Read what was logged as JSON."""
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_an_event_is_one_json_object() -> None:
+    """Message, level, logger, time and values stand in one object on one line."""
+    stream = io.StringIO()
+    configure("info", "json", stream=stream)
+    get_logger("limnos.test").info("table created", table_id=7, name="a\nb", who="é")
+    (line,) = lines(stream)
+    time = str(line.pop("timestamp"))
+
+    assert line == {
+        "event": "table created",
+        "level": "info",
+        "logger": "limnos.test",
+        "table_id": 7,
+        "name": "a\nb",
+        "who": "é",
+    }
+    assert time.endswith("Z")
+
+
+def test_other_libraries_log_the_same_way() -> None:
+    """A logger of the standard library comes out as JSON too, its arguments filled in."""
+    stream = io.StringIO()
+    configure("info", "json", stream=stream)
+    logging.getLogger("uvicorn.error").warning("port %d is %s", 80, "taken")
+    (line,) = lines(stream)
+
+    assert (line["event"], line["level"], line["logger"]) == ("port 80 is taken", "warning", "uvicorn.error")
+
+
+def test_lines_carry_the_id_of_their_request() -> None:
+    """Tasks served at the same time log under their own ids, nested calls included; outside there is none."""
+    stream = io.StringIO()
+    configure("info", "json", stream=stream)
+    log = get_logger("limnos.test")
+
+    async def serve(request_id: str) -> None:
+        current_request_id.set(request_id)
+        await asyncio.sleep(0)
+        log.info(request_id)
+        logging.getLogger("other").info(request_id)
+
+    async def both() -> None:
+        await asyncio.gather(serve("a1"), serve("b2"))
+
+    asyncio.run(both())
+    log.info("outside")
+    found = lines(stream)
+
+    assert sorted(str(line.get("request_id")) for line in found) == ["None", "a1", "a1", "b2", "b2"]
+    assert all(line["event"] == line.get("request_id", "outside") for line in found)
+
+
+def test_lower_levels_are_left_out() -> None:
+    """Below the level nothing is written, whoever logs."""
+    stream = io.StringIO()
+    configure("warning", "json", stream=stream)
+    get_logger("limnos.test").info("quiet")
+    logging.getLogger("other").info("quiet")
+    get_logger("limnos.test").error("loud")
+
+    assert [line["event"] for line in lines(stream)] == ["loud"]
+
+
+@pytest.mark.parametrize("name", ["token", "authorization", "password", "secret", "credential"])
+def test_secrets_are_blotted_out(name: str) -> None:
+    """A value under a name that holds secrets is not written."""
+    stream = io.StringIO()
+    configure("info", "json", stream=stream)
+    get_logger("limnos.test").info("login", **{name: "hunter2"})
+
+    assert lines(stream)[0][name] == "***"
+    assert "hunter2" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("format", ["json", "console"])
+def test_a_traceback_is_written_without_local_variables(format: str) -> None:
+    """An exception's place is logged, the values around it are not."""
+    stream = io.StringIO()
+    configure("info", format, stream=stream)  # type: ignore[arg-type]
+    secret = "hunter" + "2"
+    try:
+        int(f"x{len(secret)}")
+    except ValueError:
+        get_logger("limnos.test").exception("broken")
+
+    assert "test_logs.py" in stream.getvalue()
+    assert "ValueError" in stream.getvalue()
+    assert "hunter2" not in stream.getvalue()
+
+
+def test_the_console_form_is_for_reading() -> None:
+    """Without a terminal there are no colour codes; message and values are in the line."""
+    stream = io.StringIO()
+    configure("info", "console", stream=stream)
+    get_logger("limnos.test").info("table created", table_id=7)
+    text = stream.getvalue()
+
+    assert "table created" in text
+    assert "table_id=7" in text
+    assert "\x1b" not in text
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_auto_is_for_reading_on_a_terminal_and_json_elsewhere() -> None:
+    """The form follows what the stream is."""
+    terminal, file = Terminal(), io.StringIO()
+    for stream in (terminal, file):
+        configure("info", "auto", stream=stream)
+        get_logger("limnos.test").info("hello")
+
+    assert lines(file)[0]["event"] == "hello"
+    assert not terminal.getvalue().startswith("{")
+    assert "hello" in terminal.getvalue()
+
+
+def test_the_last_configuration_counts() -> None:
+    """A second call moves every logger to its stream, also one that has logged before, and nothing is doubled."""
+    first, second = io.StringIO(), io.StringIO()
+    configure("info", "json", stream=first)
+    log = get_logger("limnos.test")
+    log.info("one")
+    configure("info", "json", stream=second)
+    log.info("two")
+
+    assert [line["event"] for line in lines(first)] == ["one"]
+    assert [line["event"] for line in lines(second)] == ["two"]
+
+
+def test_logs_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Standard output stays free for what commands print."""
+    configure("info", "json")
+    get_logger("limnos.test").info("hello")
+    captured = capsys.readouterr()
+
+    assert captured.out == ""
+    assert json.loads(captured.err)["event"] == "hello"
+
+
+@pytest.mark.parametrize("level, format", [("loud", "json"), ("info", "xml"), ("INFO", "json")])
+def test_unknown_words_are_refused_with_the_known_ones(level: str, format: str) -> None:
+    """The refusal lists levels and formats."""
+    with pytest.raises(ValueError, match=r"debug, info, warning, error .* auto, json, console"):
+        configure(level, format)  # type: ignore[arg-type]

@@ -1,0 +1,128 @@
+"""Metrics: increments come out as Prometheus text that Prometheus' own parser reads."""
+
+from __future__ import annotations
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from limnos.telemetry import metrics
+from limnos.telemetry.metrics import Counter, Histogram, Registry, all_metrics, render
+
+
+def samples(registry: Registry) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Render and parse again: (sample name, labels) to value."""
+    families = text_string_to_metric_families(render(registry).decode("utf-8"))
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+
+
+def test_a_counter_counts_per_labels() -> None:
+    """Each combination of labels has its own count; numbers become text."""
+    registry = Registry()
+    counter = Counter("limnos_things_total", "Things.", ("kind", "status"), registry=registry)
+    counter["table", 200] += 1
+    counter["table", 200] += 1
+    counter["view", 404] += 3
+
+    assert samples(registry) == {
+        ("limnos_things_total", frozenset({("kind", "table"), ("status", "200")})): 2,
+        ("limnos_things_total", frozenset({("kind", "view"), ("status", "404")})): 3,
+    }
+
+
+def test_reading_a_count_that_was_never_made_leaves_no_trace() -> None:
+    """An unknown key counts 0 and is not rendered."""
+    registry = Registry()
+    counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
+
+    assert counter["table",] == 0
+    assert samples(registry) == {}
+
+
+def test_a_counter_without_labels_has_the_empty_key() -> None:
+    """No labels, one count."""
+    registry = Registry()
+    counter = Counter("limnos_things_total", "Things.", registry=registry)
+    counter[()] += 1
+
+    assert samples(registry) == {("limnos_things_total", frozenset()): 1}
+
+
+def test_a_histogram_cumulates_its_buckets() -> None:
+    """A value on a bound belongs to the bound; above all bounds counts under +Inf; count and sum are given."""
+    registry = Registry()
+    histogram = Histogram("limnos_wait_seconds", "Waiting.", ("what",), bounds=(1, 2), registry=registry)
+    for value in (0.5, 1.0, 1.5, 9.0):
+        histogram.observe(("lock",), value)
+    found = samples(registry)
+    lock = ("what", "lock")
+
+    assert found == {
+        ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "1.0")})): 2,
+        ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "2.0")})): 3,
+        ("limnos_wait_seconds_bucket", frozenset({lock, ("le", "+Inf")})): 4,
+        ("limnos_wait_seconds_count", frozenset({lock})): 4,
+        ("limnos_wait_seconds_sum", frozenset({lock})): 12.0,
+    }
+
+
+def test_label_values_of_any_text_are_escaped() -> None:
+    """Quotes, backslashes and line ends in a label survive the text format."""
+    registry = Registry()
+    counter = Counter("limnos_things_total", "Things.", ("kind",), registry=registry)
+    counter['a"b\\c\nd',] += 1
+
+    assert samples(registry) == {("limnos_things_total", frozenset({("kind", 'a"b\\c\nd')})): 1}
+
+
+def test_metrics_of_mixed_label_types_are_rendered_in_order() -> None:
+    """Labels of numbers and text sort as text."""
+    registry = Registry()
+    counter = Counter("limnos_things_total", "Things.", ("status",), registry=registry)
+    counter["unknown",] += 1
+    counter[200,] += 1
+    lines = [line for line in render(registry).decode().splitlines() if not line.startswith("#")]
+
+    assert lines == ['limnos_things_total{status="200"} 1.0', 'limnos_things_total{status="unknown"} 1.0']
+
+
+@pytest.mark.parametrize("name", ["things_total", "limnos_Things_total", "limnos__total", "limnos_a-b_total"])
+def test_a_name_that_breaks_the_rule_is_refused(name: str) -> None:
+    """Names begin with limnos_ and are lower case."""
+    with pytest.raises(ValueError, match="names begin with limnos_"):
+        Counter(name, "Things.", registry=Registry())
+
+
+def test_a_counter_says_so_in_its_name() -> None:
+    """Prometheus' clients append _total, so the name must have it."""
+    with pytest.raises(ValueError, match="ends in _total"):
+        Counter("limnos_things", "Things.", registry=Registry())
+
+
+def test_a_name_is_used_once() -> None:
+    """A second metric of the same name is a mistake, not a second series."""
+    registry = Registry()
+    Counter("limnos_things_total", "Things.", registry=registry)
+
+    with pytest.raises(ValueError, match="used once"):
+        Counter("limnos_things_total", "Things.", registry=registry)
+
+
+def test_the_process_knows_all_its_metrics() -> None:
+    """The request metrics are registered, each with a help text and its labels."""
+    known = {metric.name: metric for metric in all_metrics()}
+
+    assert known["limnos_requests_total"] is metrics.requests
+    assert known["limnos_request_seconds"] is metrics.request_seconds
+    assert all(metric.help.endswith(".") for metric in known.values())
+
+
+def test_rendering_the_process_names_its_metrics() -> None:
+    """The text of the process's own registry holds the request metrics, counted or not."""
+    text = render().decode("utf-8")
+
+    assert "# TYPE limnos_requests_total counter" in text
+    assert "# TYPE limnos_request_seconds histogram" in text
