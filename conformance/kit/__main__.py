@@ -38,7 +38,6 @@ FLAGS = {
     "rck.supports-serverside-retry": "true",
     "rck.overrides-requested-location": "false",
     "rck.supports-names-with-dot": "true",
-    "rck.supports-variant": "true",
 }
 
 
@@ -52,9 +51,9 @@ class Kit:
 
 def main(methods: Sequence[str]) -> int:
     """Run and report; 0 when the score is the expected one, 1 otherwise."""
-    kit = prepare()
     with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
         work = Path(folder)
+        kit = prepare(work / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
         with running_server(work / "data", log=OUTPUT / "server.log") as server:
@@ -66,12 +65,11 @@ def main(methods: Sequence[str]) -> int:
     return report(outcomes, partial=bool(methods))
 
 
-def prepare() -> Kit:
-    """Fetch the archives, find a Java and compile our class into the cache."""
+def prepare(classes: Path) -> Kit:
+    """Fetch the archives, find a Java and compile our class."""
     cache = cache_directory()
     java = find_java(cache=cache).home / "bin" / "java"
     archives = os.pathsep.join(str(path) for path in class_path(cache))
-    classes = cache / "classes"
     sources = [str(path) for path in sorted(SOURCES.rglob("*.java"))]
     compiler = [str(java), "-cp", archives, "org.eclipse.jdt.internal.compiler.batch.Main"]
     options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", str(classes)]

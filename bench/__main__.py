@@ -1,0 +1,101 @@
+"""`python -m bench`: measures and prints; exit code 1 only when an operation fails, for a benchmark is not a test."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench import report
+from bench.load import LoadError
+from bench.measure import Plan, measure_all, say, targets
+from bench.stores import STORES, StartError
+
+SIZES = {
+    "small": dict.fromkeys(STORES, 1_000),
+    "large": {"sqlite": 1_000_000, "postgres": 100_000},
+}
+QUICK_LARGE = 100_000
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if word)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in _words(text))
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--stores", type=_words, default=STORES, help="sqlite,postgres")
+    parser.add_argument("--sizes", type=_words, default=tuple(SIZES), help="trees: small,large")
+    parser.add_argument("--connections", type=_numbers, default=None, help="1,16,64")
+    parser.add_argument("--operations", type=_words, default=(), help="beginnings of their keys: head,load,list-1000,…")
+    parser.add_argument("--seconds", type=float, default=None, help="of one round")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the best stands")
+    parser.add_argument(
+        "--quick", action="store_true", help="16 connections, short rounds, large trees of 100,000 nodes"
+    )
+    parser.add_argument("--out", type=Path, default=Path("bench-out"), help="folder of the JSON file")
+    parser.add_argument("--data", type=Path, default=None, help="folder for the stores while it runs; on a real disk")
+    given = parser.parse_args(arguments)
+    for name, known in (("stores", STORES), ("sizes", tuple(SIZES))):
+        wrong = set(getattr(given, name)) - set(known)
+        if wrong or not getattr(given, name):
+            parser.error(f"--{name}: choose among {', '.join(known)}")
+    if given.connections is not None and not all(0 < each <= 1000 for each in given.connections):
+        parser.error("--connections: numbers from 1 to 1000, separated by commas")
+    if given.rounds < 1:
+        parser.error("--rounds: at least 1")
+    return given
+
+
+def plan_of(given: argparse.Namespace) -> Plan:
+    """Turn the options into a plan. Raises ValueError."""
+
+    def nodes(size: str, store: str) -> int:
+        return min(SIZES[size][store], QUICK_LARGE) if given.quick else SIZES[size][store]
+
+    return Plan(
+        operations=report.known_keys(given.operations),
+        sizes={store: tuple(nodes(size, store) for size in given.sizes) for store in given.stores},
+        connections=given.connections or ((16,) if given.quick else (1, 16, 64)),
+        rounds=given.rounds,
+        seconds=given.seconds or (0.3 if given.quick else 0.5),
+    )
+
+
+def main() -> int:
+    """Measure, print, keep."""
+    given = options()
+    try:
+        plan = plan_of(given)
+    except ValueError as error:
+        say(str(error))
+        return 2
+    started = time.monotonic()
+    found: list[report.Measured] = []
+    failure: str | None = None
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
+        try:
+            with targets(plan, Path(folder)) as servers:
+                for results in measure_all(plan, servers):
+                    found += results
+                    say("\n".join("  ".join(report.row(one)) for one in results))
+        except (LoadError, StartError) as error:
+            failure = str(error)
+    if found:
+        print(report.measurements(found), report.ratios(found), report.summary(found), sep="\n\n")
+        kept = report.write_json(found, given.out, options={k: str(v) for k, v in vars(given).items()})
+        print(f"\n{time.monotonic() - started:.0f} s; kept in {kept}")
+    if failure is not None:
+        say(f"failed: {failure}")
+    return 0 if failure is None else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Prepares servers over planted trees, and measures operations on all of them, round by round.
+
+May import the other modules of the benchmark. Rounds of the same operation alternate between the servers, so that noise
+of the machine falls on all of them alike; the best round of each stands.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import sys
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.cpu import TreeCpu
+from bench.load import Answered, Generator, Load, LoadError
+from bench.operations import PREFIX, TEMPLATES, Case, Operation
+from bench.report import Measured
+from bench.seed import TEMPLATE, Shape, plant
+from bench.stores import Place, Postgres, Server, running_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+WARM_ONCE = 200
+"""Requests that warm an operation whose requests cannot be repeated, over all connections."""
+WARM_EACH_MIN = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is measured, how often and how long."""
+
+    operations: tuple[Operation, ...]
+    sizes: dict[str, tuple[int, ...]]
+    connections: tuple[int, ...]
+    rounds: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One server over one planted tree."""
+
+    store: str
+    shape: Shape
+    server: Server
+
+    @property
+    def host(self) -> str:
+        return f"{self.server.host}:{self.server.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round gave: the answers, nanoseconds of CPU of all processes, and of the database's alone."""
+
+    answered: Answered
+    run_ns: int
+    database_ns: int
+
+    @property
+    def cpu_us(self) -> float:
+        """CPU µs per request."""
+        return self.run_ns / self.answered.count / 1000
+
+
+def say(text: str) -> None:
+    """Tell of progress, beside the results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def targets(plan: Plan, folder: Path) -> Iterator[list[Target]]:
+    """Plant every tree and serve it for the time of the body."""
+    with ExitStack() as stack:
+        postgres: Postgres | None = None
+        if "postgres" in plan.sizes:
+            postgres = Postgres(folder / "pg")
+            stack.callback(postgres.stop)
+        found = []
+        for store, sizes in plan.sizes.items():
+            for nodes in sizes:
+                database = None if store == "sqlite" or postgres is None else postgres.new_database(f"bench_{nodes}")
+                pid = None if store == "sqlite" or postgres is None else postgres.pid
+                place = Place(folder / f"{store}-{nodes}", database)
+                prepare(place, Shape(nodes), database_pid=pid)
+                found.append(Target(store, Shape(nodes), stack.enter_context(running_server(place, database_pid=pid))))
+        yield found
+
+
+def prepare(place: Place, shape: Shape, *, database_pid: int | None) -> None:
+    """Make the templates through a server, then plant the tree while none runs. Raises LoadError, StartError."""
+    started = time.monotonic()
+    with running_server(place, database_pid=database_pid) as server:
+        for path, body in (
+            (f"{PREFIX}/namespaces", {"namespace": [TEMPLATE]}),
+            *((f"{PREFIX}/namespaces/{TEMPLATE}/tables", template) for template in TEMPLATES),
+        ):
+            _post(server, path, body)
+    plant(place, shape)
+    say(f"planted {shape.nodes:,} nodes in {place.data.name.partition('-')[0]}: {time.monotonic() - started:.1f} s")
+
+
+def _post(server: Server, path: str, body: object) -> None:
+    headers = {"Authorization": f"Bearer {server.admin_token}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=60)
+    connection.request("POST", path, json.dumps(body), headers)
+    response = connection.getresponse()
+    text = response.read().decode(errors="replace")
+    connection.close()
+    if response.status >= 300:
+        raise LoadError(f"{response.status} for POST {path}: {text[:600]}")
+
+
+def measure_all(plan: Plan, found: Sequence[Target]) -> Iterator[list[Measured]]:
+    """Measure every operation; yields the results of one operation on all servers at a time. Raises LoadError."""
+    with Generator() as generator:
+        for operation in plan.operations:
+            fitting = [each for each in found if _fits(operation, each, plan)]
+            for target in fitting:
+                _check(operation, target)
+            results: list[Measured] = []
+            for number, connections in enumerate(plan.connections):
+                rounds: dict[Target, list[Round]] = {target: [] for target in fitting}
+                for turn in range(plan.rounds):
+                    for target in fitting:
+                        case = _case(target, connections, number * plan.rounds + turn, plan)
+                        rounds[target].append(_measure(generator, operation, target, case, seconds=plan.seconds))
+                results += [_best(operation, target, connections, rounds[target]) for target in fitting]
+            yield results
+
+
+def _fits(operation: Operation, target: Target, plan: Plan) -> bool:
+    return not operation.big_tree_only or target.shape.nodes == max(plan.sizes[target.store]) >= 10_000
+
+
+def _case(target: Target, connections: int, part: int, plan: Plan) -> Case:
+    parts = len(plan.connections) * plan.rounds
+    return Case(host=target.host, shape=target.shape, connections=connections, part=part, parts=parts)
+
+
+def _measure(generator: Generator, operation: Operation, target: Target, case: Case, *, seconds: float) -> Round:
+    """Measure one round."""
+    requests = tuple(operation.requests(case))
+    once_around = -(-len(requests) // case.connections)
+    load = Load(
+        host=target.server.host, port=target.server.port, requests=requests, connections=case.connections,
+        once=operation.once, seconds=seconds, count_max=operation.count_max,
+        warm=-(-WARM_ONCE // case.connections) if operation.once
+        else max(WARM_EACH_MIN, 0 if operation.writes else once_around),
+    )  # fmt: skip
+    try:
+        answered, run_ns = generator.run(load, [TreeCpu([pid]) for pid in target.server.pids])
+    except LoadError as error:
+        raise LoadError(f"{operation.title} ({target.store}, {target.shape.nodes:,} nodes): {error}") from None
+    return Round(answered, sum(run_ns), sum(run_ns[1:]))
+
+
+def _best(operation: Operation, target: Target, connections: int, rounds: Sequence[Round]) -> Measured:
+    best = min(rounds, key=lambda each: each.cpu_us)
+    answered = best.answered
+    return Measured(
+        operation=operation.key,
+        store=target.store,
+        tree_nodes=target.shape.nodes,
+        connections=connections,
+        cpu_us=best.cpu_us,
+        database_us=best.database_ns / answered.count / 1000,
+        requests=answered.count,
+        per_second=answered.count / answered.seconds,
+        p50_ms=answered.p50_ms,
+        p99_ms=answered.p99_ms,
+        bytes_mean=answered.bytes_mean,
+        rounds_us=tuple(round(each.cpu_us, 2) for each in rounds),
+    )
+
+
+def _check(operation: Operation, target: Target) -> None:
+    """See that a list shows what its caller may see, no less and no more, before it is measured. Raises LoadError."""
+    if operation.names is None:
+        return
+    one = Case(host=target.host, shape=target.shape, connections=1, part=0, parts=1)
+    line, *fields = operation.requests(one)[0].decode().partition("\r\n\r\n")[0].split("\r\n")
+    connection = http.client.HTTPConnection(target.server.host, target.server.port, timeout=60)
+    connection.request("GET", line.split()[1], headers=dict(field.split(": ", 1) for field in fields))
+    body = json.loads(connection.getresponse().read())
+    connection.close()
+    listed = len(body.get("identifiers", ()))
+    if listed != operation.names:
+        raise LoadError(f"{operation.title}: {listed:,} names are listed, not {operation.names:,}: {str(body)[:300]}")

@@ -1,0 +1,208 @@
+"""`python -m bench.profile OPERATION`: where the time of one operation goes, in process and without sockets.
+
+Builds the node as the server does, over a small planted tree, and calls its ASGI application directly: first in a plain
+loop for CPU µs per request, then under cProfile for the hot functions. What sockets, HTTP parser and kernel add is the
+difference to `python -m bench`. With several at once (`--at-once 16`) group commit and shared reads show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import cProfile
+import gc
+import itertools
+import logging
+import pstats
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import uvloop
+
+from bench.load import LoadError
+from bench.measure import prepare, say
+from bench.operations import OPERATIONS, Case, Operation
+from bench.seed import Shape
+from bench.stores import STORES, Place, Postgres
+from limnos.app.building import build
+from limnos.config import load
+
+if TYPE_CHECKING:
+    from limnos.http.application import Application
+
+Message = MutableMapping[str, object]
+_SLICES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as an ASGI server would hand it over."""
+
+    method: str
+    raw_path: bytes
+    query_string: bytes
+    headers: tuple[tuple[bytes, bytes], ...]
+    body: bytes
+
+
+def call_of(request: bytes) -> Call:
+    """Take the bytes of a request apart."""
+    head, _, body = request.partition(b"\r\n\r\n")
+    line, *fields = head.split(b"\r\n")
+    method, target, _ = line.split(b" ")
+    path, _, query = target.partition(b"?")
+    headers = tuple((name.lower(), value) for name, _, value in (field.partition(b": ") for field in fields))
+    return Call(method.decode(), path, query, headers, body)
+
+
+class Caller:
+    """Calls the application one request after the other."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def call(self, call: Call) -> None:
+        """Make one request. Raises LoadError for anything but success."""
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": call.body, "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        scope: Message = {
+            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": call.method, "scheme": "http",
+            "path": call.raw_path.decode("latin-1"), "raw_path": call.raw_path, "query_string": call.query_string,
+            "root_path": "", "headers": list(call.headers), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
+            "state": {}, "extensions": {},
+        }  # fmt: skip
+        await self._application(scope, receive, send)
+        if sent[0]["status"] not in (200, 204):
+            raise LoadError(f"{sent[0]['status']} for {call.method} {call.raw_path!r}: {sent[-1].get('body')!r:.600}")
+
+    async def calls(self, calls: Iterator[Call], *, at_once: int, until: Callable[[], bool]) -> int:
+        """Make requests until told to end, so many at once; returns how many."""
+        count = 0
+
+        async def one_after_another() -> None:
+            nonlocal count
+            for call in calls:
+                await self.call(call)
+                count += 1
+                if until():
+                    return
+
+        await asyncio.gather(*(one_after_another() for _ in range(at_once)))
+        return count
+
+
+@contextmanager
+def _place(store: str, nodes: int) -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="limnos-profile-", ignore_cleanup_errors=True) as folder:
+        if store == "sqlite":
+            place = Place(Path(folder) / "sqlite", None)
+            prepare(place, Shape(nodes), database_pid=None)
+            yield place
+            return
+        postgres = Postgres(Path(folder) / "pg")
+        try:
+            place = Place(Path(folder) / "postgres", postgres.new_database("bench_profile"))
+            prepare(place, Shape(nodes), database_pid=postgres.pid)
+            yield place
+        finally:
+            postgres.stop()
+
+
+def _deadline(seconds: float) -> Callable[[], bool]:
+    end = time.perf_counter() + seconds
+    return lambda: time.perf_counter() >= end
+
+
+async def _profile(given: argparse.Namespace, operation: Operation, place: Place) -> None:
+    flags = {"server.data": str(place.data), "database.url": place.database}
+    built = build(
+        load(flags={key: value for key, value in flags.items() if value is not None}, file=None, environ={}).settings
+    )
+    case = Case(host="127.0.0.1", shape=Shape(given.nodes), connections=given.at_once, part=0, parts=1)
+    made = [call_of(request) for request in operation.requests(case)]
+    calls = iter(made) if operation.once else itertools.cycle(made)
+    caller = Caller(built.application)
+    try:
+        warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(made)))
+        await caller.calls(warm, at_once=given.at_once, until=lambda: False)
+        gc.collect()
+        gc.freeze()
+        await _time(caller, calls, given)
+        profile = cProfile.Profile()
+        profile.enable()
+        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
+        profile.disable()
+        _print(profile, count, given.top)
+    finally:
+        await built.services.store.close()
+
+
+async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:
+    """Print CPU µs per request of this process, threads included, without the profiler: the best and middle slice."""
+    found = []
+    for _ in range(_SLICES):
+        before = time.process_time_ns()
+        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds / _SLICES))
+        if count:
+            found.append((time.process_time_ns() - before) / count / 1000)
+    found.sort()
+    print(f"CPU µs per request without sockets: best {found[0]:.1f}, median {found[len(found) // 2]:.1f}")
+
+
+def _print(profile: cProfile.Profile, count: int, top: int) -> None:
+    stats = pstats.Stats(profile)
+    rows: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = stats.stats  # type: ignore[attr-defined]
+    print(f"\n{count:,} requests under the profiler, which makes calls look dearer than they are; µs per request:\n")
+    print(f"{'own':>8}  {'with callees':>12}  {'calls':>6}  function")
+    for (file, line, name), (_, calls, own, cumulative, _) in sorted(rows.items(), key=lambda each: -each[1][2])[:top]:
+        per = 1e6 / max(1, count)
+        print(f"{own * per:8.2f}  {cumulative * per:12.2f}  {calls / max(1, count):6.2f}  {_where(file, line, name)}")
+
+
+def _where(file: str, line: int, name: str) -> str:
+    if file == "~":
+        return name
+    parts = Path(file).parts
+    start = next((i for i, part in enumerate(parts) if part in {"limnos", "bench", "site-packages"}), len(parts) - 1)
+    return f"{'/'.join(parts[start:])}:{line} {name}"
+
+
+def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__)
+    parser.add_argument("operation", choices=[operation.key for operation in OPERATIONS])
+    parser.add_argument("--store", choices=STORES, default="sqlite")
+    parser.add_argument("--nodes", type=int, default=1_000, help="size of the bulk of the tree")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each of the two loops")
+    parser.add_argument("--at-once", type=int, default=1, help="requests in flight")
+    parser.add_argument("--top", type=int, default=40, help="functions to print")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Prepare, time, profile, print."""
+    given = _options()
+    operation = next(each for each in OPERATIONS if each.key == given.operation)
+    logging.disable(logging.INFO)
+    try:
+        with _place(given.store, given.nodes) as place, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_profile(given, operation, place))
+    except LoadError as error:
+        say(f"failed: {error}")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

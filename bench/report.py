@@ -1,0 +1,160 @@
+"""Results as a table for people and as JSON for comparisons.
+
+May import `operations` for titles and aims. Knows nothing of how anything was measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from bench.operations import OPERATIONS, RATIO_AIM, aim_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bench.operations import Operation
+
+_BY_KEY: Final = {operation.key: operation for operation in OPERATIONS}
+_HEAD: Final = (
+    "operation",
+    "store",
+    "tree",
+    "conn",
+    "CPU µs",
+    "aim",
+    "",
+    "of it db",
+    "req/s",
+    "p50 ms",
+    "p99 ms",
+    "bytes",
+)
+_TEXT_COLUMNS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """One measurement, the round with the least CPU. Times in µs per request are CPU, those in ms are latency."""
+
+    operation: str
+    store: str
+    tree_nodes: int
+    connections: int
+    cpu_us: float
+    database_us: float
+    requests: int
+    per_second: float
+    p50_ms: float
+    p99_ms: float
+    bytes_mean: float
+    rounds_us: tuple[float, ...]
+
+    @property
+    def aim_us(self) -> float | None:
+        """The aim of this measurement, if it has one."""
+        return aim_of(_BY_KEY[self.operation], store=self.store, connections=self.connections)
+
+
+def verdict(value: float, aim: float | None) -> str:
+    """Say whether an aim is met."""
+    if aim is None:
+        return ""
+    return "ok" if value <= aim else "over"
+
+
+def row(one: Measured) -> tuple[str, ...]:
+    """Spell one measurement."""
+    aim = one.aim_us
+    return (
+        _BY_KEY[one.operation].title,
+        one.store,
+        f"{one.tree_nodes:,}",
+        str(one.connections),
+        _number(one.cpu_us),
+        "" if aim is None else f"{aim:g}",
+        verdict(one.cpu_us, aim),
+        _number(one.database_us) if one.store == "postgres" else "",
+        f"{one.per_second:,.0f}",
+        f"{one.p50_ms:.2f}",
+        f"{one.p99_ms:.2f}",
+        f"{one.bytes_mean:,.0f}",
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
+
+
+def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, text_columns: int) -> str:
+    """Align rows under a head; all but the first columns are numbers and stand to the right."""
+    widths = [max(len(each[column]) for each in (head, *rows)) for column in range(len(head))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if column < text_columns else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(each, widths, strict=True))
+        ).rstrip()
+        for each in (head, ["-" * width for width in widths], *rows)
+    ]
+    return "\n".join(lines)
+
+
+def measurements(found: Iterable[Measured]) -> str:
+    """The whole table."""
+    return table([row(one) for one in found], _HEAD, text_columns=_TEXT_COLUMNS)
+
+
+def ratios(found: Sequence[Measured]) -> str:
+    """How much more the largest tree costs than the smallest, wherever both were measured."""
+    groups: dict[tuple[str, str, int], dict[int, Measured]] = {}
+    for one in found:
+        groups.setdefault((one.operation, one.store, one.connections), {})[one.tree_nodes] = one
+    rows: list[tuple[str, ...]] = []
+    for (key, store, connections), sizes in groups.items():
+        small, large = min(sizes), max(sizes)
+        if small == large:
+            continue
+        ratio = sizes[large].cpu_us / sizes[small].cpu_us
+        trees = f"{large:,} / {small:,}"
+        told = (f"{ratio:.2f}", f"{RATIO_AIM:g}", verdict(ratio, RATIO_AIM))
+        rows.append((_BY_KEY[key].title, store, trees, str(connections), *told))
+    head = ("operation", "store", "trees", "conn", "ratio", "aim", "")
+    return table(rows, head, text_columns=_TEXT_COLUMNS) if rows else "one tree only: no ratios"
+
+
+def summary(found: Sequence[Measured]) -> str:
+    """One line on the aims."""
+    judged = [one for one in found if one.aim_us is not None]
+    over = [one for one in judged if verdict(one.cpu_us, one.aim_us) == "over"]
+    text = f"{len(judged) - len(over)} of {len(judged)} aims are met"
+    return text + "".join(f"\n  over: {_name(one)}: {one.cpu_us:.1f} µs, aim {one.aim_us:g}" for one in over)
+
+
+def _name(one: Measured) -> str:
+    return f"{_BY_KEY[one.operation].title}, {one.store}, {one.tree_nodes:,} nodes"
+
+
+def write_json(found: Sequence[Measured], folder: Path, *, options: dict[str, object]) -> Path:
+    """Write everything that was measured, with the machine it was measured on; returns the file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    whole = {
+        "machine": {"cores": os.cpu_count(), "platform": platform.platform(), "python": platform.python_version()},
+        "options": options,
+        "measurements": [asdict(one) | {"aim_us": one.aim_us} for one in found],
+    }
+    path.write_text(json.dumps(whole, indent=1) + "\n")
+    return path
+
+
+def known_keys(chosen: Sequence[str]) -> tuple[Operation, ...]:
+    """Return the operations whose keys begin with any of the words; all for none. Raises ValueError."""
+    found = tuple(o for o in OPERATIONS if not chosen or any(o.key.startswith(word) for word in chosen))
+    if not found:
+        raise ValueError(f"No operation begins with {', '.join(chosen)}: choose among {', '.join(_BY_KEY)}")
+    return found

@@ -1,0 +1,102 @@
+"""What the compatibility kit's runner makes of lock file, report and expectation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conformance.kit.jars import CACHE_VARIABLE, LOCK, cache_directory, parse_lock
+from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
+
+REPORT = """<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="JUnit Jupiter" tests="3">
+  <testcase name="drops()" classname="T" time="0.25"/>
+  <testcase name="creates()" classname="T" time="1,000.5">
+    <failure message="
+Expecting a table" type="java.lang.AssertionError">stack</failure>
+  </testcase>
+  <testcase name="views()" classname="T" time="0"><skipped>Assumption failed: no views</skipped></testcase>
+</testsuite>
+"""
+
+
+@pytest.fixture
+def outcomes(tmp_path: Path) -> list[Outcome]:
+    """The outcomes of a report of three tests, one of each verdict."""
+    (tmp_path / "TEST-junit-jupiter.xml").write_text(REPORT)
+    return read_report(tmp_path)
+
+
+def test_report_is_read(outcomes: list[Outcome]) -> None:
+    """Each test case becomes one outcome, sorted by name, with its verdict and the first line of the reason."""
+    assert [(each.name, each.verdict, each.headline) for each in outcomes] == [
+        ("creates()", "failed", "Expecting a table"),
+        ("drops()", "passed", ""),
+        ("views()", "skipped", "Assumption failed: no views"),
+    ]
+    assert [each.seconds for each in outcomes] == [1000.5, 0.25, 0.0]
+
+
+def test_score_is_told(outcomes: list[Outcome]) -> None:
+    """The score counts the verdicts and names what did not pass, as text and as JSON."""
+    document = json.loads(as_json(outcomes, kit="9.9"))
+
+    assert (document["kit"], document["passed"], document["failed"], document["skipped"]) == ("9.9", 1, 1, 1)
+    assert as_text(outcomes).splitlines() == [
+        "1 passed, 1 failed, 1 skipped",
+        "  failed creates(): Expecting a table",
+        "  skipped views(): Assumption failed: no views",
+    ]
+
+
+def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
+    """Known failures and skips, and the right number of tests, are what is expected."""
+    expected = parse_expectation("# known\ntotal 3\nfail creates()  # why\nskip views()\n")
+
+    assert complaints(outcomes, expected) == []
+
+
+@pytest.mark.parametrize(
+    "text, word",
+    [
+        ("total 3\nskip views()", "expected to pass: creates()"),
+        ("total 3\nfail creates()", "expected to run: views()"),
+        ("total 3\nfail creates()\nskip views()\nfail drops()", "take it out of expected.txt: drops()"),
+        ("total 4\nfail creates()\nskip views()", "3 tests ran, 4 are expected"),
+    ],
+)
+def test_other_scores_are_complained_about(outcomes: list[Outcome], text: str, word: str) -> None:
+    """A new failure, a new skip, an expectation that no longer holds and a lost test are each told."""
+    found = complaints(outcomes, parse_expectation(text))
+
+    assert len(found) == 1
+    assert word in found[0]
+
+
+def test_lock_file_is_pinned() -> None:
+    """Every archive of the lock file has a SHA-256 and a size, and none is named twice."""
+    artifacts = parse_lock(LOCK.read_text())
+
+    assert len({artifact.relative_path for artifact in artifacts}) == len(artifacts) > 40
+    assert all(len(artifact.sha256) == 64 and artifact.size_bytes > 0 for artifact in artifacts)
+
+
+def test_classifier_is_part_of_the_file_name() -> None:
+    """An archive with a classifier has its own place in the repository."""
+    (artifact,) = parse_lock("org.example:lib:1.2:tests 00ff 7\n")
+
+    assert artifact.relative_path == "org/example/lib/1.2/lib-1.2-tests.jar"
+
+
+def test_cache_directory_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The setting wins over the XDG cache, and a relative XDG cache is passed over."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_directory() == tmp_path / "limnos" / "conformance"
+
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert cache_directory() == Path.home() / ".cache" / "limnos" / "conformance"
+
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "own"))
+    assert cache_directory() == tmp_path / "own"
