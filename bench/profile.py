@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from limnos.http.application import Application
 
 Message = MutableMapping[str, object]
+Where = tuple[str, int, str]
+"""A function as the profiler names it: file, line, name."""
 _SLICES = 20
 
 
@@ -120,6 +122,14 @@ def _place(store: str, nodes: int) -> Iterator[Place]:
             postgres.stop()
 
 
+def _fresh(operation: Operation, case: Case) -> Iterator[Call]:
+    """Requests that are never repeated; only an operation on the given tree runs out of them."""
+    while True:
+        yield from map(call_of, operation.requests(case))
+        if not operation.writes:
+            return
+
+
 def _deadline(seconds: float) -> Callable[[], bool]:
     end = time.perf_counter() + seconds
     return lambda: time.perf_counter() >= end
@@ -132,7 +142,7 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
     )
     case = Case(host="127.0.0.1", shape=Shape(given.nodes), connections=given.at_once, part=0, parts=1)
     made = [call_of(request) for request in operation.requests(case)]
-    calls = iter(made) if operation.once else itertools.cycle(made)
+    calls = _fresh(operation, case) if operation.once else itertools.cycle(made)
     caller = Caller(built.application)
     try:
         warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(made)))
@@ -163,12 +173,19 @@ async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace
 
 def _print(profile: cProfile.Profile, count: int, top: int) -> None:
     stats = pstats.Stats(profile)
-    rows: dict[tuple[str, int, str], tuple[int, int, float, float, object]] = stats.stats  # type: ignore[attr-defined]
+    rows: dict[Where, tuple[int, int, float, float, dict[Where, tuple[int, int, float, float]]]]
+    rows = stats.stats  # type: ignore[attr-defined]
     print(f"\n{count:,} requests under the profiler, which makes calls look dearer than they are; µs per request:\n")
     print(f"{'own':>8}  {'with callees':>12}  {'calls':>6}  function")
-    for (file, line, name), (_, calls, own, cumulative, _) in sorted(rows.items(), key=lambda each: -each[1][2])[:top]:
-        per = 1e6 / max(1, count)
-        print(f"{own * per:8.2f}  {cumulative * per:12.2f}  {calls / max(1, count):6.2f}  {_where(file, line, name)}")
+    per = 1e6 / max(1, count)
+    hottest = sorted(rows.items(), key=lambda each: -each[1][2])[:top]
+    for where, (_, calls, own, cumulative, _) in hottest:
+        print(f"{own * per:8.2f}  {cumulative * per:12.2f}  {calls * per / 1e6:6.2f}  {_where(*where)}")
+    print("\nWho calls the hottest built-in functions:\n")
+    for where, (_, _, _, _, callers) in [each for each in hottest if each[0][0] == "~"][:4]:
+        print(_where(*where))
+        for caller, (calls, _, own, _) in sorted(callers.items(), key=lambda each: -each[1][2])[:8]:
+            print(f"{own * per:8.2f}  {'':12}  {calls * per / 1e6:6.2f}    {_where(*caller)}")
 
 
 def _where(file: str, line: int, name: str) -> str:

@@ -82,3 +82,34 @@ def test_writes_are_seen_by_others(duck: duckdb.DuckDBPyConnection, table: Table
     duck.sql("INSERT INTO lake.test_writes_are_seen_by_others.towns VALUES (3, 'Kyiv')")
 
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+
+
+def test_reads_a_nested_namespace(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """A table four levels deep is read under its namespace's dotted spelling."""
+    catalog = table.catalog
+    path = ("test_reads_a_nested_namespace", "a", "b", "c")
+    for depth in range(2, 5):
+        catalog.create_namespace(path[:depth])
+    deep = catalog.create_table((*path, "t"), SCHEMA)
+    deep.append(pa.Table.from_pylist([{"id": 9, "city": "Bern"}], schema=ARROW))
+
+    assert duck.sql(f'SELECT city FROM lake."{".".join(path)}".t').fetchall() == [("Bern",)]
+
+
+def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """A table that DuckDB makes, updates, deletes from and alters is what PyIceberg reads; dropped, it is gone."""
+    for statement in (
+        "CREATE SCHEMA lake.test_of_duck",
+        "CREATE TABLE lake.test_of_duck.n (id BIGINT, city VARCHAR)",
+        "INSERT INTO lake.test_of_duck.n VALUES (1, 'Oslo'), (2, 'Rome')",
+        "UPDATE lake.test_of_duck.n SET city = 'Roma' WHERE id = 2",
+        "DELETE FROM lake.test_of_duck.n WHERE id = 1",
+        "ALTER TABLE lake.test_of_duck.n ADD COLUMN size INTEGER",
+    ):
+        duck.execute(statement)
+    found = table.catalog.load_table(("test_of_duck", "n"))
+
+    assert found.scan().to_arrow().to_pylist() == [{"id": 2, "city": "Roma", "size": None}]
+    duck.execute("DROP TABLE lake.test_of_duck.n")
+    duck.execute("DROP SCHEMA lake.test_of_duck")
+    assert not table.catalog.namespace_exists(("test_of_duck",))

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import secrets
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
@@ -103,14 +103,25 @@ def _parse_token(text: bytes) -> Credential:
 
 
 def user_of(view: View, credential: Credential) -> str:
-    """Return the user's name. Raises Unauthenticated for a token that is wrong, expired or revoked; Cold."""
+    """Return the user's name. Raises Unauthenticated for a token that is wrong, expired or revoked; Cold.
+
+    A token that was found right is remembered until anything of the server's access moves, its expiry is not.
+    """
     if credential.user is not None:
         return credential.user
-    token: Token | None = need(view, token_key(credential.token_id), zone=ROOT_ID)  # type: ignore[assignment]
+    memo = view.memo(ROOT_ID)
+    token = cast("Token | None", memo.get(credential))
+    if token is None:
+        token = memo[credential] = _checked(view, credential)
+    if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
+        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
+    return token.user
+
+
+def _checked(view: View, credential: Credential) -> Token:
+    token = cast("Token | None", need(view, token_key(credential.token_id), zone=ROOT_ID))
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
         raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
         raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'")
-    if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
-        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
-    return token.user
+    return token

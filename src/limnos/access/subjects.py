@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.view.cold import need, need_all
@@ -64,7 +64,7 @@ def _shared(view: View, metalake_id: int, fact: RoleFact) -> RoleRules | None:
     """One value for a role's rules, whoever holds it, until access moves."""
     if fact is None:
         return None
-    memo = view.memo((ROOT_ID, metalake_id))
+    memo = view.memo(metalake_id)
     key = ("rules", fact[0].id)
     found = cast("RoleRules | None", memo.get(key))
     if found is None:

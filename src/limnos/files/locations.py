@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from limnos.model.errors import BadRequest, OutsideRoots
@@ -38,6 +39,9 @@ OBJECT_STORES = {
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
+PARSED_MAX: Final = 65_536
+"""Locations whose parsed form is remembered: it is a pure function, asked for at every load."""
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -54,6 +58,7 @@ class Place:
         return f"{self.scheme}://{self.authority}/{path}" if path else f"{self.scheme}://{self.authority}"
 
 
+@lru_cache(maxsize=PARSED_MAX)
 def parse(location: str) -> Place:
     """Take a location apart. Raises BadRequest when it is not absolute, ambiguous, or of an unknown scheme."""
     if _UNSAFE.search(location):

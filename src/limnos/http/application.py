@@ -114,8 +114,8 @@ class Application:
         except (LimnosError, InvalidName) as error:
             return self._told(target, error, request_id)
         except TimeoutError:
-            error = Unavailable(f"Not done within {self.request_timeout_s:g} s: try again", retry_after_s=5)
-            return self._told(target, error, request_id)
+            late = Unavailable(f"Not done within {self.request_timeout_s:g} s: try again", retry_after_s=5)
+            return self._told(target, late, request_id)
         except Exception as error:
             log.exception("unexpected failure", operation=target.operation, request_id=request_id)
             hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request_id}")

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from limnos.model.decisions import Decision
 
-C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Permit(Generic[C]):
+class Permit(Generic[C_co]):
     """A command that was allowed, and the access revisions it was allowed at.
 
     `zone` is the zone the mutation writes to; `stamps` are (zone, access revision) pairs of every zone the decision
     looked at, in lock order: the server's, the metalake's, the catalog's.
     """
 
-    command: C
+    command: C_co
     decisions: tuple[Decision, ...]
     zone: int
     stamps: tuple[tuple[int, int], ...]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
+from uuid import uuid4
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
@@ -22,6 +23,8 @@ from limnos.view.cold import need, need_all
 from limnos.view.facts import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -64,12 +67,14 @@ class CatalogDrop:
 def catalog_load(scene: Scene) -> Node:
     """Return a catalog for whoever may use it."""
     scene.require(Action.CATALOG_LOAD, scene.place.outer)
+    scene.require_in_metalake_use()
     return scene.catalog
 
 
 def catalogs_list(scene: Scene) -> list[Node]:
     """Return the catalogs of the metalake that the caller may use, by name."""
     scene.require(Action.CATALOG_LIST, scene.place.outer)
+    scene.require_in_metalake_use()
     metalake_id = scene.metalake.id
     found = cast("Listing", need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id))
     ids = found.ids
@@ -106,6 +111,48 @@ def _check_places(properties: dict[str, str]) -> None:
     for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
         if location and location.strip():
             normalise(location.strip())
+
+
+async def catalog_test(
+    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None,
+    properties: dict[str, str],
+) -> None:  # fmt: skip
+    """Find out whether a catalog could be made so, without making it.
+
+    Raises what making it would, and Unavailable or StorageFailed when the warehouse does not answer.
+    """
+
+    def decide(scene: Scene) -> None:
+        scene.require_in_use()
+        scene.require(Action.CATALOG_CREATE, scene.place.outer)
+        if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
+            raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
+
+    await ctx.read(Scope(metalake), decide)
+    record = catalog_check(name=name, catalog_type=catalog_type, provider=provider, properties=properties)
+    await _reach(ctx, record.properties)
+
+
+async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: Edits) -> None:
+    """Find out whether a catalog works, or would with edits that are not kept. Raises as `catalog_test`."""
+    if edits.name is not None:
+        check_catalog_name(edits.name)
+    action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
+
+    def read(scene: Scene) -> CatalogRecord:
+        scene.require(action, scene.place.outer)
+        scene.require_in_use()
+        return scene.catalog_record
+
+    properties = edits.over((await ctx.read(Scope(metalake, name), read)).properties)
+    _check_places(properties)
+    await _reach(ctx, properties)
+
+
+async def _reach(ctx: Context, properties: Mapping[str, str]) -> None:
+    """Ask the warehouse's store for a file that is not there: an answer of any kind is a connection."""
+    warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
+    await ctx.services.files.exists(f"{warehouse.rstrip('/')}/{uuid4().hex}", properties)
 
 
 async def catalog_create(

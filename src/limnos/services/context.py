@@ -12,7 +12,6 @@ from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.scene import Rules, Scene, Scope, zones_now
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
-from limnos.view.gate import InlineGate
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.places import Files
     from limnos.store.interface import Store
+    from limnos.store.sql import Load
     from limnos.store.sql import Load
     from limnos.store.tx import Tx
     from limnos.view.gate import Gate
@@ -90,28 +90,20 @@ class Context:
         for _ in range(READS_MAX):
             zones = zones_now(view, scope)
             if covered[: len(zones)] != zones or not view.is_paired(zones):
-                if isinstance(gate, InlineGate):
+                if gate.inline:
                     gate.ask_now(zones, reason)
                 else:
                     await gate.ask(zones, reason)
                 covered = zones
-                if zones_now(view, scope) != zones:
-                    reason = "moved"
-                    continue
-                if not view.is_paired(zones):
+                if zones_now(view, scope) != zones or not view.is_paired(zones):
                     reason = "unpaired"
                     continue
             try:
                 scene = Scene(
-                    view,
-                    scope,
-                    credential=self.credential,
-                    rules=services.rules,
-                    request_id=self.request_id,
-                    refuse_disabled=refuse_disabled,
+                    view, scope, self.credential, services.rules, self.request_id, refuse_disabled=refuse_disabled
                 )
                 if scene.place.zones != zones:
-                    reason = "moved"
+                    reason = "resolved"
                     continue
                 return reader(scene)
             except Cold as cold:

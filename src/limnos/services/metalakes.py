@@ -116,6 +116,7 @@ async def metalake_alter(ctx: Context, *, name: str, edits: Edits) -> Node:
 
     def decide(scene: Scene) -> Permit[MetalakeAlter]:
         decision = scene.require(Action.METALAKE_ALTER, scene.place.outer)
+        scene.require_in_metalake_use()
         if edits.name is not None:
             check_metalake_name(edits.name)
         return scene.permit(MetalakeAlter(scene.metalake, edits), decision, zone=ROOT_ID)

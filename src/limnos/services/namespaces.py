@@ -110,7 +110,7 @@ def visible(scene: Scene, action: Action, chain: Chain, found: Listing) -> list[
     """Return the positions of a listing that the caller sees, None for all; remembered until either moves."""
     if not scene.rules.access_enabled:
         return None
-    memo = scene.view.memo(scene.place.zones)
+    memo = scene.memo
     key = ("visible", scene.user, action, chain[0].id)
     known = cast("tuple[Listing, list[int] | None] | None", memo.get(key))
     if known is not None and known[0] is found:

@@ -15,6 +15,7 @@ import msgspec
 from limnos.files import is_within, store_for
 from limnos.formats.iceberg import metadata as documents
 from limnos.model.errors import MissingFile
+from limnos.store.faults import PURGE_POINT, reach
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def files_purge(payload: PurgePayload, properties: Mapping[str, str], beat: Call
         if is_within(location, payload.roots):
             store_for(location, properties).delete(location)
             deleted += 1
+            reach(PURGE_POINT)
         else:
             log.warning("file outside the catalog's roots is kept", location=location)
         if deleted % FILES_PER_BEAT == 0:

@@ -6,7 +6,7 @@ awaited. Every method may raise `Cold`; the reader is then run again from the st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from limnos.access.actions import Action
 from limnos.access.authentication import user_of
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
     from limnos.view.view import View
+
+C = TypeVar("C")
 
 
 class Scope(NamedTuple):
@@ -116,10 +118,10 @@ class Scene:
         self,
         view: View,
         scope: Scope,
-        *,
         credential: Credential,
         rules: Rules,
         request_id: str,
+        *,
         refuse_disabled: bool = True,
     ) -> None:
         self.view = view
@@ -167,12 +169,17 @@ class Scene:
         """Return any user's groups and roles in this metalake, remembered until access moves."""
         if self.place.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
-        memo = self.view.memo(self.place.zones[:2])
+        memo = self.view.memo(self.place.zones[1])
         found = memo.get(user)
         if found is None:
             admin = user in self.rules.service_admins
             found = memo[user] = subject_of(self.view, self.place.zones[1], user, service_admin=admin)
         return cast("Subject", found)
+
+    @property
+    def memo(self) -> dict[object, object]:
+        """What was derived from the access facts of this scope's zones."""
+        return self.view.memo(self.place.zones[-1])
 
     @property
     def maker_id(self) -> int | None:
@@ -185,12 +192,13 @@ class Scene:
         """Refuse a disabled user everywhere, also with access control off."""
         if self.place.metalake is None:
             return
-        memo = self.view.memo(self.place.zones[:2])
+        memo = self.view.memo(self.place.zones[1])
         key = ("enabled", self.user)
-        if key not in memo:
+        enabled = memo.get(key)
+        if enabled is None:
             principal = principal_of(self.view, self.place.zones[1], Kind.USER, self.user)
-            memo[key] = principal is None or principal.enabled
-        if not memo[key]:
+            enabled = memo[key] = principal is None or principal.enabled
+        if not enabled:
             raise Forbidden(
                 f"User {self.user} is disabled in metalake {self.place.metalake.name}: ask its administrator"
             )
@@ -297,7 +305,7 @@ class Scene:
         """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""
         if not chain or chain[0].id <= 0:
             return self.decide_for(self.user, action, chain)
-        memo = self.view.memo(self.place.zones)
+        memo = self.view.memo(self.place.zones[-1])
         key = (self.user, action, chain[0].id)
         found = memo.get(key)
         if found is None:
@@ -341,7 +349,7 @@ class Scene:
         """The access revisions of the scope's zones."""
         return self.view.access_stamps(self.place.zones)
 
-    def permit(self, command: object, *decisions: Decision, zone: int | None = None) -> Permit[object]:
+    def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
         if not decisions or not all(decision.allowed for decision in decisions):
             raise Forbidden("No permit without an allowed decision")

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StateUnknown, Unavailable
-from limnos.store.changes import CLOCK_READ, Moved, gate_query, moved_of
+from limnos.store.changes import CLOCK_READ, NOTHING, Moved, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
@@ -102,8 +102,8 @@ class SqliteStore:
     def gate(self, epoch: int, known: Known) -> Moved:
         """Read what has changed since the known revisions, in one statement."""
         self.statements += 1
-        statement, params = gate_query(epoch, known)
-        return moved_of(self._reader.execute(statement.text, params).fetchall())
+        rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
+        return moved_of(rows) if rows else NOTHING
 
     def load(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
         """Read changes first and then facts, in one snapshot."""

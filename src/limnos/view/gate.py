@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limnos.model.errors import Unavailable
 from limnos.model.kinds import ROOT_ID
+from limnos.store.changes import NOTHING
 from limnos.telemetry.metrics import Counter
 from limnos.view.facts import Key, Value, read_facts
 
@@ -34,6 +35,10 @@ class Gate(Protocol):
 
     view: View
     inline: bool
+
+    def ask_now(self, zones: Zones, reason: str) -> None:
+        """Bring the view up to now; only where `inline`."""
+        ...
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to a moment after this call."""
@@ -60,8 +65,11 @@ class InlineGate:
     def ask_now(self, zones: Zones, reason: str) -> None:
         """Bring the view up to now."""
         GATE_READS[reason,] += 1
-        asked = self.view.known(zones)
-        self.view.advance(self.store.gate(self.view.epoch, asked), asked)
+        view = self.view
+        asked = view.known(zones)
+        moved = self.store.gate(view.epoch, asked)
+        if moved is not NOTHING or not view.is_paired(zones):
+            view.advance(moved, asked)
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to now."""
@@ -99,6 +107,10 @@ class SharedGate:
         self._waiting: list[tuple[Zones, asyncio.Future[None]]] = []
         self._reading: asyncio.Task[None] | None = None
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
+
+    def ask_now(self, zones: Zones, reason: str) -> None:
+        """Never called: this store must be awaited."""
+        raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Wait for a gate read that starts from now on."""

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.store.changes import UNKNOWN
+from limnos.store.changes import NOTHING, UNKNOWN
 from limnos.view.facts import Key, Value, size_of, touched, touches_everything_of
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Zone(msgspec.Struct):
 
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
-    facts until access moves in this zone, or in a zone above it (`memo_with`).
+    facts until access moves in this zone or one above it.
     """
 
     revision: int = UNKNOWN
@@ -47,7 +47,6 @@ class Zone(msgspec.Struct):
     ring: deque[tuple[int, tuple[Change, ...], frozenset[Key]]] = msgspec.field(default_factory=deque)
     paths: dict[object, object] = msgspec.field(default_factory=dict)
     memo: dict[object, object] = msgspec.field(default_factory=dict)
-    memo_with: tuple[int, ...] = ()
 
 
 class View:
@@ -84,11 +83,12 @@ class View:
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return (zone, known revision) pairs to ask the gate with."""
-        return tuple((zone, self.zones[zone].revision if zone in self.zones else UNKNOWN) for zone in zones)
+        found = self.zones
+        return tuple([(zone, found[zone].revision if zone in found else UNKNOWN) for zone in zones])
 
     def advance(self, moved: Moved, asked: tuple[tuple[int, int], ...]) -> None:
         """Apply what a gate read found for the zones that were asked for, all of one snapshot."""
-        if moved.clocks and moved.epoch != self.epoch:
+        if moved is not NOTHING and moved.epoch != self.epoch:
             self.reset(moved.epoch)
         clocks = {clock.zone: clock for clock in moved.clocks}
         revisions = []
@@ -121,14 +121,12 @@ class View:
         except KeyError:
             return False
 
-    def memo(self, zones: tuple[int, ...]) -> dict[object, object]:
-        """Return what was derived from access facts of these zones and still holds; the last zone keeps it."""
-        zone = self.zones[zones[-1]]
-        above = tuple(self.zones[each].access_revision for each in zones[:-1])
-        if zone.memo_with != above or len(zone.memo) > MEMO_MAX:
-            zone.memo.clear()
-            zone.memo_with = above
-        return zone.memo
+    def memo(self, zone_id: int) -> dict[object, object]:
+        """Return what was derived from access facts of this zone and those above, and still holds."""
+        memo = self.zones[zone_id].memo
+        if len(memo) > MEMO_MAX:
+            memo.clear()
+        return memo
 
     def paths(self, zone_id: int) -> dict[object, object]:
         """Return what names of a zone resolved to, as far as no name was taken away since."""
@@ -173,8 +171,14 @@ class View:
         while len(zone.ring) > RING_MAX:
             zone.ring.popleft()
         if zone.access_revision != clock.access_revision:
-            zone.memo.clear()
+            self._forget_memos(zone)
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
+
+    def _forget_memos(self, zone: Zone) -> None:
+        """Access moved in a zone: forget what was derived there, and below it unless it is a catalog."""
+        is_catalog = len(zone.seen_with) == 2  # noqa: PLR2004 - seen with the server and a metalake
+        for each in (zone,) if is_catalog else self.zones.values():
+            each.memo.clear()
 
     def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
         for key in keys:

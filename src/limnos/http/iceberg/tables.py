@@ -20,7 +20,6 @@ from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import commits, tables
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), CreateTable)
     wanted = tables.TableRequest(
-        _client_name(request, body.name), body.location, request.decode(bytes(body.schema), dict[str, object]),
+        _new_name(body.name), body.location, request.decode(bytes(body.schema), dict[str, object]),
         body.partition_spec, body.write_order, body.properties,
     )  # fmt: skip
     namespace = levels_of(params[0])
@@ -183,10 +182,8 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
     return no_content()
 
 
-def _client_name(request: Request, name: str) -> str:
-    """PyIceberg percent-quotes the name in this body alone."""
-    if request.headers.get(b"user-agent", b"").startswith(b"PyIceberg/"):
-        name = unquote_once_if_encoded(name)
+def _new_name(name: str) -> str:
+    """Check a new table's name. It is taken as it is: PyIceberg quotes names in bodies of views only."""
     if not name:
         raise IllegalName("A table needs a name")
     return check_part(name)

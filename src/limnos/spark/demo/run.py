@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -93,14 +93,18 @@ def _everything(run: Run) -> None:
         step.note = f"{sum(source.census.rows for source in sources.values()):,} rows in {len(sources)} files"
     with run.progress.step("fetch Spark's Iceberg runtime, once") as step:
         step.note = ensure_runtime(progress=run.show_bytes).name
-    with running_server(run.server_data, log=run.place / "server-1.log") as first:
-        token = (run.server_data / "admin.token").read_text(encoding="utf-8").strip()
-        with run.progress.step("a server with SQLite and a local warehouse") as step:
+    with ExitStack() as servers:
+        with run.progress.step("start a server with SQLite and a local warehouse") as step:
+            first = servers.enter_context(running_server(run.server_data, log=run.place / "server-1.log"))
+            token = (run.server_data / "admin.token").read_text(encoding="utf-8").strip()
             step.note = first.uri
         with _spark(run, first.uri, token) as spark:
             _fill(run, spark, sources)
             _draw(run, spark)
-        _show_access(run, first.uri, token)
+        with run.progress.step("start a second server process over the same store") as step:
+            second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
+            step.note = second.uri
+        _show_access(run, {"first server": first.uri, "second server": second.uri}, token)
 
 
 @contextmanager
@@ -184,16 +188,11 @@ def _draw(run: Run, spark: SparkSession) -> None:
         ]
 
 
-def _show_access(run: Run, first: str, token: str) -> None:
-    """The same scenes at the first server and at a second process over the same store; changes at the first."""
-    with (
-        running_server(run.server_data, log=run.place / "server-2.log") as second,
-        Client(first, token=token) as admin,
-    ):
-        with run.progress.step("a second server process over the same store") as step:
-            step.note = second.uri
-            access.prepare(admin)
-        for name, uri in (("first server", first), ("second server", second.uri)):
+def _show_access(run: Run, uris: dict[str, str], token: str) -> None:
+    """Play the same scenes at each server; the administrator's changes are all made at the first."""
+    with Client(next(iter(uris.values())), token=token) as admin:
+        access.prepare(admin)
+        for name, uri in uris.items():
             with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
                 run.scenes += access.play(admin, server=name, uri=uri)
                 step.note = "each right at the very next request"

@@ -1,0 +1,51 @@
+"""Explanations: the decision that a request would get, every reason of it, and what would change it.
+
+May import `services`, `access` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import parse_action
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.refusals import plain
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.names.parts import check_levels
+from limnos.services.explain import access_explain
+from limnos.services.objects import parse_kind
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+
+class Question(Body, frozen=True):
+    """May somebody (the caller, unless `user` is named) do this to that? The path starts with the catalog."""
+
+    action: str
+    path: tuple[str, ...] = ()
+    user: str | None = None
+    kind: str | None = None
+
+
+async def explain(request: Request, ctx: Context) -> Response:
+    """Answer the decision, and what would turn a refusal into a permission."""
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body(), Question)
+    decision, suggestions = await access_explain(
+        ctx,
+        metalake=metalake,
+        user=body.user,
+        action=parse_action(body.action),
+        kind=None if body.kind is None else parse_kind(body.kind),
+        path=check_levels(body.path),
+    )
+    return json_response({"decision": decision.as_json(), "suggestions": [plain(line) for line in suggestions]})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", "/api/limnos/v1/metalakes/{m}/access/explain", explain, "explain-access"),
+)

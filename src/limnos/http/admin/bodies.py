@@ -1,0 +1,24 @@
+"""Reading requests of the own API: names in paths, bodies without unknown fields.
+
+May import `names`, msgspec and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.names.percent import unquote_form
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A request body: a field that is not known is a mistake of the caller's, and refused."""
+
+
+def names_of(request: Request) -> tuple[str, ...]:
+    """Decode the names in a request's path, once. Raises InvalidName."""
+    return tuple([unquote_form(raw) for raw in request.params])

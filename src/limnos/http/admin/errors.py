@@ -1,0 +1,53 @@
+"""The own API's error body and statuses: the stable code, the message, the request id, and the decision of a refusal.
+
+May import `model`, `names` and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from limnos.http.refusals import hidden_metalake, plain, told_decision
+from limnos.http.response import Response, json_response
+from limnos.model import errors
+from limnos.model.errors import LimnosError
+from limnos.names.errors import InvalidName
+
+_STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
+    (errors.BadRequest, 400),
+    (errors.Unauthenticated, 401),
+    (errors.Forbidden, 403),
+    (errors.NotFound, 404),
+    (errors.MissingFile, 404),
+    (errors.Unsupported, 405),
+    (errors.AlreadyExists, 409),
+    (errors.NotEmpty, 409),
+    (errors.InUse, 409),
+    (errors.NotInUse, 409),
+    (errors.CommitConflict, 409),
+    (errors.TooLarge, 413),
+    (errors.Unprocessable, 422),
+    (errors.Unavailable, 503),
+)
+
+
+def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Response:
+    """Give a failure its status and body."""
+    error = hidden_metalake(failure)
+    status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
+    if isinstance(error, InvalidName):
+        status = 400
+    told: dict[str, object] = {"code": code_of(error), "message": plain(str(error)), "request_id": request_id}
+    decision = told_decision(error)
+    if decision is not None:
+        told["decision"] = decision
+    return json_response({"error": told}, status, _headers(error, status))
+
+
+def code_of(error: LimnosError | InvalidName) -> str:
+    """Return the stable code of a failure."""
+    return errors.IllegalName.code if isinstance(error, InvalidName) else error.code
+
+
+def _headers(error: LimnosError | InvalidName, status: int) -> tuple[tuple[bytes, bytes], ...]:
+    if isinstance(error, errors.Unavailable):
+        return ((b"retry-after", b"%d" % error.retry_after_s),)
+    return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()

@@ -1,0 +1,53 @@
+"""Members of groups: list, add, remove.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.services import groups
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+
+class MembersAdd(Body, frozen=True):
+    """Users to make members."""
+
+    users: list[str]
+
+
+async def members_list(request: Request, ctx: Context) -> Response:
+    """Answer the names of a group's members."""
+    metalake, group = names_of(request)
+    return json_response({"members": await ctx.read(Scope(metalake), lambda scene: groups.members_list(scene, group))})
+
+
+async def members_add(request: Request, ctx: Context) -> Response:
+    """Make users members, all or none, and answer all members."""
+    metalake, group = names_of(request)
+    body = Request.decode(await request.body(), MembersAdd)
+    return json_response(
+        {"members": await groups.members_add(ctx, metalake=metalake, group=group, users=tuple(body.users))}
+    )
+
+
+async def member_remove(request: Request, ctx: Context) -> Response:
+    """End a membership, and answer whether there was one."""
+    metalake, group, user = names_of(request)
+    return json_response({"removed": await groups.member_remove(ctx, metalake=metalake, group=group, user=user)})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/groups/{g}/members", members_list, "list-members"),
+    Route("POST", "/api/limnos/v1/metalakes/{m}/groups/{g}/members", members_add, "add-members"),
+    Route("DELETE", "/api/limnos/v1/metalakes/{m}/groups/{g}/members/{u}", member_remove, "remove-member"),
+)

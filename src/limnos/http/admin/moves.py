@@ -1,0 +1,57 @@
+"""Moves: a namespace with its subtree, or a table, to another name or place in its catalog.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, cast
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.names.logical import LogicalCodec, Policy
+from limnos.names.parts import check_some_levels
+from limnos.services.namespaces import namespace_move
+from limnos.services.scene import Scope
+from limnos.services.tables import table_move
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+
+class Move(Body, frozen=True):
+    """What goes where: names below the catalog, outermost first."""
+
+    kind: Literal["namespace", "table"]
+    source: list[str]
+    target: list[str]
+
+
+async def move(request: Request, ctx: Context) -> Response:
+    """Move something, and answer where it is now."""
+    metalake, catalog = names_of(request)
+    body = Request.decode(await request.body(), Move)
+    source, target = check_some_levels(body.source), check_some_levels(body.target)
+    scope = Scope(metalake, catalog)
+    if body.kind == "table":
+        await table_move(ctx, scope, source=source, target=target)
+    else:
+        _check_spellable(ctx, target)
+        await namespace_move(ctx, scope, source=source, target=target)
+    return json_response({"kind": body.kind, "path": [catalog, *target]})
+
+
+def _check_spellable(ctx: Context, target: tuple[str, ...]) -> None:
+    """Refuse a namespace name that holds the separator: Gravitino's clients would read two names."""
+    defaults = ctx.services.defaults
+    codec = LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy))
+    for part in target:
+        codec.check_namespace_part(part)
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", move, "move"),
+)

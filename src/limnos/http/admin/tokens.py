@@ -1,0 +1,78 @@
+"""API tokens: list, make, revoke. A token's text is in the answer to its making, and nowhere else.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest, NotFound
+from limnos.services import tokens
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.model.entities import Token
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+
+ID_MAX = 2**53
+
+
+class TokenCreate(Body, frozen=True):
+    """A token to be made: for the caller unless `user` is named, for ever unless it expires."""
+
+    user: str | None = None
+    name: str | None = None
+    expires_in_s: int | None = None
+
+
+async def tokens_list(request: Request, ctx: Context) -> Response:
+    """Answer the caller's tokens, a user's with `user`, everybody's with `all`; never their secrets."""
+    user, everybody = request.query("user"), request.query_flag("all")
+    if user is not None and everybody:
+        raise BadRequest("Give either user or all: they ask for different tokens")
+
+    def read(scene: Scene) -> tuple[Token, ...]:
+        return tokens.tokens_list(scene, None if everybody else user or scene.user)
+
+    return json_response({"tokens": [_encode(token) for token in await ctx.read(Scope(), read)]})
+
+
+async def token_create(request: Request, ctx: Context) -> Response:
+    """Make a token."""
+    body = Request.decode(await request.body(), TokenCreate)
+    token, text = await tokens.token_create(ctx, user=body.user, name=body.name or "", expires_in_s=body.expires_in_s)
+    return json_response({**_encode(token), "token": text})
+
+
+async def token_revoke(request: Request, ctx: Context) -> Response:
+    """Revoke a token, and answer whether it was valid before."""
+    (text,) = names_of(request)
+    if not text.isascii() or not text.isdecimal() or int(text[:20]) > ID_MAX:
+        raise NotFound(f"Token {text} does not exist: the id is a number, see 'limnos token list'", kind="token")
+    return json_response({"revoked": await tokens.token_revoke(ctx, token_id=int(text))})
+
+
+def _encode(token: Token) -> dict[str, object]:
+    return {
+        "id": token.id,
+        "user": token.user,
+        "name": token.name or None,
+        "created_at": instant(token.created_at),
+        "expires_at": instant(token.expires_at),
+        "revoked": token.revoked,
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/tokens", tokens_list, "list-tokens"),
+    Route("POST", "/api/limnos/v1/tokens", token_create, "create-token"),
+    Route("DELETE", "/api/limnos/v1/tokens/{id}", token_revoke, "revoke-token"),
+)

@@ -1,0 +1,37 @@
+"""Users: disable and enable.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.services import users
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+
+class UserChange(Body, frozen=True):
+    """A user's new state."""
+
+    enabled: bool
+
+
+async def user_enable(request: Request, ctx: Context) -> Response:
+    """Enable or disable a user, and answer the new state."""
+    metalake, name = names_of(request)
+    body = Request.decode(await request.body(), UserChange)
+    user = await users.user_enable(ctx, metalake=metalake, name=name, enabled=body.enabled)
+    return json_response({"user": {"name": user.name, "enabled": user.enabled}})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("PATCH", "/api/limnos/v1/metalakes/{m}/users/{u}", user_enable, "enable-user"),
+)

@@ -1,0 +1,156 @@
+"""Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.errors import SUBJECT, error_body
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import InUse, Updates, checked, edits_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import Forbidden, IllegalName, LimnosError, NotFound, Unauthenticated
+from limnos.names.errors import InvalidName
+from limnos.services import catalogs
+from limnos.services.properties import Edits
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+
+class CatalogCreate(Body, frozen=True):
+    """The body of a create, and of a test of one."""
+
+    name: str
+    type: str | None = None
+    provider: str | None = None
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+async def catalogs_list(request: Request, ctx: Context) -> Response:
+    """Answer the catalogs that the caller may use: names, or with `details` all there is."""
+    (metalake,) = names_of(request)
+    found = await ctx.read(Scope(metalake), catalogs.catalogs_list)
+    if request.query_flag("details"):
+        return ok(catalogs=[dto.catalog(node) for node in found])
+    return identifiers([metalake], [node.name for node in found])
+
+
+async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) -> Response:
+    """Make a catalog."""
+    (metalake,) = names_of(request)
+    node = await catalogs.catalog_create(
+        ctx,
+        metalake=metalake,
+        name=body.name,
+        catalog_type=body.type,
+        provider=body.provider,
+        comment=body.comment,
+        properties=checked(body.properties),
+    )
+    return ok(catalog=dto.catalog(node))
+
+
+async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -> Response:
+    """Answer whether a catalog could be made so."""
+    (metalake,) = names_of(request)
+
+    async def test() -> None:
+        await catalogs.catalog_test(
+            ctx,
+            metalake=metalake,
+            name=body.name,
+            catalog_type=body.type,
+            provider=body.provider,
+            properties=checked(body.properties),
+        )
+
+    return await _tested(test(), f"Failed to operate catalog(s) [{body.name}] operation [TEST] under metalake [{metalake}]")
+
+
+async def catalog_test(request: Request, ctx: Context) -> Response:
+    """Answer whether a catalog works; a body may name changes to try it with."""
+    metalake, name = names_of(request)
+    data = await request.body()
+    edits = edits_of(Request.decode(data, Updates).updates) if data.strip() else Edits()
+    test = catalogs.catalog_test_edited(ctx, metalake=metalake, name=name, edits=edits)
+    return await _tested(test, f"Failed to operate catalog(s) [{name}] operation [TEST] under metalake [{metalake}]")
+
+
+async def _tested(test: Awaitable[None], sentence: str) -> Response:
+    """A test that fails is an answer, 200 with an error body; only who may not test is refused by status."""
+    try:
+        await test
+    except (Forbidden, Unauthenticated):
+        raise
+    except InvalidName as error:
+        return json_response(error_body(IllegalName(error.message, reason=error.reason, subject=sentence)))
+    except LimnosError as error:
+        if isinstance(error, NotFound) and error.kind == "metalake":
+            raise
+        error.context[SUBJECT] = sentence
+        return json_response(error_body(error))
+    return ok()
+
+
+async def catalog_load(request: Request, ctx: Context) -> Response:
+    """Answer one catalog."""
+    metalake, name = names_of(request)
+    return ok(catalog=dto.catalog(await ctx.read(Scope(metalake, name), catalogs.catalog_load)))
+
+
+async def catalog_alter(request: Request, ctx: Context, body: Updates) -> Response:
+    """Apply changes to a catalog."""
+    metalake, name = names_of(request)
+    node = await catalogs.catalog_alter(ctx, metalake=metalake, name=name, edits=edits_of(body.updates))
+    return ok(catalog=dto.catalog(node))
+
+
+async def catalog_set(request: Request, ctx: Context, body: InUse) -> Response:
+    """Enable or disable a catalog."""
+    metalake, name = names_of(request)
+    await catalogs.catalog_enable(ctx, metalake=metalake, name=name, in_use=body.in_use)
+    return ok()
+
+
+async def catalog_drop(request: Request, ctx: Context) -> Response:
+    """Drop a catalog; a missing one is no failure."""
+    metalake, name = names_of(request)
+    try:
+        await catalogs.catalog_drop(ctx, metalake=metalake, name=name, force=request.query_flag("force"))
+    except NotFound as error:
+        if error.kind != "catalog":
+            raise
+        return ok(dropped=False)
+    return ok(dropped=True)
+
+
+_LIST = "Failed to operate catalog(s) operation [LIST] under metalake [{0}]"
+_NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake [{0}]"
+_ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs"),
+    Route("POST", "/metalakes/{m}/catalogs", told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog"),
+    Route(
+        "POST",
+        "/metalakes/{m}/catalogs/testConnection",
+        told_body(_NEW % "TEST", CatalogCreate, connection_test),
+        "test-new-catalog",
+    ),
+    Route("GET", "/metalakes/{m}/catalogs/{c}", told(_ONE % "LOAD", catalog_load), "load-catalog"),
+    Route("PUT", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ALTER", Updates, catalog_alter), "alter-catalog"),
+    Route("PATCH", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
+    Route("DELETE", "/metalakes/{m}/catalogs/{c}", told(_ONE % "DROP", catalog_drop), "drop-catalog"),
+    Route("POST", "/metalakes/{m}/catalogs/{c}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),
+)

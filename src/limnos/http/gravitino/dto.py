@@ -1,0 +1,142 @@
+"""Encoders: what the services return, in Gravitino's words (dto classes of 1.3). Fields without a value are left out.
+
+May import `model`, `names` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from limnos.http.response import Response, json_response
+from limnos.http.times import instant
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.names.fullname import FullName, render_quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from limnos.model.entities import Node, Principal, RoleEntity
+    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord
+    from limnos.names.logical import LogicalCodec
+    from limnos.services.roles import RoleObject
+    from limnos.services.users import Holder
+
+    Json = dict[str, object]
+
+_TYPES = {"RELATIONAL": "relational", "FILE": "fileset", "STREAM": "messaging", "ML": "model"}
+"""The catalog types of the records, in Gravitino's words."""
+
+_SECRETS = frozenset(
+    {
+        "jdbc-password", "s3-access-key-id", "s3-secret-access-key", "oss-access-key-id", "oss-secret-access-key",
+        "azure-storage-account-key", "azure-client-secret", "gcs-service-account-key",
+    }
+)  # fmt: skip
+_SECRET_ENDINGS = (".password", ".secret-access-key", ".access-key-id", ".session-token", ".account-key", ".token")
+"""Catalog properties that never go out again: whoever may use a catalog may load it."""
+
+
+def ok(**fields: object) -> Response:
+    """Answer a success: code 0 and what there is to say."""
+    return json_response({"code": 0, **fields})
+
+
+def compact(**fields: object) -> Json:
+    """Leave out what has no value."""
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def identifiers(namespace: Sequence[str], names: Iterable[str]) -> Response:
+    """Answer a list of names below a namespace of names."""
+    return ok(identifiers=[{"namespace": list(namespace), "name": name} for name in names])
+
+
+def audit(item: Node | Principal | RoleEntity) -> Json:
+    """Tell who made and last changed something, and when."""
+    return compact(
+        creator=item.created_by,
+        createTime=instant(item.created_at),
+        lastModifier=item.modified_by,
+        lastModifiedTime=instant(item.modified_at),
+    )
+
+
+def metalake(node: Node) -> Json:
+    """Encode a metalake."""
+    record = cast("MetalakeRecord", node.record)
+    properties = {**record.properties, "in-use": _word(flag=record.in_use)}
+    return compact(name=node.name, comment=record.comment, properties=properties, audit=audit(node))
+
+
+def catalog(node: Node) -> Json:
+    """Encode a catalog, without its secrets."""
+    record = cast("CatalogRecord", node.record)
+    shown = {key: value for key, value in record.properties.items() if not _is_secret(key)}
+    return compact(
+        name=node.name,
+        type=_TYPES.get(record.type, record.type.lower()),
+        provider=record.provider,
+        comment=record.comment,
+        properties={**shown, "in-use": _word(flag=record.in_use)},
+        audit=audit(node),
+    )
+
+
+def _is_secret(key: str) -> bool:
+    return key in _SECRETS or key.endswith(_SECRET_ENDINGS)
+
+
+def _word(*, flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def schema(node: Node, name: str) -> Json:
+    """Encode a namespace under its whole logical name."""
+    record = cast("NamespaceRecord", node.record)
+    return compact(name=name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
+
+
+def user(holder: Holder) -> Json:
+    """Encode a user with the roles held directly."""
+    return {**group(holder), "enabled": holder.principal.enabled}
+
+
+def group(holder: Holder) -> Json:
+    """Encode a group with its roles."""
+    found = holder.principal
+    return compact(name=found.name, externalId=found.external_id, roles=list(holder.roles), audit=audit(found))
+
+
+def role(entity: RoleEntity, objects: Iterable[RoleObject], codec: LogicalCodec) -> Json:
+    """Encode a role with what it grants."""
+    return {
+        "name": entity.name,
+        "properties": dict(entity.properties),
+        "securableObjects": [_securable(each, codec) for each in objects],
+        "audit": audit(entity),
+    }
+
+
+def _securable(found: RoleObject, codec: LogicalCodec) -> Json:
+    rules = [
+        {"name": Privilege(grant.privilege).word, "condition": "allow" if grant.allowed else "deny"}
+        for grant in found.grants
+    ]
+    kind = "schema" if found.kind is Kind.NAMESPACE else found.kind.word
+    return {"fullName": _full_name(found, codec), "type": kind, "privileges": rules}
+
+
+def _full_name(found: RoleObject, codec: LogicalCodec) -> str:
+    """Spell an object so that it has one reading: names with dots stand in back-quotes."""
+    head, *rest = found.path
+    if found.kind is Kind.METALAKE:
+        return head
+    if found.kind in (Kind.CATALOG, Kind.NAMESPACE):
+        return render_quoted(FullName(head, tuple(rest)), codec=codec)
+    return render_quoted(FullName(head, tuple(rest[:-1]), rest[-1]), codec=codec)
+
+
+def owner(principal: Principal) -> Json:
+    """Encode an owner."""
+    return {"name": principal.name, "type": principal.kind.word}

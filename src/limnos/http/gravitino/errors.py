@@ -1,0 +1,108 @@
+"""Gravitino's error body: code, Java exception name and HTTP status for each kind of failure (ErrorConstants 1.3).
+
+May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource: the sentence in front of the
+reason comes in the error's context. When a refusal is 403 and when 404 is told in docs/decisions/0005.
+"""
+
+from __future__ import annotations
+
+from limnos.http.refusals import hidden_metalake, told_decision
+from limnos.http.response import Response, json_response
+from limnos.model import errors
+from limnos.model.errors import LimnosError
+from limnos.names.errors import InvalidName, Reason
+
+SUBJECT = "subject"
+"""Where the context of an error holds "Failed to operate …"."""
+
+_WORDS = {
+    "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
+    "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
+    "group": "Group", "role": "Role", "object": "MetadataObject",
+}  # fmt: skip
+"""Our kind of object, and the word in Gravitino's exception names."""
+
+_IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
+    {"ambiguous", "bad-escape", "bad-quotes", "bad-utf8", "not-nested", "too-few-parts", "too-many-parts"}
+)
+"""The spelling names no one object; every other reason is about a name that breaks a rule."""
+
+
+class UnknownVersion(errors.Unsupported):
+    """A media type of a protocol version that is not served: 406."""
+
+
+_TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
+    (errors.IllegalPrivilege, 400, 1001, "IllegalPrivilegeException"),
+    (errors.IllegalRole, 400, 1001, "IllegalRoleException"),
+    (errors.IllegalObject, 400, 1001, "IllegalMetadataObjectException"),
+    (errors.BadRequest, 400, 1001, "IllegalArgumentException"),
+    (errors.Unprocessable, 400, 1001, "IllegalArgumentException"),
+    (errors.TooLarge, 413, 1001, "IllegalArgumentException"),
+    (errors.MissingFile, 404, 1003, "NotFoundException"),
+    (UnknownVersion, 406, 1006, "UnsupportedOperationException"),
+    (errors.Unsupported, 405, 1006, "UnsupportedOperationException"),
+    (errors.Forbidden, 403, 1008, "ForbiddenException"),
+    (errors.Unauthenticated, 401, 1011, "UnauthorizedException"),
+    (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
+    (errors.Unavailable, 503, 1002, "RuntimeException"),
+)
+_BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
+    (errors.NotFound, 404, 1003, "NoSuch{}Exception"),
+    (errors.AlreadyExists, 409, 1004, "{}AlreadyExistsException"),
+    (errors.NotEmpty, 409, 1005, "NonEmpty{}Exception"),
+    (errors.NotInUse, 409, 1009, "{}NotInUseException"),
+    (errors.InUse, 409, 1010, "{}InUseException"),
+)
+
+
+def error_response(failure: LimnosError | InvalidName) -> Response:
+    """Give a failure its status and body."""
+    error = hidden_metalake(failure)
+    status, _, _ = classify(error)
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if isinstance(error, errors.Unavailable):
+        headers = ((b"retry-after", b"%d" % error.retry_after_s),)
+    if status == 401:
+        headers = ((b"www-authenticate", b"Bearer"),)  # naming Basic would make browsers ask for a password
+    return json_response(error_body(error), status, headers)
+
+
+def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
+    """Spell a failure as Gravitino's error body; a refusal also carries its decision, which clients ignore."""
+    _, code, name = classify(error)
+    body: dict[str, object] = {"code": code, "type": name, "message": _message(error)}
+    decision = told_decision(error)
+    return body if decision is None else {**body, "decision": decision}
+
+
+def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
+    """Return HTTP status, Gravitino's code and the exception's simple name."""
+    if isinstance(error, InvalidName):
+        by_identifier = error.reason in _IDENTIFIER_REASONS
+        return 400, 1001, "IllegalNameIdentifierException" if by_identifier else "IllegalArgumentException"
+    if isinstance(error, errors.IllegalName) and error.context.get("reason") in _IDENTIFIER_REASONS:
+        return 400, 1001, "IllegalNameIdentifierException"
+    if isinstance(error, errors.NotFound) and error.kind not in _WORDS:
+        return 404, 1003, "NotFoundException"
+    for kind, status, code, name in _BY_KIND:
+        if isinstance(error, kind):
+            return status, code, name.format(_WORDS.get(getattr(error, "kind", ""), "Entity"))
+    for kind, status, code, name in _TABLE:
+        if isinstance(error, kind):
+            return status, code, name
+    if error.code == "storage-failed":
+        return 502, 1007, "ConnectionFailedException"
+    return 500, 1002, "RuntimeException"
+
+
+def _message(error: LimnosError | InvalidName) -> str:
+    """Put the sentence of the operation before the reason; percent signs doubled, for clients format it as printf does.
+
+    A refusal stands by itself, as upstream's comes from a filter before the operation. Decisions double theirs already.
+    """
+    text = str(error) or "no reason was given"
+    subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)
+    if subject and not isinstance(error, (errors.Forbidden, errors.Unauthenticated)):
+        text = f"{subject}, reason [{text}]"
+    return text.replace("%%", "%").replace("%", "%%")

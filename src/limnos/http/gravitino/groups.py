@@ -1,0 +1,64 @@
+"""Groups of a metalake: list, add, load, remove. Their members are the own API's, since Gravitino has no words for them.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.users import principal_load, principal_remove, principals_list
+from limnos.http.routing import Route
+from limnos.model.kinds import Kind
+from limnos.services import users
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class GroupAdd(Body, frozen=True):
+    """The body of an addition."""
+
+    name: str
+    external_id: str | None = None
+
+
+async def groups_list(request: Request, ctx: Context) -> Response:
+    """Answer the groups."""
+    return await principals_list(request, ctx, Kind.GROUP)
+
+
+async def group_add(request: Request, ctx: Context, body: GroupAdd) -> Response:
+    """Make a group."""
+    (metalake,) = names_of(request)
+    holder = await users.principal_add(
+        ctx, metalake=metalake, kind=Kind.GROUP, name=body.name, external_id=body.external_id
+    )
+    return ok(group=dto.group(holder))
+
+
+async def group_load(request: Request, ctx: Context) -> Response:
+    """Answer one group."""
+    return await principal_load(request, ctx, Kind.GROUP)
+
+
+async def group_remove(request: Request, ctx: Context) -> Response:
+    """Remove a group."""
+    return await principal_remove(request, ctx, Kind.GROUP)
+
+
+_LIST = "Failed to operate groups operation [LIST] under metalake [{0}]"
+_NEW = "Failed to operate group {body.name} operation [ADD] under metalake [{0}]"
+_ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes/{m}/groups", told(_LIST, groups_list, access=True), "list-groups"),
+    Route("POST", "/metalakes/{m}/groups", told_body(_NEW, GroupAdd, group_add, access=True), "add-group"),
+    Route("GET", "/metalakes/{m}/groups/{g}", told(_ONE % "GET", group_load, access=True), "load-group"),
+    Route("DELETE", "/metalakes/{m}/groups/{g}", told(_ONE % "REMOVE", group_remove, access=True), "remove-group"),
+)

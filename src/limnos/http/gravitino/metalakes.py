@@ -1,0 +1,87 @@
+"""Metalakes: list, create, load, alter, enable and disable, drop.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import InUse, Updates, checked, edits_of
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+from limnos.services import metalakes
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class MetalakeCreate(Body, frozen=True):
+    """The body of a create."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+async def metalakes_list(_request: Request, ctx: Context) -> Response:
+    """Answer the metalakes that the caller is a user of."""
+    return ok(metalakes=[dto.metalake(node) for node in await metalakes.metalakes_visible(ctx)])
+
+
+async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate) -> Response:
+    """Make a metalake."""
+    node = await metalakes.metalake_create(
+        ctx, name=body.name, comment=body.comment, properties=checked(body.properties)
+    )
+    return ok(metalake=dto.metalake(node))
+
+
+async def metalake_load(request: Request, ctx: Context) -> Response:
+    """Answer one metalake."""
+    (name,) = names_of(request)
+    return ok(metalake=dto.metalake(await ctx.read(Scope(name), metalakes.metalake_load)))
+
+
+async def metalake_alter(request: Request, ctx: Context, body: Updates) -> Response:
+    """Apply changes to a metalake."""
+    (name,) = names_of(request)
+    return ok(metalake=dto.metalake(await metalakes.metalake_alter(ctx, name=name, edits=edits_of(body.updates))))
+
+
+async def metalake_set(request: Request, ctx: Context, body: InUse) -> Response:
+    """Enable or disable a metalake."""
+    (name,) = names_of(request)
+    await metalakes.metalake_set(ctx, name=name, in_use=body.in_use)
+    return ok()
+
+
+async def metalake_drop(request: Request, ctx: Context) -> Response:
+    """Drop a metalake. A missing one is no failure, but only without access control: with it, nobody is its user (403)."""
+    (name,) = names_of(request)
+    try:
+        await metalakes.metalake_drop(ctx, name=name, force=request.query_flag("force"))
+    except NotFound as error:
+        if "user" in error.context:
+            raise
+        return ok(dropped=False)
+    return ok(dropped=True)
+
+
+_ONE = "Failed to operate metalake(s) [{0}] operation "
+_NEW = "Failed to operate metalake(s) [{body.name}] operation [CREATE]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes", told("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"),
+    Route("POST", "/metalakes", told_body(_NEW, MetalakeCreate, metalake_create), "create-metalake"),
+    Route("GET", "/metalakes/{m}", told(_ONE + "[LOAD]", metalake_load), "load-metalake"),
+    Route("PUT", "/metalakes/{m}", told_body(_ONE + "[ALTER]", Updates, metalake_alter), "alter-metalake"),
+    Route("PATCH", "/metalakes/{m}", told_body(_ONE + "[ENABLE]", InUse, metalake_set), "set-metalake"),
+    Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake"),
+)

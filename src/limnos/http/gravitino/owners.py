@@ -1,0 +1,65 @@
+"""Owners of objects: load and set.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services import owners
+from limnos.services.objects import parse_kind
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+_KINDS = {"user": Kind.USER, "group": Kind.GROUP}
+
+
+class OwnerSet(Body, frozen=True):
+    """The new owner: a user or group, in any case."""
+
+    name: str
+    type: str
+
+
+async def owner_load(request: Request, ctx: Context) -> Response:
+    """Answer who owns an object; nothing for what nobody owns."""
+    metalake, kind, full_name = names_of(request)
+    found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    return ok() if found is None else ok(owner=dto.owner(found))
+
+
+async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
+    """Give an object another owner."""
+    metalake, kind, full_name = names_of(request)
+    owner_kind = _KINDS.get(body.type.lower())
+    if owner_kind is None:
+        raise BadRequest(f"An owner is a USER or a GROUP, not a {body.type}")
+    await owners.owner_set(
+        ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, owner_kind=owner_kind, owner=body.name
+    )
+    return ok(set=True)
+
+
+_ONE = "Failed to execute {1} {2} owner operation [%s] under metalake [{0}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "GET", "/metalakes/{m}/owners/{type}/{fullName}", told(_ONE % "GET", owner_load, access=True), "load-owner"
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/owners/{type}/{fullName}",
+        told_body(_ONE % "SET", OwnerSet, owner_set, access=True),
+        "set-owner",
+    ),
+)

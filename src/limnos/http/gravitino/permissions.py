@@ -1,0 +1,132 @@
+"""Permissions: roles given to users and groups, and what roles grant on objects.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
+from limnos.http.gravitino.told import Body, names_of, told_body
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services import grants
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class RoleNames(Body, frozen=True):
+    """Roles to give or take."""
+
+    role_names: list[str]
+
+
+class Privileges(Body, frozen=True):
+    """Privileges to grant or revoke."""
+
+    privileges: list[PrivilegeBody]
+
+
+class Overrides(Body, frozen=True):
+    """Everything a role shall grant from now on."""
+
+    overrides: list[SecurableObject]
+
+
+async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind: Kind, gives: bool) -> Response:
+    """Give roles to a user or group, or take them; again is fine."""
+    metalake, name = names_of(request)
+    if not body.role_names:
+        raise BadRequest("The list roleNames is empty: name at least one role")
+    holder = await grants.roles_give(
+        ctx, metalake=metalake, kind=kind, name=name, roles=tuple(body.role_names), gives=gives
+    )
+    return ok(user=dto.user(holder)) if kind is Kind.USER else ok(group=dto.group(holder))
+
+
+async def privileges_change(request: Request, ctx: Context, body: Privileges, *, grants_them: bool) -> Response:
+    """Grant privileges on an object to a role, or revoke them; again is fine."""
+    metalake, role, kind, full_name = names_of(request)
+    if not body.privileges:
+        raise BadRequest("The list privileges is empty: name at least one privilege")
+    found = await grants.privileges_grant(
+        ctx,
+        metalake=metalake,
+        role=role,
+        wish=wish_of(kind, full_name, body.privileges),
+        grants_them=grants_them,
+    )
+    return ok(role=await role_json(ctx, found))
+
+
+async def role_override(request: Request, ctx: Context, body: Overrides) -> Response:
+    """Replace everything a role grants."""
+    metalake, role = names_of(request)
+    found = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
+    return ok(role=await role_json(ctx, found))
+
+
+def _roles(what: str, word: str, kind: Kind, *, gives: bool) -> Handler:
+    sentence = f"Failed to operate role(s) {{body.role_names}} operation [{what}] under {word} [{{1}}]"
+    return told_body(sentence, RoleNames, partial(roles_change, kind=kind, gives=gives), access=True)
+
+
+def _privileges(what: str, *, grants_them: bool) -> Handler:
+    sentence = f"Failed to operate object({{2}}: {{3}}) operation [{what}] under role [{{1}}]"
+    return told_body(sentence, Privileges, partial(privileges_change, grants_them=grants_them), access=True)
+
+
+_OVERRIDE = "Failed to operate role {1} operation [GRANT] under metalake [{0}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/users/{u}/grant",
+        _roles("GRANT", "user", Kind.USER, gives=True),
+        "grant-roles-to-user",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/users/{u}/revoke",
+        _roles("REVOKE", "user", Kind.USER, gives=False),
+        "revoke-roles-from-user",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/groups/{g}/grant",
+        _roles("GRANT", "group", Kind.GROUP, gives=True),
+        "grant-roles-to-group",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/groups/{g}/revoke",
+        _roles("REVOKE", "group", Kind.GROUP, gives=False),
+        "revoke-roles-from-group",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/roles/{r}/{type}/{fullName}/grant",
+        _privileges("GRANT", grants_them=True),
+        "grant-privileges",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/roles/{r}/{type}/{fullName}/revoke",
+        _privileges("REVOKE", grants_them=False),
+        "revoke-privileges",
+    ),
+    Route(
+        "PUT",
+        "/metalakes/{m}/permissions/roles/{r}",
+        told_body(_OVERRIDE, Overrides, role_override, access=True),
+        "override-role",
+    ),
+)

@@ -1,0 +1,94 @@
+"""Roles of a metalake: list, create with what they grant, load, drop; and the roles on an object.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+from limnos.services import roles
+from limnos.services.objects import parse_kind
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class RoleCreate(Body, frozen=True):
+    """The body of a create; the list of objects may be empty, but not missing."""
+
+    name: str
+    securable_objects: list[SecurableObject]
+    properties: dict[str, str] | None = None
+
+
+async def roles_list(request: Request, ctx: Context) -> Response:
+    """Answer the names of the roles that the caller may load."""
+    found = await ctx.read(Scope(*names_of(request)), roles.roles_list)
+    return ok(names=[role.name for role in found])
+
+
+async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Response:
+    """Make a role."""
+    (metalake,) = names_of(request)
+    found = await roles.role_create(
+        ctx,
+        metalake=metalake,
+        name=body.name,
+        properties=body.properties or {},
+        wishes=wishes_of(body.securable_objects),
+    )
+    return ok(role=await role_json(ctx, found))
+
+
+async def role_load(request: Request, ctx: Context) -> Response:
+    """Answer one role."""
+    metalake, name = names_of(request)
+    found = await ctx.read(Scope(metalake), lambda scene: roles.role_load(scene, name))
+    return ok(role=await role_json(ctx, found))
+
+
+async def role_drop(request: Request, ctx: Context) -> Response:
+    """Drop a role; a missing one is no failure. Two releases of Gravitino read the answer under two names."""
+    metalake, name = names_of(request)
+    try:
+        await roles.role_drop(ctx, metalake=metalake, name=name)
+    except NotFound as error:
+        if error.kind != "role":
+            raise
+        return ok(dropped=False, deleted=False)
+    return ok(dropped=True, deleted=True)
+
+
+async def object_roles(request: Request, ctx: Context) -> Response:
+    """Answer the names of the roles that grant something on an object, of those that the caller may load."""
+    metalake, kind, full_name = names_of(request)
+    names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    return ok(names=names)
+
+
+_LIST = "Failed to operate roles operation [LIST] under metalake [{0}]"
+_NEW = "Failed to operate role {body.name} operation [CREATE] under metalake [{0}]"
+_ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
+_ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes/{m}/roles", told(_LIST, roles_list, access=True), "list-roles"),
+    Route("POST", "/metalakes/{m}/roles", told_body(_NEW, RoleCreate, role_create, access=True), "create-role"),
+    Route("GET", "/metalakes/{m}/roles/{r}", told(_ONE % "GET", role_load, access=True), "load-role"),
+    Route("DELETE", "/metalakes/{m}/roles/{r}", told(_ONE % "DELETE", role_drop, access=True), "drop-role"),
+    Route(
+        "GET",
+        "/metalakes/{m}/objects/{type}/{fullName}/roles",
+        told(_ON, object_roles, access=True),
+        "list-object-roles",
+    ),
+)

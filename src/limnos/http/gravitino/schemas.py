@@ -1,0 +1,151 @@
+"""Schemas: our namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest, NotFound, Unsupported
+from limnos.names.path import check_gravitino_name
+from limnos.names.percent import unquote_once_if_encoded
+from limnos.services import namespaces
+from limnos.services.objects import codec_of
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.names.logical import LogicalCodec
+    from limnos.services.context import Context
+    from limnos.services.properties import Edits
+    from limnos.services.scene import Scene
+
+COMMENT = "comment"
+"""The property by which Iceberg's clients know a namespace's comment; here it is a field of its own."""
+
+
+class SchemaCreate(Body, frozen=True):
+    """The body of a create."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+def _codec(ctx: Context, scene: Scene) -> LogicalCodec:
+    return codec_of(scene, ctx.services.defaults.separator, ctx.services.defaults.separator_policy)
+
+
+async def _read_codec(ctx: Context, scope: Scope) -> LogicalCodec:
+    return await ctx.read(scope, lambda scene: _codec(ctx, scene))
+
+
+async def schemas_list(request: Request, ctx: Context) -> Response:
+    """Answer the schemas right below the catalog, or below `parentSchema`, by their whole names."""
+    metalake, catalog = names_of(request)
+    parent = (request.query("parentSchema") or "").strip()
+
+    def read(scene: Scene) -> list[str]:
+        codec = _codec(ctx, scene)
+        if parent and not codec.nested:
+            raise Unsupported(
+                f"The catalog [{metalake}.{catalog}] does not support hierarchical schemas, so listing schemas under a "
+                "parent schema is not supported."
+            )
+        levels = codec.split(parent, what="parentSchema") if parent else ()
+        found, positions = namespaces.namespaces_list(scene, levels)
+        shown = found.names if positions is None else [found.names[position] for position in positions]
+        return [codec.join((*levels, name)) for name in shown]
+
+    return identifiers([metalake, catalog], await ctx.read(Scope(metalake, catalog), read))
+
+
+async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
+    """Make a schema and its missing parents.
+
+    The name is percent-decoded once: the released Python client encodes it in the body, and no name made here may hold
+    a percent sign.
+    """
+    metalake, catalog = names_of(request)
+    scope = Scope(metalake, catalog)
+    codec = await _read_codec(ctx, scope)
+    levels = codec.split(unquote_once_if_encoded(body.name))
+    properties = checked(body.properties)
+    comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
+    properties.pop(COMMENT, None)
+    node = await namespaces.namespace_create(
+        ctx, scope, levels=levels, comment=comment, properties=properties, check=check_gravitino_name
+    )
+    return ok(schema=dto.schema(node, codec.join(levels)))
+
+
+async def schema_load(request: Request, ctx: Context) -> Response:
+    """Answer one schema."""
+    metalake, catalog, name = names_of(request)
+
+    def read(scene: Scene) -> dict[str, object]:
+        levels = _codec(ctx, scene).split(name)
+        return dto.schema(namespaces.namespace_load(scene, levels), name)
+
+    return ok(schema=await ctx.read(Scope(metalake, catalog), read))
+
+
+async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:
+    """Set and remove properties of a schema, of that one only."""
+    metalake, catalog, name = names_of(request)
+    scope = Scope(metalake, catalog)
+    levels = (await _read_codec(ctx, scope)).split(name)
+    edits = _without_comment(edits_of(body.updates))
+    return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
+
+
+def _without_comment(edits: Edits) -> Edits:
+    """Read changes of the property `comment` as changes of the comment."""
+    if COMMENT not in edits.sets and COMMENT not in edits.removes:
+        return edits
+    sets = {key: value for key, value in edits.sets.items() if key != COMMENT}
+    removes = tuple(key for key in edits.removes if key != COMMENT)
+    comment = edits.sets.get(COMMENT)
+    return replace(edits, comment=comment, clears_comment=comment is None, sets=sets, removes=removes)
+
+
+async def schema_drop(request: Request, ctx: Context) -> Response:
+    """Drop an empty schema; a missing one is no failure. Nothing is ever dropped with what lies in it."""
+    metalake, catalog, name = names_of(request)
+    if request.query_flag("cascade"):
+        raise BadRequest("Parameter cascade is not supported: drop what is in the schema first, then the schema itself")
+    scope = Scope(metalake, catalog)
+    levels = (await _read_codec(ctx, scope)).split(name)
+    try:
+        await namespaces.namespace_drop(ctx, scope, levels=levels)
+    except NotFound as error:
+        if error.kind != "namespace":
+            raise
+        return ok(dropped=False)
+    return ok(dropped=True)
+
+
+_LIST = "Failed to operate schema(s) operation [LIST] under catalog [{1}]"
+_NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catalog [{1}]"
+_ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas", told(_LIST, schemas_list), "list-schemas"),
+    Route("POST", "/metalakes/{m}/catalogs/{c}/schemas", told_body(_NEW, SchemaCreate, schema_create), "create-schema"),
+    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "LOAD", schema_load), "load-schema"),
+    Route(
+        "PUT",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}",
+        told_body(_ONE % "ALTER", PropertyUpdates, schema_alter),
+        "alter-schema",
+    ),
+    Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "DROP", schema_drop), "drop-schema"),
+)

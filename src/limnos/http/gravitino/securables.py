@@ -1,0 +1,55 @@
+"""Securable objects in bodies: read into the wishes of the services; and roles written with theirs.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.told import Body
+from limnos.model.privileges import parse_condition, parse_privilege
+from limnos.names.logical import LogicalCodec, Policy
+from limnos.services.grants import Wish
+from limnos.services.objects import parse_kind
+from limnos.services.roles import role_objects
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Ruled
+    from limnos.services.context import Context
+
+
+class PrivilegeBody(Body, frozen=True):
+    """A privilege, allowed or denied; words in any case."""
+
+    name: str
+    condition: str
+
+
+class SecurableObject(Body, frozen=True):
+    """An object and the privileges on it."""
+
+    full_name: str
+    type: str
+    privileges: list[PrivilegeBody]
+
+
+def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> Wish:
+    """Read what is asked for on one object. Raises BadRequest, IllegalPrivilege."""
+    rules = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in privileges)
+    return Wish(parse_kind(kind), full_name, rules)
+
+
+def wishes_of(objects: Sequence[SecurableObject]) -> tuple[Wish, ...]:
+    """Read what is asked for on several objects."""
+    return tuple(wish_of(each.type, each.full_name, each.privileges) for each in objects)
+
+
+async def role_json(ctx: Context, found: Ruled) -> dict[str, object]:
+    """Encode a role with the names of its objects."""
+    defaults = ctx.services.defaults
+    codec = LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy))
+    return dto.role(found.role, await role_objects(ctx, found), codec)

@@ -1,0 +1,45 @@
+"""Service routes: version, health, who the caller is.
+
+May import `services` and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http import health
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import told
+from limnos.http.routing import Route
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+# Clients refuse a server whose version is below their own: 1.3.1 is the newest release whose calls are served here,
+# not a statement about our own code. Java's clients also want the two other fields to be there.
+VERSION = {"version": "1.3.1", "compileDate": "01/01/2026 00:00:00", "gitCommit": "limnos"}
+
+
+async def version(_request: Request, ctx: Context) -> Response:
+    """Answer which Gravitino release this server speaks for, to any valid credential."""
+    await ctx.read(Scope(), lambda scene: scene.user)
+    return ok(version=VERSION)
+
+
+async def me(_request: Request, ctx: Context) -> Response:
+    """Answer who the caller is taken for."""
+    return ok(principal=await ctx.read(Scope(), lambda scene: scene.user))
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/version", told("Failed to get the version", version), "get-version"),
+    Route("GET", "/authn/me", told("Failed to get the principal", me), "get-principal"),
+    Route("GET", "/health", health.health, "health"),
+    Route("GET", "/health/live", health.live, "health-live"),
+    Route("GET", "/health/ready", health.ready, "health-ready"),
+)
+ANONYMOUS = frozenset({"health", "health-live", "health-ready"})

@@ -1,0 +1,115 @@
+"""Wrappers around handlers: the version of the media type, the body's shape, and "Failed to operate …" in front of errors.
+
+May import this package and the shared modules of `limnos.http`. Knows no resource.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
+from limnos.http.request import Request
+from limnos.model.errors import IllegalName, LimnosError, Unsupported
+from limnos.names.errors import InvalidName
+from limnos.names.percent import unquote_form
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from limnos.http.application import Handler
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+_VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
+_SERVED = frozenset({b"1", b"2"})
+"""Version 2 differs from 1 in one body about tags, which is not served yet."""
+_ACCESS_OFF = (
+    "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
+    "(start the server with --access on)"
+)
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A request body: unknown fields are refused, as Gravitino's server does."""
+
+
+B = TypeVar("B")
+
+
+def names_of(request: Request) -> tuple[str, ...]:
+    """Decode the names in a request's path, once. Raises InvalidName."""
+    return tuple([unquote_form(raw) for raw in request.params])
+
+
+def check_version(request: Request) -> None:
+    """Refuse a version of the protocol that is not served; `Accept` is looked at before `Content-Type`."""
+    for header in (b"accept", b"content-type"):
+        found = _VERSION.search(request.headers.get(header, b""))
+        if found is not None:
+            if found[1] not in _SERVED:
+                raise UnknownVersion(f"Version {found[1].decode()} of the protocol is not served: accept version 1")
+            return
+
+
+def told(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
+    """Wrap a handler: its failures begin with a sentence whose `{0}`, `{1}` … are the names in the path.
+
+    `access` marks what does not exist while access control is off.
+    """
+
+    async def call(request: Request, ctx: Context) -> Response:
+        check_version(request)
+        _check_access(ctx, needed=access)
+        try:
+            return await handler(request, ctx)
+        except (LimnosError, InvalidName) as error:
+            raise _named(error, sentence.format(*_shown(request))) from error.__cause__
+
+    return call
+
+
+def told_body(
+    sentence: str,
+    shape: type[B],
+    handler: Callable[[Request, Context, B], Awaitable[Response]],
+    *,
+    access: bool = False,
+) -> Handler:
+    """Wrap a handler that takes a decoded body, which the sentence may use as `{body.name}`."""
+
+    async def call(request: Request, ctx: Context) -> Response:
+        check_version(request)
+        _check_access(ctx, needed=access)
+        body = Request.decode(await request.body(), shape)
+        try:
+            return await handler(request, ctx, body)
+        except (LimnosError, InvalidName) as error:
+            raise _named(error, sentence.format(*_shown(request), body=body)) from error.__cause__
+
+    return call
+
+
+def _check_access(ctx: Context, *, needed: bool) -> None:
+    if needed and not ctx.services.rules.access_enabled:
+        raise Unsupported(_ACCESS_OFF)
+
+
+def _named(error: LimnosError | InvalidName, sentence: str) -> LimnosError:
+    if isinstance(error, InvalidName):
+        return IllegalName(error.message, reason=error.reason, subject=sentence)
+    error.context[SUBJECT] = sentence
+    return error
+
+
+def _shown(request: Request) -> list[str]:
+    """Decode the names in a path for a message, whatever they are."""
+    shown = []
+    for raw in request.params:
+        try:
+            shown.append(unquote_form(raw))
+        except InvalidName:
+            shown.append(raw.decode("latin-1"))
+    return shown

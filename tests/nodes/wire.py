@@ -1,0 +1,124 @@
+"""A raw, fast client: one kept connection, one request at a time, every status given back as it is."""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+from typing import NamedTuple
+from urllib.parse import quote, urlsplit
+
+PREFIX = "/iceberg/v1/lake.main"
+GRAVITINO = "/api/metalakes/lake"
+OWN = "/api/limnos/v1"
+UNIT = "%1F"
+BUSY_TRIES = 200
+
+
+class Lost(Exception):  # noqa: N818 - not a failure: what the tests look for
+    """The connection broke before the answer came: the request was carried out or not."""
+
+
+class Answer(NamedTuple):
+    """A status, the decoded body, and the headers in lower case."""
+
+    status: int
+    body: dict[str, object]
+    headers: dict[str, str]
+
+    @property
+    def kind(self) -> str:
+        """The exception's name in an Iceberg error body."""
+        error = self.body.get("error")
+        return str(error.get("type", "")) if isinstance(error, dict) else ""
+
+
+class Wire:
+    """A caller of one node: the user that Basic names, or the holder of a token."""
+
+    def __init__(self, uri: str, *, user: str | None = None, token: str | None = None, timeout_s: float = 60) -> None:
+        parts = urlsplit(uri)
+        self.uri = uri
+        self.who = user or "token"
+        basic = base64.b64encode(f"{user}:".encode()).decode()
+        self._headers = {"authorization": f"Bearer {token}" if token is not None else f"Basic {basic}"}
+        self.connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
+
+    def ask(self, method: str, path: str, body: object | None = None) -> Answer:
+        """Send one request once. Raises Lost."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
+        try:
+            self.connection.request(method, path, data, headers)
+            answer = self.connection.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.connection.close()
+            raise Lost(f"{method} {path}: {type(error).__name__} {error}") from error
+        found = json.loads(text) if text[:1] == b"{" else {}
+        return Answer(answer.status, found, {name.lower(): value for name, value in answer.getheaders()})
+
+    def send(self, method: str, path: str, body: object | None = None) -> None:
+        """Send one request and read nothing."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
+        self.connection.request(method, path, data, headers)
+
+    def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> Answer:
+        """Carry out a mutation: come again when told that nothing happened; AssertionError for another refusal."""
+        for _ in range(BUSY_TRIES):
+            answer = self.ask(method, path, body)
+            if answer.status != 503:
+                break
+        assert answer.status < 300 or answer.status in fine, (
+            f"{method} {path} by {self.who} at {self.uri}: {answer.status} {answer.body}"
+        )
+        return answer
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+def namespace_path(*levels: str) -> str:
+    """Spell a namespace's address."""
+    return f"{PREFIX}/namespaces/{UNIT.join(quote(level, safe='') for level in levels)}"
+
+
+def table_path(*parts: str) -> str:
+    """Spell a table's address."""
+    return f"{namespace_path(*parts[:-1])}/tables/{quote(parts[-1], safe='')}"
+
+
+def namespace_body(*levels: str) -> dict[str, object]:
+    """Write the body that makes a namespace and its missing parents."""
+    return {"namespace": levels}
+
+
+def table_body(name: str) -> dict[str, object]:
+    """Write the body that makes a small table."""
+    fields = [{"id": 1, "name": "id", "type": "long", "required": True}]
+    return {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": fields}}
+
+
+def properties_body(**properties: str) -> dict[str, object]:
+    """Write a commit that sets properties and demands nothing."""
+    return {"requirements": [], "updates": [{"action": "set-properties", "updates": properties}]}
+
+
+def rename_body(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
+    """Write the body that renames a table."""
+    return {
+        "source": {"namespace": source[:-1], "name": source[-1]},
+        "destination": {"namespace": target[:-1], "name": target[-1]},
+    }
+
+
+def rights_path(role: str, kind: str, full_name: str, verb: str) -> str:
+    """Spell where privileges on an object are granted to a role, or revoked."""
+    return f"{GRAVITINO}/permissions/roles/{role}/{kind}/{quote(full_name, safe='')}/{verb}"
+
+
+def rights_body(*privileges: str) -> dict[str, object]:
+    """Write the body that names privileges to allow."""
+    return {"privileges": [{"name": name, "condition": "allow"} for name in privileges]}
