@@ -1,7 +1,7 @@
 """`python -m bench.profile OPERATION`: where the time of one operation goes, in process and without sockets.
 
 Builds the node as the server does, over a small planted tree, and calls its ASGI application directly: first in a plain
-loop for CPU µs per request, then under cProfile for the hot functions. What sockets, HTTP parser and kernel add is the
+loop for CPU µs per request, then under a sampler for the hot functions and lines. What sockets, HTTP parser and kernel add is the
 difference to `python -m bench`. With several at once (`--at-once 16`) group commit and shared reads show.
 """
 
@@ -14,14 +14,17 @@ import gc
 import itertools
 import logging
 import pstats
+import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Self
 
 import uvloop
 
@@ -40,6 +43,8 @@ Message = MutableMapping[str, object]
 Where = tuple[str, int, str]
 """A function as the profiler names it: file, line, name."""
 _SLICES = 20
+_TICK_S = 0.001
+"""As often as the kernel can; most kernels tick every 4 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def _place(store: str, nodes: int) -> Iterator[Place]:
 def _fresh(operation: Operation, case: Case) -> Iterator[Call]:
     """Requests that are never repeated; only an operation on the given tree runs out of them."""
     while True:
-        yield from map(call_of, operation.requests(case))
+        yield from [call_of(request) for request in operation.requests(case)]
         if not operation.writes:
             return
 
@@ -150,11 +155,13 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
         gc.collect()
         gc.freeze()
         await _time(caller, calls, given)
-        profile = cProfile.Profile()
-        profile.enable()
-        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
-        profile.disable()
-        _print(profile, count, given.top)
+        await _sample(caller, calls, given)
+        if given.cprofile:
+            profile = cProfile.Profile()
+            profile.enable()
+            count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
+            profile.disable()
+            _print(profile, count, given.top)
     finally:
         await built.services.store.close()
 
@@ -169,6 +176,60 @@ async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace
             found.append((time.process_time_ns() - before) / count / 1000)
     found.sort()
     print(f"CPU µs per request without sockets: best {found[0]:.1f}, median {found[len(found) // 2]:.1f}")
+
+
+class Sampler:
+    """Looks at the loop's stack at every tick of the process's CPU time: no call is made dearer by it.
+
+    Other threads' CPU ticks too and falls on what the loop does meanwhile, mostly waiting.
+    """
+
+    def __init__(self) -> None:
+        self.own: Counter[Where] = Counter()
+        self.own_line: Counter[Where] = Counter()
+        self.total: Counter[Where] = Counter()
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        signal.signal(signal.SIGPROF, self._tick)
+        signal.setitimer(signal.ITIMER_PROF, _TICK_S, _TICK_S)
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, signal.SIG_DFL)
+
+    def _tick(self, _: int, frame: FrameType | None) -> None:
+        self.count += 1
+        seen: set[Where] = set()
+        if frame is not None:
+            code = frame.f_code
+            self.own[code.co_filename, code.co_firstlineno, code.co_qualname] += 1
+            self.own_line[code.co_filename, frame.f_lineno, code.co_qualname] += 1
+        while frame is not None:
+            code = frame.f_code
+            seen.add((code.co_filename, code.co_firstlineno, code.co_qualname))
+            frame = frame.f_back
+        self.total.update(seen)
+
+
+async def _sample(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:
+    before = time.process_time_ns()
+    with Sampler() as found:
+        count = await caller.calls(calls, at_once=given.at_once, until=_deadline(given.seconds))
+    each_us = (time.process_time_ns() - before) / count / 1000
+    per = each_us / max(1, found.count)
+    print(f"\n{found.count:,} samples of {count:,} requests at {each_us:.1f} µs; µs per request by function:\n")
+    print(f"{'own':>8}  {'with callees':>12}  function")
+    for where, ticks in found.own.most_common(given.top):
+        print(f"{ticks * per:8.2f}  {found.total[where] * per:12.2f}  {_where(*where)}")
+    print("\nwith callees, in the product:\n")
+    inside = [(where, ticks) for where, ticks in found.total.most_common() if "/limnos/" in where[0]]
+    for where, ticks in inside[: given.top]:
+        print(f"{'':8}  {ticks * per:12.2f}  {_where(*where)}")
+    print("\nlines:\n")
+    for where, ticks in found.own_line.most_common(given.top // 2):
+        print(f"{ticks * per:8.2f}  {'':12}  {_where(*where)}")
 
 
 def _print(profile: cProfile.Profile, count: int, top: int) -> None:
@@ -201,8 +262,9 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("operation", choices=[operation.key for operation in OPERATIONS])
     parser.add_argument("--store", choices=STORES, default="sqlite")
     parser.add_argument("--nodes", type=int, default=1_000, help="size of the bulk of the tree")
-    parser.add_argument("--seconds", type=float, default=3.0, help="of each of the two loops")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of each loop")
     parser.add_argument("--at-once", type=int, default=1, help="requests in flight")
+    parser.add_argument("--cprofile", action="store_true", help="also count calls, under cProfile")
     parser.add_argument("--top", type=int, default=40, help="functions to print")
     return parser.parse_args(arguments)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from tests.backends import Database, Lab, PostgresServer
 
 # A busy machine must not turn a correct property into a failure.
 settings.register_profile("limnos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +21,44 @@ _MARKS = {"integration": ("integration", "nodes", "faults"), "spark": ("demo",)}
 """Folders below tests/ whose tests all carry a mark; elsewhere a test carries its own."""
 _SPARK_FIXTURES = frozenset({"spark", "spark_session"})
 """Who asks for one of these runs in the suite of one process: a second Spark would cost half a gigabyte."""
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """PostgreSQL for this test process, started when the first test wants it."""
+    from tests.backends import postgres_server
+
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A migrated SQLite file, to be copied."""
+    from tests.backends import sqlite_template
+
+    return sqlite_template(tmp_path_factory.mktemp("sqlite"))
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """A fresh database; whoever asks for it runs once for each backend."""
+    from tests.backends import sqlite_copy
+
+    if request.param == "sqlite":
+        return sqlite_copy(request.getfixturevalue("sqlite_template"), tmp_path)
+    fresh: Database = request.getfixturevalue("postgres_server").fresh_database()
+    return fresh
+
+
+@pytest.fixture
+def lab(database: Database) -> Iterator[Lab]:
+    """An event loop with stores on a fresh database, for each backend."""
+    from tests.backends import Lab
+
+    lab = Lab(database)
+    yield lab
+    lab.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

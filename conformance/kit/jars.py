@@ -1,8 +1,8 @@
 """The kit's class path: archives of a Maven repository, pinned in `jars.lock`, fetched once.
 
 Job: lock file in, local paths out. May import `limnos.spark.jars`, whose downloader verifies each SHA-256. It must not
-know what runs on the class path. Kept in `limnos/conformance` of the XDG cache, or where `LIMNOS__CONFORMANCE__CACHE`
-says; the repository is the one of `LIMNOS__SPARK__REPOSITORY`.
+know what runs on the class path. Kept in `limnos/conformance` of the XDG cache; the
+repository is the one of `LIMNOS__SPARK__REPOSITORY`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from limnos.spark.jars import Artifact, ensure
 
 LOCK = Path(__file__).with_name("jars.lock")
-CACHE_VARIABLE = "LIMNOS__CONFORMANCE__CACHE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,6 @@ class KitArtifact(Artifact):
 
 def cache_directory() -> Path:
     """Where the archives are kept between runs."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser().absolute()
     base = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser()
     # The XDG specification: a relative path there is invalid and to be ignored.
     root = base if base.is_absolute() else Path.home() / ".cache"

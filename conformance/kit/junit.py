@@ -12,6 +12,9 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 
+_ABORTED = "org.opentest4j.TestAbortedException: "
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """One test: `verdict` is passed, failed or skipped; `reason` is the failure's text or why it was skipped."""
@@ -50,7 +53,7 @@ def _outcome(case: ET.Element) -> Outcome:
     name, seconds = case.get("name", ""), float(case.get("time", "0").replace(",", ""))
     for tag, verdict in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
         if (element := case.find(tag)) is not None:
-            reason = element.get("message") or element.text or ""
+            reason = (element.get("message") or element.text or "").removeprefix(_ABORTED)
             return Outcome(name=name, verdict=verdict, reason=reason, seconds=seconds)
     return Outcome(name=name, verdict="passed", reason="", seconds=seconds)
 

@@ -231,6 +231,47 @@ def test_drop_asks_the_server_what_a_path_is(fake: Fake, limnos: Run) -> None:
     assert (done.code, done.out) == (0, "dropped table main.raw.t\n")
 
 
+IN_USE = {"code": 1010, "type": "CatalogInUseException", "message": "Failed to operate x, reason [in use]"}
+
+
+def test_empty_catalog_is_taken_out_of_use_first(fake: Fake, limnos: Run) -> None:
+    """A catalog in use that is empty is disabled and then dropped, so that nothing gets into it meanwhile."""
+    fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409).on("DELETE", f"{M}/catalogs/lab", {"dropped": True})
+    fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
+    fake.on("PATCH", f"{M}/catalogs/lab", {"code": 0})
+
+    done = limnos("drop", "lab")
+
+    assert done.code == 0
+    assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET", "PATCH", "DELETE"]
+    assert fake.asked[2].body == {"inUse": False}
+
+
+def test_full_catalog_is_left_alone(fake: Fake, limnos: Run) -> None:
+    """A catalog in use that holds something is neither disabled nor dropped."""
+    fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
+    fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": [["a"]]})
+
+    done = limnos("drop", "lab")
+
+    assert (done.code, done.error["message"]) == (5, "in use")
+    assert "--force" in str(done.error["hint"])
+    assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET"]
+
+
+def test_catalog_is_put_to_use_again_when_the_drop_fails(fake: Fake, limnos: Run) -> None:
+    """When the drop of a disabled catalog is refused after all, it is enabled again."""
+    fake.on("DELETE", f"{M}/catalogs/lab", IN_USE, status=409)
+    fake.on("DELETE", f"{M}/catalogs/lab", {"code": 1005, "message": "not empty"}, status=409)
+    fake.on("GET", f"/iceberg/v1/lake.lab/namespaces?{PAGE}", {"namespaces": []})
+    fake.on("PATCH", f"{M}/catalogs/lab", {"code": 0})
+
+    done = limnos("drop", "lab")
+
+    assert (done.code, done.error["code"]) == (5, "not-empty")
+    assert fake.asked[-1].body == {"inUse": True}
+
+
 def test_drop_of_nothing_is_not_found(fake: Fake, limnos: Run) -> None:
     """Where Gravitino says that there was nothing to drop, the exit code says not found."""
     fake.on("DELETE", f"{M}/catalogs/lab", {"dropped": False})
@@ -252,7 +293,7 @@ def test_flag_that_does_not_fit_is_refused(fake: Fake, limnos: Run, words: list[
 def test_mv_moves_a_namespace(fake: Fake, limnos: Run) -> None:
     """`mv` finds out what the source is and moves it within its catalog."""
     is_namespace(fake, "raw", "nyc")
-    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["old", "nyc"]})
+    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "old", "nyc"]})
 
     done = limnos("mv", "main.raw.nyc", "main.old.nyc")
 
@@ -542,6 +583,15 @@ def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
     assert limnos("token", "list").result == [token]
     assert limnos("token", "revoke", "7", "--yes").result == {"revoked": "7"}
     assert limnos("token", "revoke", "7", "--yes").code == 3
+
+
+def test_tokens_of_one_or_all(fake: Fake, limnos: Run) -> None:
+    """`--for` and `--all` ask for different tokens: one of them, or nothing is sent."""
+    fake.on("GET", f"{OWN}/tokens?all=true", {"tokens": []})
+
+    assert limnos("token", "list", "--all").result == []
+    assert limnos("token", "list", "--all", "--for", "ben").code == 2
+    assert len(fake.asked) == 1
 
 
 EXPLANATION = {

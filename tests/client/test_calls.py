@@ -133,7 +133,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         "POST",
         f"{OWN}/metalakes/lake/catalogs/main/move",
         {"kind": "namespace", "source": ["a", "b"], "target": ["x", "b2"]},
-        {"kind": "namespace", "path": ["x", "b2"]},
+        {"kind": "namespace", "path": ["main", "x", "b2"]},
     ),
     (
         "tables",
@@ -168,7 +168,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         "POST",
         f"{OWN}/metalakes/lake/catalogs/main/move",
         {"kind": "table", "source": ["a", "t"], "target": ["b", "u"]},
-        {"kind": "table", "path": ["b", "u"]},
+        {"kind": "table", "path": ["main", "b", "u"]},
     ),
     ("users", lambda c: c.users.list(), "GET", f"{M}/users?details=true", None, {"users": [USER]}),
     ("user", lambda c: c.users.get("a/b"), "GET", f"{M}/users/a%2Fb", None, {"user": USER}),
@@ -302,6 +302,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"set": True},
     ),
     ("tokens", lambda c: c.tokens.list(user="ben"), "GET", f"{OWN}/tokens?user=ben", None, {"tokens": []}),
+    ("tokens-all", lambda c: c.tokens.list(everyone=True), "GET", f"{OWN}/tokens?all=true", None, {"tokens": []}),
     (
         "token-create",
         lambda c: c.tokens.create(name="ci", expires_in_s=60),
@@ -384,7 +385,7 @@ def test_chain_of_namespaces_is_made_in_one_call(fake: Fake, client: Client) -> 
 
 def test_move_answers_the_whole_target(fake: Fake, client: Client) -> None:
     """What was moved is named by its path with the catalog."""
-    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["x"]})
+    fake.on("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "namespace", "path": ["main", "x"]})
 
     assert client.namespaces.move("main.a", "main.x") == Moved(kind="namespace", path=("main", "x"))
 

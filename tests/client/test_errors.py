@@ -107,6 +107,23 @@ def test_doubled_percent_of_gravitino_is_read_back() -> None:
     assert made(404, gravitino(1003, "no schema a%%b")).message == "no schema a%b"
 
 
+@pytest.mark.parametrize(
+    "message,expected",
+    [
+        (
+            "Failed to operate catalog(s) [main] operation [DROP] under metalake [lake], reason [in use [really]]",
+            "in use [really]",
+        ),
+        ("Failed to operate object(a, reason) x, reason [why\nso]", "why\nso"),
+        ("Failed to operate nothing", "Failed to operate nothing"),
+        ("reason [x]", "reason [x]"),
+    ],
+)
+def test_frame_of_gravitino_is_taken_off(message: str, expected: str) -> None:
+    """Of Gravitino's wording the reason is kept; any other message stays whole."""
+    assert made(409, gravitino(1010, message)).message == expected
+
+
 def test_silent_failure_still_says_something() -> None:
     """An empty body gives a message with the status; a foreign body gives its beginning."""
     assert made(500, "").message == "the server answered 500 without a reason"

@@ -27,9 +27,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     directory = tmp_path_factory.mktemp("demo") / "demo-out"
     texts = []
     for _ in range(2):
-        done = subprocess.run(
-            [*COMMAND, str(directory)], capture_output=True, text=True, check=False, env=None, timeout=600
-        )
+        done = subprocess.run([*COMMAND, str(directory)], capture_output=True, text=True, check=False, timeout=900)
         assert done.returncode == 0, done.stdout + done.stderr
         texts.append(done.stdout)
     return Runs(directory, *texts)
@@ -54,9 +52,9 @@ def test_second_run_says_what_it_kept(runs: Runs) -> None:
 def test_access_is_shown_at_both_servers(runs: Runs) -> None:
     """At each of two processes ana is refused with the privilege's name, allowed, and refused again."""
     report = runs.second.partition("Tables")[2]
-    assert report.count("refused:") == 4
-    assert report.count("allowed: 776 flights") == 2
-    assert "SELECT_TABLE" in report.upper()
+    assert report.count("│ refused") == 4
+    assert report.count("│ allowed, 776 flights") == 2
+    assert "needs SELECT_TABLE" in report
 
 
 def test_page_has_two_plots_and_loads_nothing(runs: Runs) -> None:

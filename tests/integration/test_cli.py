@@ -93,22 +93,25 @@ def test_admin_is_known_and_sees_the_first_catalog(run: Run) -> None:
 
 
 def test_metalake_and_catalog_come_and_go(run: Run, tmp_path: Path) -> None:
-    """A metalake and a catalog are made, described, refused to drop while in use, and dropped by force."""
+    """A metalake and a catalog are made, described, refused to drop while they hold something, and dropped."""
     assert run("create metalake sea --comment deep --property k=v").code == 0
     assert run(f"create catalog lab --warehouse {tmp_path} --metalake sea --comment trial").code == 0
 
     catalog = run("describe lab --metalake sea").result
     metalake = run("describe --metalake sea").result
-    kept = run("drop lab --metalake sea")
+    run("create namespace lab.full --metalake sea")
+    kept = [run("drop lab --metalake sea"), run("drop sea --kind metalake")]
+    emptied = run("drop lab.full --metalake sea")
 
     assert isinstance(catalog, dict)
     assert (catalog["provider"], catalog["comment"]) == ("lakehouse-iceberg", "trial")
     assert isinstance(metalake, dict)
     assert (metalake["comment"], metalake["properties"]["k"]) == ("deep", "v")
-    assert (kept.code, kept.error["code"]) == (5, "in-use")
-    assert run("drop lab --metalake sea --force").code == 0
-    assert run("drop sea --kind metalake --force").code == 0
-    assert run("drop sea --kind metalake --force").code == 4  # as Gravitino: nobody is a member of what is not there
+    assert [(done.code, done.error["code"]) for done in kept] == [(5, "in-use"), (5, "in-use")]
+    assert emptied.code == 0
+    assert run("drop lab --metalake sea").code == 0
+    assert run("drop sea --kind metalake").code == 0
+    assert run("drop sea --kind metalake").code == 4  # as Gravitino: nobody is a member of what is not there
 
 
 def test_namespaces_nest_move_and_drop(run: Run) -> None:
@@ -129,7 +132,7 @@ def test_namespaces_nest_move_and_drop(run: Run) -> None:
     assert (full.code, full.error["code"]) == (5, "not-empty")
     assert isinstance(moved, dict)
     assert moved["target"] == "main.tree.other.a2"
-    assert cycle.code in {1, 5}
+    assert (cycle.code, "below itself" in str(cycle.error["message"])) == (1, True)
     assert names(run("ls main.tree.other")) == ["main.tree.other.a2"]
     assert names(run("ls main.tree.other.a2")) == ["main.tree.other.a2.b"]
     for path in ("main.tree.other.a2.b", "main.tree.other.a2", "main.tree.other", "main.tree"):
@@ -296,7 +299,6 @@ def test_owners_are_shown_and_changed(run: Run) -> None:
     assert (third["owner"], third["owner_type"]) == ("heirs", "group")
     assert run("owner show main").code == 0
     assert run("owner show lake --kind metalake").code == 0
-    assert run("describe main.estate.east --user olga").code in {0, 4}
 
 
 def test_disabled_user_is_refused_everywhere(run: Run) -> None:
@@ -331,6 +333,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
 
     works = run("whoami", "--token-file", str(file))
     listed = run("token list").result
+    everyone = run("token list --all")
     revoked = run("token", "revoke", token_id, "--yes")
     dead = run("whoami", "--token-file", str(file))
 
@@ -339,6 +342,7 @@ def test_tokens_are_made_listed_and_revoked(run: Run, tmp_path: Path) -> None:
     row = next(row for row in listed if str(row["id"]) == token_id)
     assert (row["name"], row["user"], row["revoked"]) == ("ci", "admin", False)
     assert row["expires_at"] is not None
+    assert token_id in everyone.out
     assert file.read_text(encoding="utf-8").strip() not in json.dumps(listed)
     assert revoked.code == 0
     assert (dead.code, dead.error["code"]) == (4, "unauthenticated")

@@ -16,7 +16,9 @@ GONE_WITHIN_S = 30
 class Process:
     """One node: `start` it, and stop, kill or pause it; it may be started again on the same store."""
 
-    def __init__(self, data: Path, *, log: Path, database: str | None = None, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, data: Path, *, log: Path, database: str | None = None, env: dict[str, str] | None = None
+    ) -> None:
         self.data = data
         self.log = log
         self.database = database

@@ -15,7 +15,7 @@ UNIT = "%1F"
 BUSY_TRIES = 200
 
 
-class Lost(Exception):  # noqa: N818 - not a failure: what the tests look for
+class Lost(Exception):
     """The connection broke before the answer came: the request was carried out or not."""
 
 

@@ -73,8 +73,8 @@ _EXTRAS = {"asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark"
 _HINTS = {
     "already-exists": "choose another name, or look at what has it with 'limnos describe'",
     "commit-conflict": "somebody else was faster: look again with 'limnos describe' and repeat",
-    "in-use": "add --force to drop it although it is in use",
-    "not-empty": "look at what is in it with 'limnos ls' and drop that first, or add --force for a catalog or metalake",
+    "in-use": "'limnos ls' shows what is in it: drop that first, or everything with --force",
+    "not-empty": "'limnos ls' shows what is in it: drop that first; a catalog or metalake goes whole with --force",
     "not-found": "'limnos ls' shows what is there; 'limnos ls PATH' goes deeper",
     "not-in-use": "it is disabled: ask its owner to enable it",
     "state-unknown": "look with 'limnos describe' whether it was done before you repeat it",

@@ -54,10 +54,17 @@ def create(
 
 
 @app.command(name="list")
-def list_tokens(*, for_: For = None, common: Common = DEFAULTS) -> None:
+def list_tokens(
+    *,
+    for_: For = None,
+    everyone: Annotated[bool, Parameter(name="--all", negative="", help="Everybody's, for service admins.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
     """List API tokens, without their secrets."""
+    if for_ is not None and everyone:
+        raise UsageError("--for and --all ask for different tokens", hint="keep one of them")
     with common.client() as client:
-        rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_)]
+        rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
     columns = ["id", "user", "name", "created_at", "expires_at", "revoked"]
     show_rows(rows, columns, shape=common.shape, empty="no tokens")
 

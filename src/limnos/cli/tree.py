@@ -5,6 +5,7 @@ May import this room, `client` values and `names`. What a path means is asked of
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -13,7 +14,7 @@ from limnos.cli.common import DEFAULTS, Common, KindFlag, Yes, confirm
 from limnos.cli.describe import fields_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
-from limnos.client import Client, NotFoundError
+from limnos.client import Client, ClientError, ConflictError, NotFoundError
 from limnos.client.values import Parts
 from limnos.names import display
 
@@ -51,11 +52,11 @@ def drop(
     *,
     kind: KindFlag = None,
     purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
-    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake in use or not empty.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with everything in it.")] = False,
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Drop a catalog, namespace or table. Namespaces must be empty.
+    """Drop a catalog, namespace or table, which must be empty: see `--force` for catalogs and metalakes.
 
     Parameters
     ----------
@@ -66,7 +67,12 @@ def drop(
         found = kind or client.objects.kind(path)
         _check_drop_flags(found, purge=purge, force=force)
         confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
-        _drop(client, found, path, purge=purge, force=force)
+        if found == "table":
+            client.tables.drop(path, purge=purge)
+        elif found == "namespace":
+            client.namespaces.drop(path)
+        else:
+            _drop_container(client, found, path, common=common, force=force)
     show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)
 
 
@@ -120,15 +126,33 @@ def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
         raise UsageError(f"--force is for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
 
 
-def _drop(client: Client, kind: str, path: str, *, purge: bool, force: bool) -> None:
-    if kind == "table":
-        client.tables.drop(path, purge=purge)
-    elif kind == "namespace":
-        client.namespaces.drop(path)
-    elif kind == "catalog":
-        require(client.catalogs.drop(display.parse(path)[0], force=force), kind, path)
-    else:
-        require(client.metalakes.drop(path, force=force), kind, path)
+def _drop_container(client: Client, kind: str, path: str, *, common: Common, force: bool) -> None:
+    """Drop a catalog or metalake, without `force` an empty one only.
+
+    The server drops what is out of use. An empty one is taken out of use first, so that nothing gets into it between
+    the look and the drop, and put to use again when the drop fails.
+    """
+    home = client.metalakes if kind == "metalake" else client.catalogs
+    name = path if kind == "metalake" else display.parse(path)[0]
+    try:
+        require(home.drop(name, force=force), kind, path)
+        return
+    except ConflictError as error:
+        if error.code != "in-use" or _holds_something(client, kind, name, common):
+            raise
+    home.disable(name)
+    try:
+        require(home.drop(name), kind, path)
+    except ClientError:
+        home.enable(name)
+        raise
+
+
+def _holds_something(client: Client, kind: str, name: str, common: Common) -> bool:
+    if kind == "catalog":
+        return bool(client.namespaces.list((name,)))
+    with replace(common, metalake=name).client() as inside:
+        return bool(inside.catalogs.list())
 
 
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps

@@ -6,6 +6,7 @@ a caller need not tell Gravitino's numbers from Iceberg's type names.
 
 from __future__ import annotations
 
+import re
 from typing import ClassVar
 
 import msgspec
@@ -162,6 +163,9 @@ class _Body(msgspec.Struct):
     decision: Decision | None = None
 
 
+_FRAME = re.compile(r"Failed to (?:operate|execute|get) .*?, reason \[(.+)\]", re.DOTALL)
+"""How Gravitino's handlers word a failure."""
+
 _CLASSES: dict[int, type[ClientError]] = {
     401: UnauthenticatedError,
     403: DeniedError,
@@ -197,8 +201,10 @@ def _inner(body: bytes) -> _Inner:
         return _Inner()
     if parsed.error is not None:
         return parsed.error
-    # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there.
-    message = parsed.message.replace("%%", "%")
+    # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there. What
+    # stands around the reason repeats the call, which a caller of ours knows.
+    framed = _FRAME.fullmatch(parsed.message)
+    message = (framed[1] if framed else parsed.message).replace("%%", "%")
     return _Inner(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
 
 

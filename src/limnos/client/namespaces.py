@@ -116,4 +116,4 @@ def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[Moved]:
         raise ArgumentError(f"a {kind} has at least two parts, catalog and name; a catalog itself cannot be moved")
     body = {"kind": kind, "source": source[1:], "target": target[1:]}
     reply = yield request("POST", own_url(metalake, "catalogs", source[0], "move"), body=body)
-    return Moved(kind=decode(reply, Moved).kind, path=target)
+    return decode(reply, Moved)

@@ -26,9 +26,9 @@ class Tokens(Resource[S]):
     __slots__ = ()
 
     @verb
-    def list(self, *, user: str | None = None) -> Flow[tuple[TokenInfo, ...]]:
-        """List tokens, without their secrets."""
-        reply = yield request("GET", f"{OWN}/tokens", query={"user": user})
+    def list(self, *, user: str | None = None, everyone: bool = False) -> Flow[tuple[TokenInfo, ...]]:
+        """List tokens without their secrets: the caller's, a user's, or everybody's."""
+        reply = yield request("GET", f"{OWN}/tokens", query={"user": user, "all": "true" if everyone else None})
         return decode(reply, _ListAnswer).tokens
 
     @verb

@@ -5,6 +5,8 @@ May import `model` and `names`. Must not know a protocol's status codes or bodie
 
 from __future__ import annotations
 
+from typing import cast
+
 from limnos.model.decisions import Decision
 from limnos.model.errors import Forbidden, LimnosError, NotFound
 from limnos.names.display import render_part
@@ -30,7 +32,22 @@ def told_decision(error: LimnosError | InvalidName) -> dict[str, object] | None:
     decision = error.decision if isinstance(error, Forbidden) else None
     if not isinstance(decision, Decision) or any(factor.kind == "member" for factor in decision.factors):
         return None
-    return decision.as_json()
+    return decision_json(decision)
+
+
+def decision_json(decision: Decision) -> dict[str, object]:
+    """Spell a decision. A refusal comes without ids and revisions: they would tell whether its object exists."""
+    told = decision.as_json()
+    if decision.allowed:
+        return told
+    del told["revision"]
+    return cast("dict[str, object]", _without_ids(told))
+
+
+def _without_ids(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_ids(each) for key, each in value.items() if key != "id"}
+    return [_without_ids(each) for each in value] if isinstance(value, list) else value
 
 
 def plain(message: str) -> str:

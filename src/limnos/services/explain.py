@@ -12,6 +12,8 @@ from limnos.access.explain import suggest
 from limnos.model.decisions import Decision, Link
 from limnos.model.kinds import Kind
 from limnos.services.scene import Scope
+from limnos.view.cold import need
+from limnos.view.facts import name_key
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain
@@ -30,13 +32,18 @@ async def access_explain(
     require_kind(action, wanted)
 
     def read(scene: Scene) -> tuple[Decision, list[str]]:
-        chain = _chain(scene, wanted, path[1:])
+        chain = _chain(scene, wanted, path)
         if user is not None and user != scene.user:
             scene.require(Action.EXPLAIN_OTHERS, chain)
         decision = scene.decide_for(user or scene.user, action, chain)
         return decision, suggest(decision)
 
-    return await ctx.read(Scope(metalake, path[0] if path else None), read)
+    known = bool(path) and await ctx.read(Scope(metalake), lambda scene: _has_catalog(scene, path[0]))
+    return await ctx.read(Scope(metalake, path[0] if known else None), read)
+
+
+def _has_catalog(scene: Scene, name: str) -> bool:
+    return need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.metalake.id) is not None
 
 
 def _kind_for(action: Action, path: tuple[str, ...]) -> Kind:
@@ -49,8 +56,13 @@ def _kind_for(action: Action, path: tuple[str, ...]) -> Kind:
     return fitting[0] if fitting else Kind.NAMESPACE
 
 
-def _chain(scene: Scene, kind: Kind, levels: tuple[str, ...]) -> Chain:
+def _chain(scene: Scene, kind: Kind, path: tuple[str, ...]) -> Chain:
+    """Return the chain of a path, its first name being the catalog's; what does not exist is absent in it."""
+    outer, levels = scene.place.outer, path[1:]
+    if path and scene.place.catalog is None:
+        outer = (Link.absent(Kind.CATALOG, path[0]), *outer)
+        return (Link.absent(kind, levels[-1]), *outer) if levels else outer
     if not levels:
-        return scene.place.outer
+        return outer
     node, chain = scene.find(levels, kind)
     return chain if node is not None else (Link.absent(kind, levels[-1]), *chain)

@@ -35,7 +35,15 @@ def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> Non
     print_report(summary(tmp_path), console=Console(file=out, width=200))
 
     text = out.getvalue()
-    for part in ("336,776", "kept [all]", "refused: needs <SELECT>", "61 s", str(tmp_path), "report.html"):
+    for part in (
+        "336,776",
+        "kept [all]",
+        "refused",
+        "as ana reads it: needs <SELECT>",
+        "61 s",
+        str(tmp_path),
+        "report.html",
+    ):
         assert part in text
     for _, command in commands(summary(tmp_path)):
         assert command in text

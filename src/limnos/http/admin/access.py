@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import parse_action
 from limnos.http.admin.bodies import Body, names_of
-from limnos.http.refusals import plain
+from limnos.http.refusals import decision_json, plain
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -43,7 +43,7 @@ async def explain(request: Request, ctx: Context) -> Response:
         kind=None if body.kind is None else parse_kind(body.kind),
         path=check_levels(body.path),
     )
-    return json_response({"decision": decision.as_json(), "suggestions": [plain(line) for line in suggestions]})
+    return json_response({"decision": decision_json(decision), "suggestions": [plain(line) for line in suggestions]})
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -87,6 +87,9 @@ def print_report(summary: Summary, *, console: Console) -> None:
     console.print()
     console.print(_tables_table(summary.tables))
     console.print(_scenes_table(summary.scenes))
+    refusal = next((scene.answer.text for scene in summary.scenes if not scene.answer.allowed), None)
+    if refusal is not None:
+        console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False)
     console.print(
         f"{len(summary.expectations)} data expectations met; every count equals the source's.", highlight=False
     )
@@ -145,7 +148,8 @@ def _scenes_table(scenes: Sequence[Scene]) -> Table:
     for heading in ("at", "after", "answer"):
         table.add_column(heading)
     for scene in scenes:
-        table.add_row(*(escape(cell) for cell in _scene_row(scene)))
+        answer = f"allowed, {scene.answer.text}" if scene.answer.allowed else "refused"
+        table.add_row(scene.server, scene.change, escape(answer))
     return table
 
 

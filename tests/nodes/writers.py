@@ -1,0 +1,49 @@
+"""A client that keeps writing while others test: commits, creates and drops in the same catalog, until it is told to end.
+
+Run as `python -m tests.nodes.writers URI TOKEN LABEL COUNT_FILE`; ends with an error when an answer is not as it must be.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
+
+PAUSE_S = 0.002
+TURNS_MAX = 200_000
+TABLES = 200
+"""So many are made and then dropped again, in turn."""
+FINE = (409, 503)
+"""Lost races and a busy server are no failures of a writer."""
+
+
+def write(wire: Wire, label: str, turn: int) -> None:
+    """Do one turn: a commit always, a create or a drop now and then."""
+    home = ("noise", label)
+    if turn == 0:
+        wire.do("POST", f"{PREFIX}/namespaces", namespace_body(*home), fine=FINE)
+        wire.do("POST", f"{namespace_path(*home)}/tables", table_body("busy"), fine=FINE)
+    wire.do("POST", table_path(*home, "busy"), properties_body(turn=str(turn)), fine=FINE)
+    if turn % 3 == 0:
+        wire.do("POST", f"{namespace_path(*home)}/tables", table_body(f"t{turn // 3 % TABLES}"), fine=FINE)
+    if turn % 3 == 1 and turn > TABLES:
+        wire.do("DELETE", table_path(*home, f"t{(turn // 3 + TABLES // 2) % TABLES}"), fine=(404, *FINE))
+    if turn % 10 == 0:
+        wire.do("POST", f"{PREFIX}/namespaces", namespace_body(*home, f"n{turn // 10}"), fine=FINE)
+
+
+def main(uri: str, token: str, label: str, count_file: str) -> None:
+    """Write until killed, or until far more was written than any test needs; tell how much in a file."""
+    wire = Wire(uri, token=token)
+    count = os.open(Path(count_file), os.O_WRONLY | os.O_CREAT)
+    for turn in range(TURNS_MAX):
+        write(wire, label, turn)
+        os.pwrite(count, str(turn).encode(), 0)
+        time.sleep(PAUSE_S)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
