@@ -1,8 +1,8 @@
 """The kit's class path: archives of a Maven repository, pinned in `jars.lock`, fetched once.
 
 Job: lock file in, local paths out. May import `limnos.spark.jars`, whose downloader verifies each SHA-256. It must not
-know what runs on the class path. Kept in `limnos/conformance` of the XDG cache; the
-repository is the one of `LIMNOS__SPARK__REPOSITORY`.
+know what runs on the class path. They are kept in `limnos/conformance` of the XDG cache and come from
+the repository of `LIMNOS__SPARK__REPOSITORY`.
 """
 
 from __future__ import annotations

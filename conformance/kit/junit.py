@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-
 _ABORTED = "org.opentest4j.TestAbortedException: "
 
 

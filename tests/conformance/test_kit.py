@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.kit.jars import CACHE_VARIABLE, LOCK, cache_directory, parse_lock
+from conformance.kit.jars import LOCK, cache_directory, parse_lock
 from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
 
 REPORT = """<?xml version="1.0" encoding="UTF-8"?>
@@ -90,13 +90,12 @@ def test_classifier_is_part_of_the_file_name() -> None:
     assert artifact.relative_path == "org/example/lib/1.2/lib-1.2-tests.jar"
 
 
-def test_cache_directory_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The setting wins over the XDG cache, and a relative XDG cache is passed over."""
+def test_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Archives are kept in the XDG cache, and a relative one is passed over."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert cache_directory() == tmp_path / "limnos" / "conformance"
-
+    chosen = cache_directory()
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
-    assert cache_directory() == Path.home() / ".cache" / "limnos" / "conformance"
+    passed_over = cache_directory()
 
-    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "own"))
-    assert cache_directory() == tmp_path / "own"
+    assert chosen == tmp_path / "limnos" / "conformance"
+    assert passed_over == Path.home() / ".cache" / "limnos" / "conformance"

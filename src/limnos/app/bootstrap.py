@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limnos.config.settings import Settings
     from limnos.services.context import Services
 
-TOKEN_FILE = "admin.token"
+TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: Services, settings: Settings) -> None:

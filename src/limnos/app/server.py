@@ -168,7 +168,7 @@ def _config(built: Built, settings: Settings) -> uvicorn.Config:
 
 async def _announce(server: uvicorn.Server, settings: Settings, sockets: list[socket.socket]) -> None:
     """Say on standard output that it serves, and how to connect."""
-    while not server.started:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
         await asyncio.sleep(0.01)
     gc.collect()
     gc.freeze()  # what start-up made lives for ever: the collector need not look at it again

@@ -95,6 +95,9 @@ class Upkeep:
         count = await self._purge(task, payload, properties)
         log.info("purged", task=task.id, files=count)
 
+    async def _keep(self, task: Task, progress: str) -> None:
+        await self.store.submit(self._permit, lambda tx: tx.tasks.progress(task.id, progress, lease_ms=LEASE_MS))
+
     async def _purge(self, task: Task, payload: PurgePayload, properties: dict[str, str]) -> int:
         """Delete in a thread, and keep the lease by heartbeats from here."""
         done, stopped = 0, threading.Event()
@@ -108,10 +111,7 @@ class Upkeep:
         work = asyncio.create_task(asyncio.to_thread(files_purge, payload, properties, beat))
         try:
             while not (await asyncio.wait({work}, timeout=LEASE_MS / 3000))[0]:
-                told = str(done)
-                await self.store.submit(
-                    self._permit, lambda tx, told=told: tx.tasks.progress(task.id, told, lease_ms=LEASE_MS)
-                )
+                await self._keep(task, str(done))
             return work.result()
         except asyncio.CancelledError:
             stopped.set()

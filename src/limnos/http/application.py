@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Protocol as Interface
+from typing import TYPE_CHECKING
+from typing import Protocol as Interface
 
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -124,7 +125,7 @@ class Application:
 
     def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
         response = target.protocol.error(error, request_id=request_id, operation=target.operation)
-        if response.status >= 500:  # noqa: PLR2004
+        if response.status >= 500:
             context = getattr(error, "context", {})
             log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
         return response

@@ -6,7 +6,7 @@ tell `%2F` from `/`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
@@ -73,8 +73,7 @@ class Request:
             message = await self._receive()
             if message["type"] == "http.disconnect":
                 raise BadRequest("The client went away before its body was complete")
-            chunk = message.get("body", b"")
-            assert isinstance(chunk, bytes)
+            chunk = cast("bytes", message.get("body", b""))
             size += len(chunk)
             if size > self.body_bytes_max:
                 raise self._too_large()

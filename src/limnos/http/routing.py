@@ -60,10 +60,7 @@ class Router(Generic[H]):
         params: list[bytes] = []
         for position, segment in enumerate(segments):
             following = node.children.get(segment)
-            if following is None:
-                following = node.any
-                params.append(segment)
-            elif node.any is not None and not self._leads(following, segments[position + 1 :]):
+            if following is None or (node.any is not None and not self._leads(following, segments[position + 1 :])):
                 following = node.any
                 params.append(segment)
             if following is None:

@@ -82,7 +82,7 @@ class Forbidden(LimnosError):
 
 
 class NotFound(LimnosError):
-    """Nothing has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user…"""
+    """Nothing has that name. `kind` is the kind's name in lower case: metalake, catalog, namespace, table, user."""
 
     code = "not-found"
 
@@ -171,5 +171,5 @@ class Unavailable(LimnosError):
         self.retry_after_s = retry_after_s
 
 
-class StalePermit(Exception):  # noqa: N818 - not a failure: it sends the writer back to the gate
+class StalePermit(Exception):
     """The permit's revisions or objects have moved since the decision: decide again. Never leaves `services`."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Decision
 
 C_co = TypeVar("C_co", covariant=True)
+D = TypeVar("D")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,12 @@ class Permit(Generic[C_co]):
     actor: str
     actor_id: int | None
     request_id: str
+
+    def about(self, command: D) -> Permit[D]:
+        """The same permission for a command that was worked out after the decision."""
+        return Permit(
+            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id
+        )
 
 
 def upkeep_permit(actor: str) -> Permit[None]:

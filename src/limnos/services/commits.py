@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
@@ -49,7 +49,7 @@ class TableCommit:
 class Base(NamedTuple):
     """What a commit is built on."""
 
-    permit: Permit[object]
+    permit: Permit[None]
     table: Node
     document: Document
     place: Place
@@ -103,7 +103,7 @@ async def _build(
 
 async def _swap(ctx: Context, base: Base, document: Document, metadata: Json) -> bool:
     """Write the file, then swap the document; False when another commit came first, or access moved."""
-    permit = replace(base.permit, command=TableCommit(base.table, document, base.document.version))
+    permit = base.permit.about(TableCommit(base.table, document, base.document.version))
     files = ctx.services.files
     data = file_bytes(metadata, document)
     try:

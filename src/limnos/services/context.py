@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from limnos.services.places import Files
     from limnos.store.interface import Store
     from limnos.store.sql import Load
-    from limnos.store.sql import Load
     from limnos.store.tx import Tx
     from limnos.view.gate import Gate
 

@@ -130,7 +130,6 @@ async def namespace_create(
     `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
     Raises IllegalName for a part that holds the separator; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
     """
-
     defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[NamespaceCreate]:

@@ -140,9 +140,10 @@ def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
     seen = []
     for name in names:
         role = role_find(scene, name)
-        if role is not None:
-            if scene.decide(Action.ROLE_LOAD, (Link(role.id, Kind.ROLE, name), *scene.place.outer)).allowed:
-                seen.append(name)
+        if role is None:
+            continue
+        if scene.decide(Action.ROLE_LOAD, (Link(role.id, Kind.ROLE, name), *scene.place.outer)).allowed:
+            seen.append(name)
     return tuple(seen)
 
 

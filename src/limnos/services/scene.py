@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 
+C = TypeVar("C")
+
+
 class Scope(NamedTuple):
     """What a request is about: the server (both None), a metalake, or a catalog of it."""
 
@@ -266,7 +269,8 @@ class Scene:
     def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, Chain]:
         namespace, last = self.space(Kind.NAMESPACE), len(levels) - 1
         steps = tuple((namespace if i < last else self.space(kind), name) for i, name in enumerate(levels))
-        parent, links = self.catalog.id, []
+        parent = self.catalog.id
+        links: list[Link] = []
         for i, (space, name) in enumerate(steps):
             node_id = self.view.get(name_key(parent, space, name))
             if node_id is ABSENT:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
@@ -144,7 +144,7 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
 class Draft(NamedTuple):
     """A table about to be made: permission to make it, and where its files go."""
 
-    permit: Permit[object]
+    permit: Permit[None]
     namespace: Node
     space: str
     place: Place
@@ -207,7 +207,7 @@ async def table_make(
     def decide(scene: Scene) -> Permit[TableCreate]:
         draft = draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE)
         command = TableCreate(draft.namespace, name, draft.space, document, scene.maker_id)
-        return replace(draft.permit, command=command)
+        return draft.permit.about(command)
 
     async with ctx.services.files.written(document.metadata_location, file_bytes(metadata, document), place.catalog.properties):
         made = await ctx.write(scope, decide, table_insert)
@@ -282,7 +282,7 @@ def table_bury(tx: Tx, permit: Permit[TableDrop]) -> None:
 
 async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
     """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
-    if len(source) < 2 or len(target) < 2:  # noqa: PLR2004 - a namespace and a name
+    if len(source) < 2 or len(target) < 2:
         raise BadRequest("A table lies in a namespace: name at least two levels")
 
     def decide(scene: Scene) -> Permit[TableMove]:
@@ -336,9 +336,7 @@ async def table_register(
 
     def decide(scene: Scene) -> Permit[TableCreate]:
         draft = draft_of(scene, fallback, namespace, name, Action.TABLE_REGISTER)
-        return replace(
-            draft.permit, command=TableCreate(draft.namespace, name, draft.space, document, scene.maker_id)
-        )
+        return draft.permit.about(TableCreate(draft.namespace, name, draft.space, document, scene.maker_id))
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)

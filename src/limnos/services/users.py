@@ -118,7 +118,7 @@ def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
 
 def check_principal_name(name: str, kind: Kind) -> str:
     """Check a user's or group's name: any text but an empty one, control characters, or one that is too long."""
-    if not name or len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX or any(ord(char) < 32 for char in name):  # noqa: PLR2004
+    if not name or len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX or any(ord(char) < 32 for char in name):
         raise BadRequest(
             f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes and no control characters; this is not one: {name!r}"
         )

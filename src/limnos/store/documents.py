@@ -31,7 +31,7 @@ DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 def document_of(row: Row) -> Document:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    return Document(*row[:5], bytes(row[5]))
+    return Document(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
 
 
 def document_read(node_id: int) -> Load[Document | None]:

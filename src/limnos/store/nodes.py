@@ -6,7 +6,7 @@ the row by id, parent and name, so that a path that went stale is never written 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.records import decode_catalog, decode_metalake, decode_namespace, decode_table, encode
 from limnos.store.changes import Draft
-from limnos.store.sql import Load, Row, Sql
+from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
     from limnos.model.entities import Record
@@ -34,7 +34,7 @@ def _columns(alias: str) -> str:
     return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
 
 
-_DECODERS = {
+_DECODERS: dict[Kind, Callable[[bytes], Record]] = {
     Kind.METALAKE: decode_metalake,
     Kind.CATALOG: decode_catalog,
     Kind.NAMESPACE: decode_namespace,
@@ -45,7 +45,10 @@ _DECODERS = {
 def node_of(row: Row) -> Node:
     """Build the value of a row whose columns are `_COLUMNS`."""
     kind = Kind(row[3])
-    return Node(*row[:3], kind, *row[4:7], bool(row[7]), *row[8:13], _DECODERS[kind](row[13]))
+    return Node(
+        row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
+        _DECODERS[kind](row[13]),
+    )  # fmt: skip
 
 
 @cache
@@ -170,7 +173,7 @@ class NodeWrites:
         tx = self.tx
         node_id = tx.next_id() if node_id is None else node_id
         data = encode(record)
-        params = {
+        params: dict[str, Value] = {
             "id": node_id, "zone": zone, "parent": parent_id, "kind": int(kind), "space": space, "name": name,
             "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
             "revision": tx.revision, "record": data,

@@ -10,7 +10,7 @@ import asyncio
 import queue
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import asyncpg
 import psycopg
@@ -37,6 +37,17 @@ _NEXT_ID = Sql("SELECT nextval('limnos_id')")
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
+class _Reader(Protocol):
+    """An asyncpg connection, from a pool or not."""
+
+    async def fetch(self, query: str, *args: object) -> list[asyncpg.Record]: ...
+
+
+async def _fetch(connection: _Reader, statement: Sql, params: Params) -> list[Row]:
+    rows = await connection.fetch(statement.asyncpg, *[params[name] for name in statement.order])
+    return [tuple(row) for row in rows]
+
+
 def _lock(zone: int) -> Params:
     return {"space": LOCK_CLASS, "zone": str(zone)}
 
@@ -50,11 +61,11 @@ class PostgresSession:
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
-        return self.connection.execute(statement.psycopg, params).fetchall()  # type: ignore[arg-type]
+        return self.connection.execute(statement.psycopg, params).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
         """Run a statement and return how many rows it wrote."""
-        return self.connection.execute(statement.psycopg, params).rowcount  # type: ignore[arg-type]
+        return self.connection.execute(statement.psycopg, params).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters."""
@@ -106,7 +117,7 @@ class PostgresStore:
         try:
             if self._gate is None or self._gate.is_closed():
                 self._gate = await asyncpg.connect(self.url)
-            return moved_of(await self._gate.fetch(statement.asyncpg, *(params[name] for name in statement.order)))
+            return moved_of(await _fetch(self._gate, statement, params))
         except _LOST as error:
             self._gate = None
             raise Unavailable("The database does not answer: try again", cause=str(error)) from error
@@ -118,8 +129,8 @@ class PostgresStore:
             async with pool.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
                 self.statements += 1
                 statement, params = gate_query_postgres(epoch, known)
-                rows = await connection.fetch(statement.asyncpg, *(params[name] for name in statement.order))
-                return moved_of(rows), await self._drive(connection, load)
+                moved = moved_of(await _fetch(connection, statement, params))
+                return moved, await self._drive(connection, load)
         except _LOST as error:
             raise Unavailable("The database does not answer: try again", cause=str(error)) from error
 
@@ -128,13 +139,12 @@ class PostgresStore:
             self._pool = await asyncpg.create_pool(self.url, min_size=0, max_size=self._pool_max)
         return self._pool
 
-    async def _drive(self, connection: asyncpg.Connection, load: Load[T]) -> T:
+    async def _drive(self, connection: _Reader, load: Load[T]) -> T:
         try:
             statement, params = next(load)
             while True:
                 self.statements += 1
-                rows = await connection.fetch(statement.asyncpg, *(params[name] for name in statement.order))
-                statement, params = load.send([tuple(row) for row in rows])
+                statement, params = load.send(await _fetch(connection, statement, params))
         except StopIteration as stop:
             found: T = stop.value
             return found

@@ -11,7 +11,7 @@ from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.store.changes import Draft
-from limnos.store.sql import Load, Row, Sql
+from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
@@ -110,7 +110,7 @@ class PrincipalWrites:
         found = Principal(
             tx.next_id(), metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None
         )
-        params = {
+        params: dict[str, Value] = {
             "id": found.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
             "enabled": enabled, "actor": tx.actor, "now": tx.now_ms,
         }  # fmt: skip
@@ -156,5 +156,5 @@ class PrincipalWrites:
                 operation, found.kind, found.id, "", found.metalake_id if old else None, found.name if old else None,
                 group.id if group else found.metalake_id if new else None, found.name if new else None,
                 moves_access=True,
-            )  # fmt: skip
-        )
+            )
+        )  # fmt: skip

@@ -13,7 +13,7 @@ from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.model.records import RoleRecord, decode_role, encode
 from limnos.store.changes import Draft
-from limnos.store.sql import Load, Row, Sql
+from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
@@ -137,7 +137,7 @@ class RoleWrites:
         found = RoleEntity(
             tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
         )
-        params = {
+        params: dict[str, Value] = {
             "id": found.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
             "record": encode(RoleRecord(properties=properties)),
         }  # fmt: skip
@@ -206,8 +206,8 @@ class RoleWrites:
             Draft(
                 operation, principal.kind, principal.id, "", principal.metalake_id, principal.name, role.id, None,
                 moves_access=True,
-            )  # fmt: skip
-        )
+            )
+        )  # fmt: skip
 
     def _changed(self, operation: str, role: RoleEntity) -> None:
         self.tx.changed(

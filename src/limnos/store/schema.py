@@ -18,6 +18,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    text,
 )
 
 metadata = MetaData()
@@ -28,8 +29,6 @@ LIVE = "deleted = 0"
 
 def _live_index(name: str, table: Table, *columns: str) -> Index:
     """Build a unique index over live rows only."""
-    from sqlalchemy import text
-
     return Index(
         name, *(table.c[column] for column in columns), unique=True, sqlite_where=text(LIVE), postgresql_where=text(LIVE)
     )

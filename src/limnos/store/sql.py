@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = int | str | bytes | bool | None | Sequence[int] | Sequence[str]
 Params = Mapping[str, Value]
-Row = tuple  # a driver's row; its columns are named by the statement beside it
+Row = tuple[Any, ...]  # a driver's row; its columns are named by the statement beside it
 T = TypeVar("T")
 
 _PARAM = re.compile(r"(?<![:\w]):(\w+)")

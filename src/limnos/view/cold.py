@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from limnos.view.view import View
 
 
-class Cold(Exception):  # noqa: N818 - not a failure: it sends the reader to the store
+class Cold(Exception):
     """Facts (key → zone) that must be loaded before the answer can be given."""
 
     def __init__(self, wanted: dict[Key, int]) -> None:

@@ -111,7 +111,7 @@ class View:
         """Say whether everything known of these zones was seen in one snapshot (rule 2)."""
         known = self.zones
         try:
-            if len(zones) == 3:  # noqa: PLR2004 - the hot case, spelled out: server, metalake, catalog
+            if len(zones) == 3:
                 server, metalake = known[zones[0]].revision, known[zones[1]]
                 return known[zones[2]].seen_with == (server, metalake.revision) and metalake.seen_with == (server,)
             return all(
@@ -176,7 +176,7 @@ class View:
 
     def _forget_memos(self, zone: Zone) -> None:
         """Access moved in a zone: forget what was derived there, and below it unless it is a catalog."""
-        is_catalog = len(zone.seen_with) == 2  # noqa: PLR2004 - seen with the server and a metalake
+        is_catalog = len(zone.seen_with) == 2
         for each in (zone,) if is_catalog else self.zones.values():
             each.memo.clear()
 

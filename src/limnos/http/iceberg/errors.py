@@ -40,7 +40,7 @@ def error_response(error: LimnosError | InvalidName, *, operation: str) -> Respo
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if isinstance(error, errors.Unavailable):
         headers = ((b"retry-after", b"%d" % error.retry_after_s),)
-    if status == 401:  # noqa: PLR2004
+    if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     return json_response(body, status, headers)
 

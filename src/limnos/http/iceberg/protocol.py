@@ -58,6 +58,6 @@ class IcebergProtocol:
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
         self.router: Router[Handler] = Router(ROOT, (config_route, *CATALOG_ROUTES, *plain))
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:  # noqa: ARG002
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""
         return error_response(error, operation=operation)

@@ -1,0 +1,212 @@
+"""Catalogs over Gravitino REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+
+ALL = f"{API}/lake/catalogs"
+NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "c", "properties": {}}
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+def test_create_speaks_gravitinos_words(node: Node) -> None:
+    """The type comes back in lower case; upstream's backend properties are taken as they are."""
+    properties = {"catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/w", "jdbc-password": "s"}
+
+    made = node.done("POST", ALL, {**NEW, "properties": properties})["catalog"]
+
+    assert (made["name"], made["type"], made["provider"], made["comment"]) == (
+        "side", "relational", "lakehouse-iceberg", "c",
+    )  # fmt: skip
+    assert made["properties"] == {
+        "catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/w", "in-use": "true",
+    }  # fmt: skip
+    assert "s" not in made["properties"].values()
+
+
+def test_list_gives_names_or_everything(node: Node) -> None:
+    """A list has identifiers below the metalake; with `details`, in any case, whole catalogs."""
+    node.done("POST", ALL, NEW)
+
+    names, details = node.get(ALL), node.get(f"{ALL}?details=TRUE")
+
+    assert names["identifiers"] == [{"namespace": ["lake"], "name": name} for name in ("main", "side")]
+    assert [each["provider"] for each in details.json()["catalogs"]] == ["lakehouse-iceberg"] * 2
+
+
+def test_list_shrinks_to_what_one_may_use(node: Node) -> None:
+    """A member sees the catalogs that USE_CATALOG was granted on."""
+    node.done("POST", ALL, NEW)
+    grant(node, "ana", "use_catalog", kind="catalog", on="side")
+
+    answer = node.get(ALL, user="ana")
+
+    assert [each["name"] for each in answer.json()["identifiers"]] == ["side"]
+
+
+def test_load_is_refused_alike_whether_it_exists(node: Node) -> None:
+    """A member without USE_CATALOG gets 403 in the same words and the same body for a catalog that is not there."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    real, absent = node.get(f"{ALL}/main", user="ana"), node.get(f"{ALL}/none", user="ana")
+
+    assert told(real) == told(absent) == (403, 1008, "ForbiddenException")
+    assert real.body.replace(b"main", b"none") == absent.body
+    assert "needs USE_CATALOG on main" in str(real["message"])
+
+
+def test_who_may_know_gets_404(node: Node) -> None:
+    """Whoever could use the catalog if it existed is told that it does not."""
+    answer = node.get(f"{ALL}/none")
+
+    assert told(answer) == (404, 1003, "NoSuchCatalogException")
+    assert answer["message"] == (
+        "Failed to operate catalog(s) [none] operation [LOAD] under metalake [lake], "
+        "reason [Catalog none does not exist in metalake lake]"
+    )
+
+
+def test_alter_applies_all_changes(node: Node) -> None:
+    """Rename, comment and properties change in one request."""
+    updates = [
+        {"@type": "rename", "newName": "prime"},
+        {"@type": "updateComment", "newComment": "n"},
+        {"@type": "removeProperty", "property": "warehouse"},
+    ]
+
+    changed = node.done("PUT", f"{ALL}/main", {"updates": updates})["catalog"]
+
+    assert (changed["name"], changed["comment"], changed["properties"]) == ("prime", "n", {"in-use": "true"})
+    assert node.get(f"{ALL}/main").status == 404
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {**NEW, "name": "a.b"},
+        {**NEW, "name": "system"},
+        {**NEW, "provider": "hive"},
+        {**NEW, "provider": None},
+        {**NEW, "type": "fileset"},
+        {**NEW, "properties": {"warehouse": "what://x"}},
+        {**NEW, "properties": {"in-use": "true"}},
+        {**NEW, "properties": [1]},
+        {"type": "relational"},
+    ],
+    ids=str,
+)
+def test_bad_catalogs_are_400(node: Node, body: object) -> None:
+    """A name, provider, type or property that will not do is 400 with code 1001, and nothing is made."""
+    answer = node.post(ALL, body)
+
+    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert [each["name"] for each in node.get(ALL).json()["identifiers"]] == ["main"]
+
+
+def test_existing_name_is_409(node: Node) -> None:
+    """A name that is taken is 409 with code 1004."""
+    answer = node.post(ALL, {**NEW, "name": "main"})
+
+    assert told(answer) == (409, 1004, "CatalogAlreadyExistsException")
+
+
+def test_creating_takes_create_catalog(node: Node) -> None:
+    """A member without CREATE_CATALOG is refused; with it the catalog is theirs."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = node.post(ALL, NEW, user="ana")
+    grant(node, "ana", "create_catalog", kind="metalake", on="lake")
+    node.done("POST", ALL, NEW, user="ana")
+
+    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert node.get(f"{API}/lake/owners/catalog/side")["owner"] == {"name": "ana", "type": "user"}
+
+
+def test_testing_a_new_catalog_makes_none(node: Node) -> None:
+    """A test that succeeds answers code 0, and nothing was made."""
+    body = {**NEW, "properties": {"warehouse": f"file://{node.data}/w"}}
+
+    answer = node.post(f"{ALL}/testConnection", body)
+
+    assert (answer.status, answer.json()) == (200, {"code": 0})
+    assert node.get(f"{ALL}/side").status == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "name"),
+    [
+        ({"properties": {"warehouse": "what://x"}}, 1001, "IllegalArgumentException"),
+        ({"provider": "hive"}, 1001, "IllegalArgumentException"),
+        ({"name": "a.b"}, 1001, "IllegalArgumentException"),
+        ({"name": "main"}, 1004, "CatalogAlreadyExistsException"),
+    ],
+    ids=str,
+)
+def test_failed_test_is_an_answer(node: Node, change: dict[str, object], code: int, name: str) -> None:
+    """A test that fails answers 200 with an error body: that is how clients tell it from a refusal."""
+    answer = node.post(f"{ALL}/testConnection", {**NEW, **change})
+
+    assert told(answer) == (200, code, name)
+
+
+def test_testing_takes_the_right_to_create(node: Node) -> None:
+    """Who may not make a catalog may not test one: that is a real 403."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    answer = node.post(f"{ALL}/testConnection", NEW, user="ana")
+
+    assert told(answer) == (403, 1008, "ForbiddenException")
+
+
+def test_existing_catalog_can_be_tested(node: Node) -> None:
+    """An empty body tests the catalog as it is, `updates` as it would be; nothing is kept."""
+    plain = node.post(f"{ALL}/main/testConnection")
+    bad = node.post(
+        f"{ALL}/main/testConnection",
+        {"updates": [{"@type": "setProperty", "property": "warehouse", "value": "what://x"}]},
+    )
+    missing = node.post(f"{ALL}/none/testConnection")
+
+    assert (plain.status, plain.json()) == (200, {"code": 0})
+    assert told(bad) == (200, 1001, "IllegalArgumentException")
+    assert told(missing) == (200, 1003, "NoSuchCatalogException")
+    assert "what" not in node.get(f"{ALL}/main").json()["catalog"]["properties"]["warehouse"]
+
+
+def test_disabled_catalog_refuses_what_is_below(node: Node) -> None:
+    """Below a disabled catalog everything is 409 with code 1009; the catalog itself can be loaded and enabled."""
+    node.done("PATCH", f"{ALL}/main", {"inUse": False})
+
+    below, itself = node.get(f"{ALL}/main/schemas"), node.get(f"{ALL}/main")
+    node.done("PATCH", f"{ALL}/main", {"inUse": True})
+
+    assert told(below) == (409, 1009, "CatalogNotInUseException")
+    assert itself.json()["catalog"]["properties"]["in-use"] == "false"
+    assert node.get(f"{ALL}/main/schemas").status == 200
+
+
+def test_drop_wants_an_empty_disabled_catalog(node: Node) -> None:
+    """An enabled one is 1010, one with schemas 1005, `force` drops it, and a missing one is no failure."""
+    node.done("POST", f"{ALL}/main/schemas", {"name": "a"})
+
+    in_use = node.delete(f"{ALL}/main")
+    node.done("PATCH", f"{ALL}/main", {"inUse": False})
+    not_empty = node.delete(f"{ALL}/main")
+    answers = [node.delete(f"{ALL}/main?force=true").json() for _ in range(2)]
+
+    assert told(in_use) == (409, 1010, "CatalogInUseException")
+    assert told(not_empty) == (409, 1005, "NonEmptyCatalogException")
+    assert answers == [{"code": 0, "dropped": True}, {"code": 0, "dropped": False}]
+
+
+def test_flag_that_is_neither_true_nor_false_is_400(node: Node) -> None:
+    """A query flag is true or false in any case; anything else is refused."""
+    answer = node.delete(f"{ALL}/main?force=maybe")
+
+    assert told(answer) == (400, 1001, "IllegalArgumentException")

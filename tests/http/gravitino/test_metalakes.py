@@ -1,0 +1,208 @@
+"""Metalakes over Gravitino REST."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.http.driver import API, Node
+
+
+def test_create_answers_the_whole_metalake(node: Node) -> None:
+    """A new metalake has its comment, its properties with `in-use`, and an ISO time of creation."""
+    made = node.done("POST", API, {"name": "sea", "comment": "deep", "properties": {"k": "v"}})["metalake"]
+
+    assert (made["name"], made["comment"], made["properties"]) == ("sea", "deep", {"k": "v", "in-use": "true"})
+    assert made["audit"]["creator"] == "admin"
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", made["audit"]["createTime"])
+    assert "lastModifier" not in made["audit"]
+
+
+def test_maker_is_its_first_user_and_owner(node: Node) -> None:
+    """Who made a metalake is a user of it, and owns it."""
+    node.done("POST", API, {"name": "sea"})
+
+    users, owner = node.get(f"{API}/sea/users"), node.get(f"{API}/sea/owners/metalake/sea")
+
+    assert users["names"] == ["admin"]
+    assert owner["owner"] == {"name": "admin", "type": "user"}
+
+
+def test_only_service_admins_make_metalakes(node: Node) -> None:
+    """Anyone else is refused with the words that name what is needed."""
+    answer = node.post(API, {"name": "sea"}, user="ana")
+
+    assert (answer.status, answer["code"], answer["type"]) == (403, 1008, "ForbiddenException")
+    assert "needs a service admin" in str(answer["message"])
+
+
+def test_list_shows_metalakes_of_the_caller(node: Node) -> None:
+    """The list holds the metalakes the caller is a user of, whole, and nothing else."""
+    node.done("POST", API, {"name": "sea"})
+    node.done("POST", f"{API}/sea/users", {"name": "ana"})
+
+    names = [[each["name"] for each in node.get(API, user=user).json()["metalakes"]] for user in ("admin", "ana", "ben")]
+
+    assert names == [["lake", "sea"], ["sea"], []]
+
+
+def test_member_loads_a_metalake(node: Node) -> None:
+    """Being a user is enough to load a metalake."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    answer = node.get(f"{API}/lake", user="ana")
+
+    assert answer.status == 200
+    assert answer.json()["metalake"]["name"] == "lake"
+
+
+def test_missing_metalake_looks_like_one_of_others(node: Node) -> None:
+    """With access control on a stranger gets 403 in the same words, whether the metalake exists or not; an admin too."""
+    real, absent = node.get(f"{API}/lake", user="zoe"), node.get(f"{API}/none", user="zoe")
+    admin = node.get(f"{API}/none")
+
+    assert real.status == absent.status == admin.status == 403
+    assert real.json() == {**absent.json(), "message": str(absent["message"]).replace("none", "lake")}
+    assert real["message"] == (
+        "Current user zoe doesn't exist in the metalake lake, you should add the user to the metalake first"
+    )
+
+
+def test_missing_metalake_is_404_with_access_off(open_node: Node) -> None:
+    """With access control off everyone may know: 404 with code 1003 and the exception clients look for."""
+    answer = open_node.get(f"{API}/none")
+
+    assert (answer.status, answer["code"], answer["type"]) == (404, 1003, "NoSuchMetalakeException")
+    assert answer["message"] == (
+        "Failed to operate metalake(s) [none] operation [LOAD], reason [Metalake none does not exist]"
+    )
+
+
+def test_alter_applies_all_changes(node: Node) -> None:
+    """Rename, comment and properties change in one request; the audit names who did it."""
+    updates = [
+        {"@type": "updateComment", "newComment": "x"},
+        {"@type": "setProperty", "property": "a", "value": "1"},
+        {"@type": "setProperty", "property": "b", "value": "2"},
+        {"@type": "removeProperty", "property": "b"},
+        {"@type": "rename", "newName": "pond"},
+    ]
+
+    changed = node.done("PUT", f"{API}/lake", {"updates": updates})["metalake"]
+
+    assert (changed["name"], changed["comment"], changed["properties"]) == ("pond", "x", {"a": "1", "in-use": "true"})
+    assert changed["audit"]["lastModifier"] == "admin"
+    assert node.get(f"{API}/pond").status == 200
+
+
+def test_comment_can_be_cleared(node: Node) -> None:
+    """A null comment takes the comment away; fields without a value are left out."""
+    changed = node.done("PUT", f"{API}/lake", {"updates": [{"@type": "updateComment", "newComment": None}]})
+
+    assert "comment" not in changed["metalake"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        {"updates": [{"@type": "explode"}]},
+        {"updates": [{"newName": "x"}]},
+        {"updates": [], "more": 1},
+        {"updates": [{"@type": "setProperty", "property": "in-use", "value": "false"}]},
+        {"updates": [{"@type": "setProperty", "property": "", "value": "x"}]},
+        {"updates": [{"@type": "setProperty", "property": "a", "value": 1}]},
+        {"updates": [{"@type": "rename", "newName": "not a name"}]},
+    ],
+    ids=str,
+)
+def test_bad_updates_are_400_and_change_nothing(node: Node, body: object) -> None:
+    """What is not an update is refused with code 1001, and nothing is half done."""
+    before = node.get(f"{API}/lake").body
+
+    answer = node.put(f"{API}/lake", body)
+
+    assert (answer.status, answer["code"], answer["type"]) == (400, 1001, "IllegalArgumentException")
+    assert node.get(f"{API}/lake").body == before
+
+
+def test_unknown_field_is_a_malformed_request(node: Node) -> None:
+    """An unknown field of a body is 400 with Gravitino's words, and the field's name."""
+    answer = node.post(API, {"name": "sea", "colour": "blue"})
+
+    assert (answer.status, answer["code"]) == (400, 1001)
+    assert str(answer["message"]).startswith("Malformed json request")
+    assert "colour" in str(answer["message"])
+
+
+@pytest.mark.parametrize("name", ["", "a.b", "a b", "system", "x" * 65, "é"])
+def test_illegal_names_are_refused(node: Node, name: str) -> None:
+    """A metalake's name follows Gravitino's pattern."""
+    answer = node.post(API, {"name": name})
+
+    assert (answer.status, answer["code"], answer["type"]) == (400, 1001, "IllegalArgumentException")
+
+
+def test_existing_name_is_409(node: Node) -> None:
+    """A name that is taken is 409 with code 1004."""
+    answer = node.post(API, {"name": "lake"})
+
+    assert (answer.status, answer["code"], answer["type"]) == (409, 1004, "MetalakeAlreadyExistsException")
+    assert str(answer["message"]).startswith("Failed to operate metalake(s) [lake] operation [CREATE], reason [")
+
+
+def test_disabled_metalake_refuses_what_is_below(node: Node) -> None:
+    """Below a disabled metalake everything is 409 with code 1009; enabling it again works, and again is fine."""
+    node.done("PATCH", f"{API}/lake", {"inUse": False})
+
+    refused = [
+        node.get(f"{API}/lake/{path}")
+        for path in ("catalogs", "catalogs/main", "catalogs/main/schemas", "users", "roles", "owners/catalog/main")
+    ]
+    enabled = [node.patch(f"{API}/lake", {"inUse": True}).json() for _ in range(2)]
+
+    assert [(a.status, a["code"], a["type"]) for a in refused] == [(409, 1009, "MetalakeNotInUseException")] * 6
+    assert enabled == [{"code": 0}, {"code": 0}]
+    assert node.get(f"{API}/lake/catalogs").status == 200
+
+
+def test_drop_wants_an_empty_disabled_metalake(node: Node) -> None:
+    """An enabled one is 1010, one with catalogs 1005, and `force` (in any case) drops it."""
+    in_use = node.delete(f"{API}/lake")
+    node.done("PATCH", f"{API}/lake", {"inUse": False})
+    not_empty = node.delete(f"{API}/lake?force=False")
+    dropped = node.delete(f"{API}/lake?force=True")
+
+    assert (in_use.status, in_use["code"], in_use["type"]) == (409, 1010, "MetalakeInUseException")
+    assert (not_empty.status, not_empty["code"], not_empty["type"]) == (409, 1005, "NonEmptyMetalakeException")
+    assert dropped.json() == {"code": 0, "dropped": True}
+
+
+def test_dropping_a_missing_metalake(node: Node) -> None:
+    """With access control on a missing metalake is refused like any other that one is no user of."""
+    answer = node.delete(f"{API}/none")
+
+    assert (answer.status, answer["code"]) == (403, 1008)
+
+
+def test_dropping_a_missing_metalake_with_access_off(open_node: Node) -> None:
+    """With access control off it is no failure: nothing was dropped."""
+    answer = open_node.delete(f"{API}/none")
+
+    assert answer.json() == {"code": 0, "dropped": False}
+
+
+def test_only_the_owner_alters(node: Node) -> None:
+    """A member who does not own the metalake may neither alter, disable nor drop it."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = [
+        node.put(f"{API}/lake", {"updates": []}, user="ana"),
+        node.patch(f"{API}/lake", {"inUse": False}, user="ana"),
+        node.delete(f"{API}/lake", user="ana"),
+    ]
+
+    assert [(a.status, a["code"]) for a in refused] == [(403, 1008)] * 3

@@ -1,0 +1,317 @@
+"""Schemas over Gravitino REST: nesting, one call for a chain, and upstream's vectors (their numbers stand in the names)."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services import catalogs
+from tests.http.driver import API, Answer, Node, grant
+
+ALL = f"{API}/lake/catalogs/main/schemas"
+
+
+def names(answer: Answer) -> list[str]:
+    """The names of a list."""
+    return [each["name"] for each in answer.json()["identifiers"]]
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+def make(node: Node, *schemas: str, user: str = "admin") -> None:
+    """Create schemas."""
+    for name in schemas:
+        node.done("POST", ALL, {"name": name}, user=user)
+
+
+def owner(node: Node, schema: str) -> object:
+    """The name of a schema's owner."""
+    return node.done("GET", f"{API}/lake/owners/schema/main.{schema}")["owner"]["name"]
+
+
+def test_vector_1_one_call_makes_the_chain(node: Node) -> None:
+    """After `A:B:C` the root shows `A` alone, and each level shows the next by its whole name."""
+    made = node.done("POST", ALL, {"name": "A:B:C", "comment": "x", "properties": {"k": "v"}})["schema"]
+
+    levels = [names(node.get(ALL + query)) for query in ("", "?parentSchema=A", "?parentSchema=A%3AB")]
+
+    assert (made["name"], made["comment"], made["properties"]) == ("A:B:C", "x", {"k": "v"})
+    assert levels == [["A"], ["A:B"], ["A:B:C"]]
+    assert node.get(ALL).json()["identifiers"] == [{"namespace": ["lake", "main"], "name": "A"}]
+
+
+def test_made_parents_are_bare(node: Node) -> None:
+    """Parents that come along have no comment and no properties."""
+    node.done("POST", ALL, {"name": "A:B", "comment": "x", "properties": {"k": "v"}})
+
+    parent = node.done("GET", f"{ALL}/A")["schema"]
+
+    assert "comment" not in parent
+    assert parent["properties"] == {}
+
+
+def test_body_name_is_percent_decoded_once(node: Node) -> None:
+    """The Python client encodes the name inside the body; `a%3Ab%3Ac` means `a:b:c`."""
+    made = node.done("POST", ALL, {"name": "a%3Ab%3Ac"})
+
+    assert made["schema"]["name"] == "a:b:c"
+    assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
+
+
+def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Node) -> None:
+    """Without one it is refused; CREATE_SCHEMA on `A:B`, or on `A`, is enough, and the maker owns what was made."""
+    make(node, "A:B:C")
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = node.post(ALL, {"name": "A:B:D"}, user="ana")
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "create_schema use_schema", kind="schema", on="main.A:B")
+    make(node, "A:B:D", user="ana")
+    beside = node.post(ALL, {"name": "A:E:F"}, user="ana")
+    grant(node, "ana", "create_schema", kind="schema", on="main.A")
+    make(node, "A:E:F", user="ana")
+
+    assert told(refused) == told(beside) == (403, 1008, "ForbiddenException")
+    assert [owner(node, name) for name in ("A", "A:B", "A:B:D", "A:E", "A:E:F")] == ["admin", "admin", "ana", "ana", "ana"]
+
+
+def test_vector_5_use_on_the_leaf_loads_the_leaf(node: Node) -> None:
+    """USE_SCHEMA on `A:B:C` alone loads it, and neither its parents nor its neighbours."""
+    make(node, "A:B:C", "A:B:D")
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="schema", on="main.A:B:C")
+
+    statuses = [node.get(f"{ALL}/{name}", user="ana").status for name in ("A%3AB%3AC", "A%3AB%3AD", "A%3AB", "A")]
+
+    assert statuses == [200, 403, 403, 403]
+    assert names(node.get(f"{ALL}?parentSchema=A%3AB", user="ana")) == ["A:B:C"]
+
+
+def test_vector_6_only_an_owner_drops(node: Node) -> None:
+    """Who may use a schema may not drop it; its owner may."""
+    make(node, "A:B")
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="schema", on="main.A:B")
+
+    refused = node.delete(f"{ALL}/A%3AB", user="ana")
+    node.done("PUT", f"{API}/lake/owners/schema/main.A%3AB", {"name": "ana", "type": "USER"})
+    dropped = node.delete(f"{ALL}/A%3AB", user="ana")
+
+    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert dropped.json() == {"code": 0, "dropped": True}
+
+
+def test_vector_7_children_only(node: Node) -> None:
+    """A list by parent holds exactly the direct children."""
+    make(node, "P:Q:R", "P:Q:S:T", "P:U")
+
+    assert names(node.get(f"{ALL}?parentSchema=P%3AQ")) == ["P:Q:R", "P:Q:S"]
+
+
+def test_vectors_8_23_parent_with_child_is_not_dropped(node: Node) -> None:
+    """Dropping a schema that holds another is 409 with code 1005."""
+    make(node, "A:B")
+
+    answer = node.delete(f"{ALL}/A")
+
+    assert told(answer) == (409, 1005, "NonEmptySchemaException")
+    assert str(answer["message"]).startswith("Failed to operate schema(s) [A] operation [DROP] under catalog [main], reason [")
+
+
+def test_vector_9_maker_owns_every_new_level(node: Node) -> None:
+    """Nothing exists: the maker of the leaf owns all three."""
+    grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
+    make(node, "A:B:C", user="ana")
+
+    assert [owner(node, name) for name in ("A", "A:B", "A:B:C")] == ["ana"] * 3
+
+
+def test_vectors_10_16_existing_parents_stay_as_they_are(node: Node) -> None:
+    """An existing ancestor keeps its owner and its record; only the new levels are the maker's."""
+    make(node, "A")
+    before = node.get(f"{ALL}/A").body
+    grant(node, "ana", "use_catalog create_schema", kind="catalog", on="main")
+
+    make(node, "A:B:C", "A:B:D", user="ana")
+
+    assert [owner(node, name) for name in ("A", "A:B", "A:B:C", "A:B:D")] == ["admin", "ana", "ana", "ana"]
+    assert node.get(f"{ALL}/A").body == before
+
+
+def test_vector_18_parents_outlive_a_dropped_leaf(node: Node) -> None:
+    """Dropping a leaf leaves its parents, also those that came along with it; a second drop is no failure."""
+    make(node, "keepA:keepB:leaf")
+
+    answers = [node.delete(f"{ALL}/keepA%3AkeepB%3Aleaf").json() for _ in range(2)]
+
+    assert answers == [{"code": 0, "dropped": True}, {"code": 0, "dropped": False}]
+    assert names(node.get(f"{ALL}?parentSchema=keepA")) == ["keepA:keepB"]
+
+
+@pytest.mark.parametrize("name", ["team:sales", "team:sales:reports", "a.b", "x=1-2"])
+def test_vector_19_legal_names(node: Node, name: str) -> None:
+    """Nested names, and Gravitino's characters with the dot, are accepted."""
+    answer = node.post(ALL, {"name": name})
+
+    assert (answer.status, answer.json()["schema"]["name"]) == (200, name)
+
+
+@pytest.mark.parametrize(
+    "name", ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"]
+)
+def test_vectors_20_26_illegal_names(node: Node, name: str) -> None:
+    """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is made."""
+    answer = node.post(ALL, {"name": name})
+
+    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert names(node.get(ALL)) == []
+
+
+def test_only_new_segments_must_fit_gravitinos_pattern(node: Node) -> None:
+    """Below a namespace that Iceberg's clients named freely, a schema can be made all the same."""
+    node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["free name"], "properties": {}})
+
+    made = node.done("POST", ALL, {"name": "free name:plain"})
+
+    assert made["schema"]["name"] == "free name:plain"
+
+
+def test_vectors_24_25_listing_below_a_parent(node: Node) -> None:
+    """A missing parent is 404 with code 1003; an existing one lists what is in it."""
+    make(node, "list_foo3:a", "list_foo3:b")
+
+    missing = node.get(f"{ALL}?parentSchema=nothing")
+
+    assert told(missing) == (404, 1003, "NoSuchSchemaException")
+    assert names(node.get(f"{ALL}?parentSchema=list_foo3")) == ["list_foo3:a", "list_foo3:b"]
+
+
+def test_vector_29_python_clients_query(node: Node) -> None:
+    """`parentSchema=a%3Ab` is the schema `a:b`; a blank parent is the catalog."""
+    make(node, "a:b:c")
+
+    assert names(node.get(f"{ALL}?parentSchema=a%3Ab")) == ["a:b:c"]
+    assert names(node.get(f"{ALL}?parentSchema=%20")) == ["a"]
+
+
+def test_vector_30_empty_segment_in_parent(node: Node) -> None:
+    """An empty segment of the parent is 400, in upstream's words."""
+    answer = node.get(f"{ALL}?parentSchema=A%3A%3AB")
+
+    assert told(answer) == (400, 1001, "IllegalArgumentException")
+    assert "The parentSchema 'A::B' contains an empty segment after splitting by ':'." in str(answer["message"])
+
+
+def test_flat_catalogs_have_no_parents(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a catalog without nested namespaces, listing by parent is 405 with code 1006."""
+    monkeypatch.setitem(catalogs.PROVIDERS, "flat-provider", "RELATIONAL")
+    node.done("POST", f"{API}/lake/catalogs", {"name": "flat", "type": "relational", "provider": "flat-provider"})
+
+    answer = node.get(f"{API}/lake/catalogs/flat/schemas?parentSchema=a")
+
+    assert told(answer) == (405, 1006, "UnsupportedOperationException")
+    assert "The catalog [lake.flat] does not support hierarchical schemas" in str(answer["message"])
+
+
+def test_existing_schema_is_409(node: Node) -> None:
+    """A name that is taken is 409 with code 1004, for a parent that came along too."""
+    make(node, "A:B")
+
+    answers = [told(node.post(ALL, {"name": name})) for name in ("A:B", "A")]
+
+    assert answers == [(409, 1004, "SchemaAlreadyExistsException")] * 2
+
+
+def test_load_of_a_missing_schema_is_404(node: Node) -> None:
+    """Whoever could load it is told that it does not exist."""
+    answer = node.get(f"{ALL}/A%3AB")
+
+    assert told(answer) == (404, 1003, "NoSuchSchemaException")
+    assert str(answer["message"]).startswith("Failed to operate schema(s) [A:B] operation [LOAD] under catalog [main], reason [")
+
+
+def test_refusals_do_not_tell_what_exists(node: Node) -> None:
+    """A member without rights gets the same words and body for a schema that exists and one that does not."""
+    make(node, "A")
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+
+    real, absent = node.get(f"{ALL}/A", user="ana"), node.get(f"{ALL}/Z", user="ana")
+
+    assert told(real) == (403, 1008, "ForbiddenException")
+    assert real.body.replace(b"main.A", b"main.Z") == absent.body
+    assert real.json()["decision"]["allowed"] is False
+
+
+def test_alter_touches_the_target_alone(node: Node) -> None:
+    """Properties of `A:B` change; those of `A` and `A:B:C` do not."""
+    make(node, "A:B:C")
+    others = [node.get(f"{ALL}/{name}").body for name in ("A", "A%3AB%3AC")]
+    updates = [{"@type": "setProperty", "property": "k", "value": "v"}, {"@type": "removeProperty", "property": "none"}]
+
+    changed = node.done("PUT", f"{ALL}/A%3AB", {"updates": updates})["schema"]
+
+    assert (changed["name"], changed["properties"]) == ("A:B", {"k": "v"})
+    assert [node.get(f"{ALL}/{name}").body for name in ("A", "A%3AB%3AC")] == others
+
+
+@pytest.mark.parametrize(
+    "update", [{"@type": "rename", "newName": "x"}, {"@type": "updateComment", "newComment": "x"}], ids=str
+)
+def test_schemas_have_no_other_updates(node: Node, update: dict[str, str]) -> None:
+    """A schema is neither renamed nor given another comment over this protocol: 400."""
+    make(node, "A")
+
+    assert told(node.put(f"{ALL}/A", {"updates": [update]})) == (400, 1001, "IllegalArgumentException")
+
+
+def test_comment_is_icebergs_property(node: Node) -> None:
+    """The comment is Iceberg's property `comment`; set as a property it changes the comment and is no property."""
+    node.done("POST", ALL, {"name": "A", "properties": {"comment": "first"}})
+
+    first = node.done("GET", f"{ALL}/A")["schema"]
+    iceberg = node.done("GET", "/iceberg/v1/lake.main/namespaces/A")["properties"]
+    updates = [{"@type": "setProperty", "property": "comment", "value": "second"}]
+    second = node.done("PUT", f"{ALL}/A", {"updates": updates})["schema"]
+    third = node.done("PUT", f"{ALL}/A", {"updates": [{"@type": "removeProperty", "property": "comment"}]})["schema"]
+
+    assert (first["comment"], first["properties"]) == ("first", {})
+    assert iceberg["comment"] == "first"
+    assert (second["comment"], second["properties"]) == ("second", {})
+    assert "comment" not in third
+
+
+def test_cascade_is_refused_by_name(node: Node) -> None:
+    """`cascade=false` is accepted, `true` in any case is 400 and names the parameter."""
+    make(node, "A", "B")
+
+    refused, accepted = node.delete(f"{ALL}/A?cascade=True"), node.delete(f"{ALL}/B?cascade=False")
+
+    assert told(refused) == (400, 1001, "IllegalArgumentException")
+    assert "cascade" in str(refused["message"])
+    assert accepted["dropped"] is True
+
+
+def test_dropping_in_a_missing_catalog_is_404(node: Node) -> None:
+    """Only a missing schema is no failure; a missing catalog is."""
+    answer = node.delete(f"{API}/lake/catalogs/none/schemas/A")
+
+    assert told(answer) == (404, 1003, "NoSuchCatalogException")
+
+
+def test_names_travel_encoded_in_paths(node: Node) -> None:
+    """A slash and an equals sign in a name are reached percent-encoded, and only so."""
+    make(node, "a/b=c")
+
+    assert node.get(f"{ALL}/a%2Fb%3Dc").json()["schema"]["name"] == "a/b=c"
+    assert node.get(f"{ALL}/a/b=c").status == 404
+
+
+@pytest.mark.parametrize("segment", ["%zz", "%ff"])
+def test_badly_encoded_path_is_an_illegal_identifier(node: Node, segment: str) -> None:
+    """A broken escape, or bytes that are not UTF-8, is 400; the message's percent signs are doubled."""
+    answer = node.get(f"{ALL}/{segment}")
+
+    assert told(answer) == (400, 1001, "IllegalNameIdentifierException")
+    assert "%" not in str(answer["message"]).replace("%%", "")

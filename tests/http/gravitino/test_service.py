@@ -1,0 +1,99 @@
+"""Version, health, and who the caller is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.http.driver import Answer, Node
+
+
+def test_version_is_one_that_current_clients_accept(node: Node) -> None:
+    """The version has three numbers and is that of the newest release whose calls are served; code is 0."""
+    answer = node.get("/api/version")
+
+    assert answer.status == 200
+    assert answer["code"] == 0
+    assert re.match(r"\d+\.\d+\.\d+", answer.json()["version"]["version"])
+    assert answer.json()["version"]["version"] == "1.3.1"
+    assert all(answer.json()["version"][field] for field in ("compileDate", "gitCommit"))
+
+
+def test_principal_is_the_caller(node: Node) -> None:
+    """The principal is the user of the credential, and `anonymous` without one."""
+    names = [node.get("/api/authn/me", user=user)["principal"] for user in ("ana", None)]
+
+    assert names == ["ana", "anonymous"]
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/api/health/live", "/api/health/ready"])
+def test_health_is_up_for_everyone(node: Node, path: str) -> None:
+    """Health looks at no credential, not even at a broken one, and says UP."""
+    answer = node.get(path, user=None, authorization="Nonsense x")
+
+    assert answer.status == 200
+    assert answer["status"] == "UP"
+    assert [check["status"] for check in answer.json()["checks"]] == ["UP"] * len(answer.json()["checks"])
+
+
+def test_ready_is_down_when_the_store_does_not_answer(node: Node) -> None:
+    """A store that cannot be read makes readiness 503 and DOWN, while the process is still alive."""
+    node.built.services.gate.store._reader.close()
+
+    ready, live = node.get("/api/health/ready"), node.get("/api/health/live")
+
+    assert (ready.status, ready["status"]) == (503, "DOWN")
+    assert (live.status, live["status"]) == (200, "UP")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"accept": "application/vnd.gravitino.v1+json"},
+        {"accept": "application/vnd.gravitino.v2+json"},
+        {"accept": "*/*"},
+        {"accept": "*/*", "content_type": "application/vnd.gravitino.v1+json"},
+        {"accept": "application/vnd.gravitino.v1+json", "content_type": "application/vnd.gravitino.v9+json"},
+    ],
+    ids=str,
+)
+def test_known_media_types_are_served(node: Node, headers: dict[str, str]) -> None:
+    """Versions 1 and 2 are served; Accept is looked at before Content-Type."""
+    answer = node.get("/api/version", **headers)
+
+    assert answer.status == 200
+    assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("header", ["accept", "content_type"])
+def test_unknown_version_is_406(node: Node, header: str) -> None:
+    """Any other version of the media type is 406, in Gravitino's error shape."""
+    answer = node.get("/api/metalakes", **{header: "application/vnd.gravitino.v3+json"})
+
+    assert answer.status == 406
+    assert answer["code"] != 0
+    assert "version 1" in str(answer["message"])
+
+
+def expect_unauthenticated(answer: Answer) -> None:
+    """401 with code 1011, and a challenge that no browser asks a password for."""
+    assert answer.status == 401
+    assert (answer["code"], answer["type"]) == (1011, "UnauthorizedException")
+    assert answer.headers["www-authenticate"] == "Bearer"
+
+
+@pytest.mark.parametrize("header", ["Bearer lim_1_nothing", "Bearer x", "Basic !", "Digest x"])
+def test_credential_that_cannot_be_verified_is_401(node: Node, header: str) -> None:
+    """A wrong token, a malformed header and an unknown scheme are refused before anything is looked up."""
+    answer = node.get("/api/metalakes", user=None, authorization=header)
+
+    expect_unauthenticated(answer)
+
+
+def test_unknown_routes_answer_in_gravitinos_shape(node: Node) -> None:
+    """An address below /api that is nobody's is 404 with code 1003; a wrong method is 405 with code 1006."""
+    missing, later, wrong = node.get("/api/nothing"), node.post("/api/bulk/metalakes/lake/users/add"), node.put("/api/version")
+
+    assert [(a.status, a["code"]) for a in (missing, later, wrong)] == [(404, 1003), (404, 1003), (405, 1006)]
+    assert missing["type"] == "NotFoundException"
