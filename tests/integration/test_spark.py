@@ -18,7 +18,12 @@ from limnos.spark.demo.data import COLUMNS, Source, take_census
 from limnos.spark.demo.expectations import Expectation, ExpectationFailed, Unique, check
 from tests.integration.live import LiveServer
 
-pytestmark = pytest.mark.spark
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 REFUSAL = (PySparkException, Py4JJavaError)
 STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")

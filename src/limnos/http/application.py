@@ -12,7 +12,7 @@ from typing import Protocol as Interface
 
 from limnos.http.request import Request
 from limnos.http.response import Response
-from limnos.model.errors import LimnosError, NotFound, Unavailable, Unsupported
+from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unavailable, Unsupported
 from limnos.names.errors import InvalidName
 from limnos.services.context import Context
 from limnos.telemetry.logs import get_logger
@@ -109,19 +109,26 @@ class Application:
             ctx = Context(self.services, self.services.authenticator.credential(header), request_id)
             if self.services.gate.inline and method in ("GET", "HEAD"):
                 return await target.handler(request, ctx)  # answers without waiting: needs no deadline
-            current_request_id.set(request_id)
-            async with asyncio.timeout(self.request_timeout_s):
-                return await target.handler(request, ctx)
+            return await self._in_time(target.handler, request, ctx)
         except (LimnosError, InvalidName) as error:
             return self._told(target, error, request_id)
-        except TimeoutError:
-            late = Unavailable(f"Not done within {self.request_timeout_s:g} s: try again", retry_after_s=5)
-            return self._told(target, late, request_id)
         except Exception as error:
             log.exception("unexpected failure", operation=target.operation, request_id=request_id)
             hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request_id}")
             hidden.__cause__ = error
             return target.protocol.error(hidden, request_id=request_id, operation=target.operation)
+
+    async def _in_time(self, handler: Handler, request: Request, ctx: Context) -> Response:
+        """Run a handler that may wait. Too late after a change was handed to the store, nobody knows what became of it."""
+        current_request_id.set(request.id)
+        try:
+            async with asyncio.timeout(self.request_timeout_s):
+                return await handler(request, ctx)
+        except TimeoutError:
+            late = f"Not done within {self.request_timeout_s:g} s"
+            if ctx.submitted:
+                raise StateUnknown(f"{late}, and the change may have been made: look before you repeat it") from None
+            raise Unavailable(f"{late}, and nothing was changed: try again", retry_after_s=5) from None
 
     def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
         response = target.protocol.error(error, request_id=request_id, operation=target.operation)

@@ -128,6 +128,7 @@ class Change(msgspec.Struct, frozen=True):
     old_name: str | None
     new_parent: int | None
     new_name: str | None
+    owner_id: int | None
 
 
 class ClockRow(msgspec.Struct, frozen=True):

@@ -223,7 +223,7 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
         properties=command.edits.over(record.properties),
         in_use=in_use,
     )
-    tx.nodes.write_record(held, changed, moves_access=in_use != record.in_use)
+    tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
     if command.edits.name is not None and command.edits.name != held.name:
         tx.nodes.place(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(held.id)

@@ -108,7 +108,7 @@ async def _swap(ctx: Context, base: Base, document: Document, metadata: Json) ->
     data = file_bytes(metadata, document)
     try:
         async with files.written(document.metadata_location, data, base.place.catalog.properties):
-            await ctx.services.store.submit(permit, lambda tx: document_swap(tx, permit))
+            await ctx.submit(permit, document_swap)
     except StalePermit:
         return False
     return True

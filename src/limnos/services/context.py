@@ -69,12 +69,13 @@ class Services:
 class Context:
     """One request: who asks, and the two ways to do something."""
 
-    __slots__ = ("credential", "request_id", "services")
+    __slots__ = ("credential", "request_id", "services", "submitted")
 
     def __init__(self, services: Services, credential: Credential, request_id: str) -> None:
         self.services = services
         self.credential = credential
         self.request_id = request_id
+        self.submitted = False
 
     async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a scene that is true at some moment after this call.
@@ -114,6 +115,17 @@ class Context:
         """Read what no decision rests on and nothing caches, such as the names of the objects in a role."""
         return await self.services.gate.look_up(load)
 
+    async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
+        """Hand a mutation to the store. From then on until the answer, nobody can say that nothing was changed."""
+        self.submitted = True
+        try:
+            result = await self.services.store.submit(permit, partial(_run, mutation, permit))
+        except Exception:
+            self.submitted = False
+            raise
+        self.submitted = False
+        return result
+
     async def write(
         self, scope: Scope, decide: Callable[[Scene], Permit[C]], mutation: Callable[[Tx, Permit[C]], T]
     ) -> T:
@@ -121,7 +133,7 @@ class Context:
         for _ in range(WRITES_MAX):
             permit = await self.read(scope, decide)
             try:
-                return await self.services.store.submit(permit, partial(_run, mutation, permit))
+                return await self.submit(permit, mutation)
             except StalePermit:
                 STALE_PERMITS[()] += 1
         raise Unavailable("Access or names changed while this was being written; nothing was changed: try again")

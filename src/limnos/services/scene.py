@@ -32,9 +32,6 @@ if TYPE_CHECKING:
 C = TypeVar("C")
 
 
-C = TypeVar("C")
-
-
 class Scope(NamedTuple):
     """What a request is about: the server (both None), a metalake, or a catalog of it."""
 

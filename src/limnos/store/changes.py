@@ -31,7 +31,7 @@ NOTHING = Moved(0, (), ())
 
 _GATE_COLUMNS = (
     "c.zone, c.revision, c.access_revision, c.pruned_to, h.revision, h.ordinal, h.operation, h.kind,"
-    " h.node_id, h.name_space, h.old_parent, h.old_name, h.new_parent, h.new_name"
+    " h.node_id, h.name_space, h.old_parent, h.old_name, h.new_parent, h.new_name, h.owner_id"
 )
 
 
@@ -85,7 +85,7 @@ def moved_of(rows: list[Row]) -> Moved:
         return NOTHING
     clocks = {row[1]: ClockRow(row[1], row[2], row[3], row[4]) for row in rows if row[1] is not None}
     changes = [
-        Change(row[1], row[5], row[6], row[7], Kind(row[8]), row[9], row[10], row[11], row[12], row[13], row[14])
+        Change(row[1], row[5], row[6], row[7], Kind(row[8]), row[9], row[10], row[11], row[12], row[13], row[14], row[15])
         for row in rows
         if row[5] is not None
     ]
@@ -104,6 +104,7 @@ class Draft(msgspec.Struct, frozen=True):
     new_parent: int | None = None
     new_name: str | None = None
     moves_access: bool = False
+    owner_id: int | None = None
     payload: str | None = None
 
 
@@ -114,8 +115,8 @@ CLOCK_MOVE = Sql("UPDATE clock SET revision = :revision, access_revision = :acce
 CLOCK_NEW = Sql("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (:zone, 0, 0, 0)")
 CHANGE_NEW = Sql(
     "INSERT INTO change (zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent,"
-    " new_name, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation, :kind, :node_id,"
-    " :name_space, :old_parent, :old_name, :new_parent, :new_name, :actor, :request_id, :at, :payload)"
+    " new_name, owner_id, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation, :kind, :node_id,"
+    " :name_space, :old_parent, :old_name, :new_parent, :new_name, :owner_id, :actor, :request_id, :at, :payload)"
 )
 PRUNE_CLOCKS = Sql(
     "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
@@ -125,7 +126,7 @@ PRUNE_CHANGES = Sql(
     "DELETE FROM change WHERE revision <= (SELECT c.pruned_to FROM clock c WHERE c.zone = change.zone)"
 )
 FEED = Sql(
-    "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name"
+    "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id"
     " FROM change WHERE zone = :zone AND revision > :since ORDER BY revision, ordinal"
 )
 

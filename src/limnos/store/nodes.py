@@ -182,7 +182,7 @@ class NodeWrites:
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
             tx.owners.insert(node_id, owner_id)
-        tx.changed(Draft("create", kind, node_id, space, None, None, parent_id, name))
+        tx.changed(Draft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
         return Node(
             node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
             tx.revision, record,

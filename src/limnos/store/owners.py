@@ -41,4 +41,4 @@ class OwnerWrites:
     def set(self, object_id: int, kind: Kind, principal_id: int, *, parent_id: int | None, space: str) -> None:
         """Hand an object to another principal. The parent is named so that its listings follow."""
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
-        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, None, moves_access=True))
+        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, None, True, principal_id))

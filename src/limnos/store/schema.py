@@ -75,6 +75,7 @@ change = Table(
     Column("old_name", Name),
     Column("new_parent", Id),
     Column("new_name", Name),
+    Column("owner_id", Id),
     Column("actor", Text, nullable=False),
     Column("request_id", Text, nullable=False),
     Column("at", Id, nullable=False),

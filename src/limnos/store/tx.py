@@ -173,7 +173,7 @@ class Batch:
                     "zone": zone, "revision": revision, "ordinal": ordinal, "operation": draft.operation,
                     "kind": int(draft.kind), "node_id": draft.node_id, "name_space": draft.name_space,
                     "old_parent": draft.old_parent, "old_name": draft.old_name, "new_parent": draft.new_parent,
-                    "new_name": draft.new_name, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
+                    "new_name": draft.new_name, "owner_id": draft.owner_id, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
                     "payload": draft.payload,
                 }
             )  # fmt: skip

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.store.changes import NOTHING, UNKNOWN
 from limnos.view.facts import Key, Value, size_of, touched, touches_everything_of
+from limnos.view.listings import patched
 
 if TYPE_CHECKING:
     from limnos.model.entities import Change, ClockRow
@@ -182,12 +184,24 @@ class View:
 
     def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
         for key in keys:
+            if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
+                continue
             if self._young.pop(key, ABSENT) is ABSENT:
                 self._old.pop(key, ABSENT)
         if any(touches_everything_of(change, (kind,)) for change in rows for kind in ("roles on", "groups")):
             for facts in (self._young, self._old):
                 for key in [key for key in facts if any(touches_everything_of(change, key) for change in rows)]:
                     del facts[key]
+
+    def _patch(self, key: Key, change: Change) -> bool:
+        """Let a cached listing follow one change; says whether it could."""
+        facts = self._young if key in self._young else self._old
+        listing = facts.get(key)
+        after = patched(listing, change, key[1]) if isinstance(listing, Listing) else None
+        if after is None:
+            return False
+        facts[key] = after
+        return True
 
     def _start_afresh(self, clock: ClockRow) -> None:
         """The feed was pruned past what is known: forget every fact, of every zone, and begin at this revision."""

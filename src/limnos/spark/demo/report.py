@@ -89,7 +89,7 @@ def print_report(summary: Summary, *, console: Console) -> None:
     console.print(_scenes_table(summary.scenes))
     refusal = next((scene.answer.text for scene in summary.scenes if not scene.answer.allowed), None)
     if refusal is not None:
-        console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False)
+        console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False, soft_wrap=True)
     console.print(
         f"{len(summary.expectations)} data expectations met; every count equals the source's.", highlight=False
     )

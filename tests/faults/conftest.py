@@ -1,0 +1,26 @@
+"""Fixtures of the fault tests: a PostgreSQL of their own, and a node per module and backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.rig import Rig
+from tests.nodes.stores import Cluster
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """One PostgreSQL for all tests that leave it alive."""
+    found = Cluster(tmp_path_factory.mktemp("cluster") / "postgres")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One node for a module's tests on each backend; they keep to names of their own."""
+    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    with Rig(tmp_path_factory.mktemp(request.param), database) as running:
+        yield running

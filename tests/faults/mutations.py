@@ -1,0 +1,196 @@
+"""The mutations that are killed halfway: how each is prepared, sent, and seen to be there or not."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from tests.faults.rig import Rig
+from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
+    PREFIX,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    rename_body,
+    rights_body,
+    rights_path,
+    table_body,
+    table_path,
+)
+
+PURGED_WITHIN_S = 30
+
+
+class Case(NamedTuple):
+    """A prepared mutation by the admin. `is_done` fails when it is there by half; `again` is told to who repeats it."""
+
+    method: str
+    path: str
+    body: object
+    is_done: Callable[[], bool]
+    again: tuple[int, ...] = (200,)
+
+
+def namespace_chain(rig: Rig) -> Case:
+    """Make a namespace three deep, parents and all."""
+    tag = rig.tag()
+
+    def is_done() -> bool:
+        found = [
+            rig.admin.ask("HEAD", namespace_path(*levels)).status for levels in ((tag,), (tag, "b"), (tag, "b", "c"))
+        ]
+        assert found in ([204] * 3, [404] * 3), f"half a chain: {found}"
+        return found[0] == 204
+
+    return Case("POST", f"{PREFIX}/namespaces", namespace_body(tag, "b", "c"), is_done, (409,))
+
+
+def _namespace(rig: Rig) -> str:
+    tag = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
+    return tag
+
+
+def _table(rig: Rig) -> str:
+    tag = _namespace(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    return tag
+
+
+def _is_there(rig: Rig, *parts: str) -> bool:
+    status = rig.admin.ask("HEAD", table_path(*parts)).status
+    assert status in (204, 404), f"HEAD was answered {status}"
+    return status == 204
+
+
+def table_create(rig: Rig) -> Case:
+    """Make a table."""
+    tag = _namespace(rig)
+    return Case("POST", f"{namespace_path(tag)}/tables", table_body("t"), lambda: _is_there(rig, tag, "t"), (409,))
+
+
+def table_commit(rig: Rig) -> Case:
+    """Commit to a table."""
+    tag = _table(rig)
+    return Case(
+        "POST", table_path(tag, "t"), properties_body(mark=tag), lambda: properties_of(rig, tag, "t").get("mark") == tag
+    )
+
+
+def properties_of(rig: Rig, *parts: str) -> dict[str, str]:
+    """Return a table's properties."""
+    metadata = rig.admin.do("GET", table_path(*parts)).body["metadata"]
+    found: dict[str, str] = metadata["properties"]  # type: ignore[index,call-overload]
+    return found
+
+
+def file_of(rig: Rig, *parts: str) -> Path:
+    """Return the path of a table's metadata file."""
+    location = str(rig.admin.do("GET", table_path(*parts)).body["metadata-location"])
+    return Path(unquote(urlsplit(location).path))
+
+
+def table_purge(rig: Rig) -> Case:
+    """Drop a table and its files."""
+    tag = _table(rig)
+    file = file_of(rig, tag, "t")
+
+    def is_done() -> bool:
+        if _is_there(rig, tag, "t"):
+            assert file.exists(), "the table is there, its file is not"
+            return False
+        until = time.monotonic() + PURGED_WITHIN_S
+        while file.exists() or rig.rows("SELECT 1 FROM task"):
+            assert time.monotonic() < until, "the table was dropped, its files were not deleted"
+            time.sleep(0.01)
+        return True
+
+    return Case("DELETE", f"{table_path(tag, 't')}?purgeRequested=true", None, is_done, (404,))
+
+
+def table_rename(rig: Rig) -> Case:
+    """Rename a table."""
+    tag = _table(rig)
+
+    def is_done() -> bool:
+        old, new = _is_there(rig, tag, "t"), _is_there(rig, tag, "u")
+        assert old != new, f"under its old name: {old}, under its new name: {new}"
+        return new
+
+    return Case("POST", f"{PREFIX}/tables/rename", rename_body((tag, "t"), (tag, "u")), is_done, (404,))
+
+
+def _reader(rig: Rig, tag: str, *, holds: bool = True) -> str:
+    """Make a user who may use the catalog and a namespace, once they hold their role."""
+    user, role = f"user_{tag}", f"role_{tag}"
+    rig.admin.do("POST", f"{GRAVITINO}/users", {"name": user})
+    rig.admin.do("POST", f"{GRAVITINO}/roles", {"name": role, "properties": {}, "securableObjects": []})
+    rig.admin.do("PUT", rights_path(role, "catalog", "main", "grant"), rights_body("use_catalog"))
+    rig.admin.do("PUT", rights_path(role, "schema", f"main.{tag}", "grant"), rights_body("use_schema"))
+    if holds:
+        rig.admin.do("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", {"roleNames": [role]})
+    return user
+
+
+def _may_load(rig: Rig, user: str, tag: str) -> bool:
+    status = rig.wire(user).ask("GET", table_path(tag, "t")).status
+    assert status in (200, 403), f"{user} was answered {status}"
+    return status == 200
+
+
+def privilege_grant(rig: Rig) -> Case:
+    """Grant two privileges to a role."""
+    tag = _table(rig)
+    user = _reader(rig, tag)
+    path = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
+    return Case("PUT", path, rights_body("select_table", "modify_table"), lambda: _may_load(rig, user, tag))
+
+
+def role_give(rig: Rig) -> Case:
+    """Give a role to a user."""
+    tag = _table(rig)
+    user = _reader(rig, tag, holds=False)
+    grant = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
+    rig.admin.do("PUT", grant, rights_body("select_table"))
+    path = f"{GRAVITINO}/permissions/users/{user}/grant"
+    return Case("PUT", path, {"roleNames": [f"role_{tag}"]}, lambda: _may_load(rig, user, tag))
+
+
+def owner_set(rig: Rig) -> Case:
+    """Hand a table to a user."""
+    tag = _table(rig)
+    user = _reader(rig, tag)
+    path = f"{GRAVITINO}/owners/table/main.{tag}.t"
+    return Case("PUT", path, {"name": user, "type": "USER"}, lambda: _may_load(rig, user, tag))
+
+
+def user_disable(rig: Rig) -> Case:
+    """Disable a user."""
+    tag = _table(rig)
+    user = _reader(rig, tag)
+    rig.admin.do("PUT", f"{GRAVITINO}/owners/table/main.{tag}.t", {"name": user, "type": "USER"})
+    path = f"{OWN}/metalakes/lake/users/{user}"
+    return Case("PATCH", path, {"enabled": False}, lambda: not _may_load(rig, user, tag))
+
+
+def token_create(rig: Rig) -> Case:
+    """Make a token."""
+    tag = rig.tag()
+
+    def is_done() -> bool:
+        return f"'name': '{tag}'" in str(rig.admin.do("GET", f"{OWN}/tokens").body)
+
+    return Case("POST", f"{OWN}/tokens", {"name": tag}, is_done, (200, 201))
+
+
+WITH_FILE = (table_create, table_commit)
+"""They write a metadata file before their transaction."""
+MUTATIONS = (
+    namespace_chain, table_create, table_commit, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    user_disable, token_create,
+)  # fmt: skip

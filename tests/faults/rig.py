@@ -1,0 +1,123 @@
+"""One node that can be killed or stopped at a boundary of a mutation, seen die, and started again on the same store."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psycopg
+
+from limnos.store.migrate import migrate
+from tests.nodes.process import Process
+from tests.nodes.wire import Answer, Lost, Wire
+
+SETTLED_WITHIN_S = 30
+_MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
+_MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
+
+
+class Rig:
+    """A store, its node, and the admin's connection."""
+
+    def __init__(self, directory: Path, database: str | None, *, env: dict[str, str] | None = None) -> None:
+        data = directory / "data"
+        data.mkdir(parents=True, exist_ok=True)
+        self.is_sqlite = database is None
+        self.database = database or str(data / "limnos.db")
+        self._armed = directory / "fault"
+        self.node = Process(
+            data,
+            log=directory / "node.log",
+            database=database,
+            env={"LIMNOS_FAULT_FILE": str(self._armed)} | (env or {}),
+        )
+        self._wires: dict[str, Wire] = {}
+        self._count = 0
+        migrate(self.database)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+        self.node.stop()
+
+    def start(self) -> None:
+        """Start the node and wait until the work it does on its own at start is done: faults count callers' mutations.
+
+        The last of that work sweeps rules about objects that are gone; one is planted to see it happen.
+        """
+        self._close()
+        self.sql(_MARK)
+        self.node.start()
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while self.rows(_MARKED):
+            assert time.monotonic() < until, "the node's own work at start did not end"
+            time.sleep(0.01)
+        for _ in range(2):
+            assert self.admin.ask("GET", "/api/limnos/v1/whoami").status == 200
+
+    def tag(self) -> str:
+        """Return a name that nothing has yet."""
+        self._count += 1
+        return f"n{self._count}"
+
+    # -- faults ----------------------------------------------------------------------------------------------------
+
+    def arm(self, point: str, *, count: int = 1, stop: bool = False) -> None:
+        """Let the node kill itself, or stop, the count-th time that it reaches a point from now on."""
+        draft = self._armed.with_suffix(".draft")
+        draft.write_text(f"{point}:{count}{':stop' if stop else ''}")
+        draft.rename(self._armed)
+
+    # -- callers ---------------------------------------------------------------------------------------------------
+
+    @property
+    def admin(self) -> Wire:
+        """The admin's connection to the node that runs now."""
+        return self.wire("admin")
+
+    def wire(self, user: str) -> Wire:
+        """Return a user's connection to the node that runs now."""
+        found = self._wires.get(user)
+        if found is None:
+            found = self._wires[user] = Wire(self.node.uri, user=user)
+        return found
+
+    def try_to(self, method: str, path: str, body: object | None) -> Answer | None:
+        """Send a mutation once; None when the connection broke."""
+        try:
+            return self.admin.ask(method, path, body)
+        except Lost:
+            return None
+
+    def _close(self) -> None:
+        for wire in self._wires.values():
+            wire.close()
+        self._wires.clear()
+
+    # -- the store, past the node ----------------------------------------------------------------------------------
+
+    def sql(self, statement: str) -> None:
+        """Run a statement of the test's own."""
+        if self.is_sqlite:
+            with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
+                connection.execute(statement)
+        else:
+            with psycopg.connect(self.database) as connection:
+                connection.execute(statement)  # type: ignore[arg-type]
+
+    def rows(self, statement: str) -> list[tuple[object, ...]]:
+        """Read rows."""
+        if self.is_sqlite:
+            with closing(sqlite3.connect(self.database, timeout=30)) as connection:
+                return connection.execute(statement).fetchall()
+        with psycopg.connect(self.database) as connection:
+            return connection.execute(statement).fetchall()  # type: ignore[arg-type]

@@ -1,0 +1,51 @@
+"""Kill -9 at each boundary of each kind of mutation: it is there completely or not at all, and the store is whole."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import pytest
+
+from limnos.store.faults import POINTS
+from tests.faults.mutations import MUTATIONS, WITH_FILE, Case
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+
+FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
+EVERY = 1 if FULL else 4
+"""Of the whole matrix, a run takes each fourth: every kind and every point is among them."""
+MATRIX = [
+    (mutation, point) for mutation in MUTATIONS for point in POINTS if point != "file-written" or mutation in WITH_FILE
+]
+SAMPLE = [
+    pair
+    for pair in MATRIX
+    if (MUTATIONS.index(pair[0]) + POINTS.index(pair[1])) % EVERY == 0 or pair[1] == "file-written"
+]
+
+
+def test_sample_has_every_kind_and_point() -> None:
+    """However few of the matrix are tried, each mutation and each point is among them."""
+    assert {mutation for mutation, _ in SAMPLE} == set(MUTATIONS)
+    assert {point for _, point in SAMPLE} == set(POINTS)
+
+
+@pytest.mark.parametrize("mutation,point", SAMPLE, ids=lambda value: getattr(value, "__name__", value))
+def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+    """A node killed inside a mutation leaves all of it after the commit, nothing before; and it can be done again."""
+    case = mutation(rig)
+    rig.arm(point)
+
+    answer = rig.try_to(case.method, case.path, case.body)
+
+    rig.node.wait_killed()
+    assert answer is None, f"a node that was killed before its answer gave one: {answer}"
+    assert complaints(rig.database) == []
+    rig.start()
+    done = case.is_done()
+    assert done == (point == "after-commit")
+    again = rig.admin.ask(case.method, case.path, case.body)
+    assert again.status in (case.again if done else (200, 201, 204)), f"done again: {again}"
+    assert case.is_done()
+    assert complaints(rig.database) == []

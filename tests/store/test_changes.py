@@ -1,0 +1,202 @@
+"""The change feed as the gate reads it: old and new names, ordinals, epochs, pruning."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import Change
+from limnos.model.kinds import Kind
+from limnos.store.changes import NOTHING, UNKNOWN, changes_read
+from limnos.store.migrate import renew_epoch
+from limnos.store.tx import Tx
+from limnos.store.upkeep import feed_prune
+from tests.backends import Lab
+from tests.store.test_clock import move_access, touch
+from tests.store.world import World, add_namespace
+
+
+def names(change: Change) -> tuple[object, ...]:
+    """What a change says about names."""
+    return (change.operation, change.old_parent, change.old_name, change.new_parent, change.new_name)
+
+
+def test_feed_tells_old_and_new_names(lab: Lab, world: World) -> None:
+    """Create, rename, move and drop each name the place that was left and the place that was taken."""
+    main = world.main.id
+    a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
+    b = lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=main)
+    lab.write(lambda tx: tx.nodes.place(b, parent_id=main, name="c", moves_access=False), zone=main)
+    held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
+    lab.write(lambda tx: tx.nodes.place(held, parent_id=a.id, name="d", moves_access=True), zone=main)
+    held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
+    lab.write(lambda tx: tx.nodes.drop(held), zone=main)
+
+    feed = lab.load(changes_read(main, 1))
+
+    assert [names(change) for change in feed] == [
+        ("create", None, None, main, "b"),
+        ("move", main, "b", main, "c"),
+        ("move", main, "c", a.id, "d"),
+        ("drop", a.id, "d", None, None),
+    ]
+    assert {(change.node_id, change.kind, change.name_space) for change in feed} == {(b.id, Kind.NAMESPACE, "namespace")}
+    assert [change.revision for change in feed] == [2, 3, 4, 5]
+
+
+def test_changes_of_one_mutation_are_numbered(lab: Lab, world: World) -> None:
+    """Several changes of one mutation share its revision and stand in their order, with who and when."""
+
+    def several(tx: Tx) -> None:
+        outer = add_namespace(tx, world.main, "a")
+        add_namespace(tx, outer, "b")
+        add_namespace(tx, outer, "c")
+
+    lab.write(several, zone=world.main.id)
+
+    feed = lab.load(changes_read(world.main.id, 0))
+    assert [(change.revision, change.ordinal, change.new_name) for change in feed] == [(1, 0, "a"), (1, 1, "b"), (1, 2, "c")]
+    rows = lab.database.sql("SELECT DISTINCT actor, request_id FROM change WHERE zone = ?", world.main.id)
+    assert rows == [("tester", "request-1")]
+
+
+def test_gate_is_silent_when_nothing_moved(lab: Lab, world: World) -> None:
+    """A gate that knows every revision is told nothing, whatever moved in other zones."""
+    zones = (0, world.lake.id, world.main.id)
+    known = [(zone, lab.clock(zone)[0]) for zone in zones]
+    lab.write(touch, zone=world.side.id)
+
+    assert lab.gate(known) is NOTHING
+
+
+def test_gate_tells_changes_since_each_known_revision(lab: Lab, world: World) -> None:
+    """For each zone that moved a gate gets its clock and all its changes since, for the others nothing."""
+    zones = (0, world.lake.id, world.main.id, world.side.id)
+    known = [(zone, lab.clock(zone)[0]) for zone in zones]
+    lab.write(touch, zone=world.main.id)
+    lab.write(move_access, zone=world.main.id)
+    lab.write(touch, zone=world.side.id)
+
+    moved = lab.gate(known)
+
+    assert moved.epoch == lab.epoch()
+    assert {(row.zone, row.revision, row.access_revision, row.pruned_to) for row in moved.clocks} == {
+        (world.main.id, 2, 2, 0), (world.side.id, 1, 0, 0),
+    }  # fmt: skip
+    assert [(change.zone, change.revision) for change in moved.changes if change.zone == world.main.id] == [
+        (world.main.id, 1), (world.main.id, 2),
+    ]  # fmt: skip
+    assert len(moved.changes) == 3
+
+
+def test_gate_reads_no_history_of_an_unknown_zone(lab: Lab, world: World) -> None:
+    """A zone never asked for before comes with its clock alone, however long its feed."""
+    lab.write(touch, zone=world.main.id)
+
+    moved = lab.gate([(world.main.id, UNKNOWN)])
+
+    assert [(row.zone, row.revision) for row in moved.clocks] == [(world.main.id, 1)]
+    assert moved.changes == ()
+
+
+def test_gate_of_a_zone_that_does_not_exist(lab: Lab, world: World) -> None:
+    """A zone that no clock has is not told of."""
+    assert lab.gate([(10**12, UNKNOWN)]) is NOTHING
+
+
+def test_gate_tells_every_clock_in_another_epoch(lab: Lab, world: World) -> None:
+    """A view of another epoch is told the new one, also when every revision is the one it knows."""
+    known = [(world.main.id, lab.clock(world.main.id)[0])]
+
+    moved = lab.gate(known, epoch=lab.epoch() + 1)
+
+    assert moved is not NOTHING
+    assert moved.epoch == lab.epoch()
+
+
+def test_gate_is_one_statement(lab: Lab, world: World) -> None:
+    """The gate costs one statement, however many zones and changes."""
+    lab.write(touch, zone=world.main.id)
+    store = lab.store
+    before = store.statements
+
+    lab.gate([(0, 0), (world.lake.id, 0), (world.main.id, 0)])
+
+    assert store.statements - before == 1
+
+
+def test_pruning_notes_how_far(lab: Lab, world: World) -> None:
+    """Pruning removes old rows only after the clock says how far, and keeps what is young."""
+    for _ in range(3):
+        lab.write(touch, zone=world.main.id)
+    lab.database.sql("UPDATE change SET at = at - 10000 WHERE zone = ? AND revision <= 2", world.main.id)
+
+    pruned = lab.write(lambda tx: feed_prune(tx, keep_ms=5000))
+
+    assert pruned == 2
+    assert lab.database.sql("SELECT pruned_to, revision FROM clock WHERE zone = ?", world.main.id) == [(2, 3)]
+    assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [3]
+
+
+def test_pruning_leaves_no_hole(lab: Lab, world: World) -> None:
+    """When a wall clock went backwards, pruning removes whole beginnings of the feed, never rows out of its middle."""
+    for _ in range(4):
+        lab.write(touch, zone=world.main.id)
+    lab.database.sql("UPDATE change SET at = at - 10000 WHERE zone = ? AND revision IN (1, 3)", world.main.id)
+
+    lab.write(lambda tx: feed_prune(tx, keep_ms=5000))
+
+    assert [change.revision for change in lab.load(changes_read(world.main.id, 0))] == [4]
+    assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(3,)]
+
+
+def test_pruning_twice_does_not_forget_how_far(lab: Lab, world: World) -> None:
+    """A second pruning that finds nothing leaves the mark of the first."""
+    lab.write(touch, zone=world.main.id)
+    lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
+
+    lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
+
+    assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
+
+
+def test_writes_go_on_after_pruning(lab: Lab, world: World) -> None:
+    """Revisions go on where they were, and the mark stays through later writes."""
+    lab.write(touch, zone=world.main.id)
+    lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
+
+    assert lab.write(touch, zone=world.main.id) == 2
+    assert lab.database.sql("SELECT pruned_to FROM clock WHERE zone = ?", world.main.id) == [(1,)]
+
+
+def test_restore_starts_an_epoch_that_never_was(lab: Lab, world: World) -> None:
+    """Two restores of one backup are two epochs: a view of the first must not take the second for its own."""
+    backup = lab.epoch()
+    seen = {backup}
+    for _ in range(5):
+        renew_epoch(lab.database.address)
+        seen.add(lab.epoch())
+        lab.database.sql("UPDATE store SET epoch = ?", backup)  # the same backup is put back
+
+    assert len(seen) == 6
+
+
+def test_ids_after_a_restore_were_never_drawn(lab: Lab, world: World) -> None:
+    """After a restore ids go on above everything that was drawn before it, and stay below 2^53."""
+    lost = [lab.write(lambda tx: tx.next_id()) for _ in range(3)]
+
+    renew_epoch(lab.database.address)
+
+    first = lab.write(lambda tx: tx.next_id())
+    assert max(lost) < first < 2**53
+    assert lab.write(lambda tx: tx.next_id()) == first + 1
+
+
+def test_ids_never_go_back(lab: Lab, world: World) -> None:
+    """A restore on a machine whose clock went back does not draw ids again that the backup had drawn."""
+    far = 2**52
+    lab.database.sql(
+        "UPDATE store SET next_id = ?" if lab.database.kind == "sqlite" else "SELECT setval('limnos_id', ?, false)", far
+    )
+    renew_epoch(lab.database.address)
+
+    assert lab.write(lambda tx: tx.next_id()) >= far

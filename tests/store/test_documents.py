@@ -1,0 +1,119 @@
+"""Metadata documents: compare-and-swap, and one table at a location."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from limnos.model.entities import Document
+from limnos.model.errors import BadRequest
+from limnos.store.documents import document_read
+from limnos.store.tx import Tx
+from tests.backends import Lab
+from tests.store.world import World
+
+
+def document(node_id: int, *, version: int = 1, location: str | None = None) -> Document:
+    """A document whose body is bytes that are no text."""
+    place = location or f"file:/w/{node_id}"
+    return Document(node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256)))
+
+
+def test_document_reads_back(lab: Lab, world: World) -> None:
+    """A document's bytes come back as they were; a missing one is None."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+
+    assert lab.load(document_read(7)) == document(7)
+    assert lab.load(document_read(8)) is None
+
+
+def test_swap_takes_the_expected_version_only(lab: Lab, world: World) -> None:
+    """A swap replaces the version it was built on and says so; another one it leaves alone."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    newer = msgspec.structs.replace(document(7, version=2), body=b"{}")
+
+    assert lab.write(lambda tx: tx.documents.swap(newer, expected=1), zone=world.main.id) is True
+    assert lab.write(lambda tx: tx.documents.swap(document(7), expected=1), zone=world.main.id) is False
+    assert lab.load(document_read(7)) == newer
+
+
+def test_of_rivals_one_wins(lab: Lab, world: World) -> None:
+    """Of ten swaps built on one version, on two nodes, one succeeds."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    nodes = [lab.store, lab.open()]
+    permit = lab.permit(world.main.id)
+
+    def swap(tx: Tx) -> bool:
+        return tx.documents.swap(document(7, version=2), expected=1)
+
+    async def race() -> list[bool]:
+        return await asyncio.gather(*(nodes[i % 2].submit(permit, swap) for i in range(10)))
+
+    assert sorted(lab.run(race())) == [False] * 9 + [True]
+    assert lab.load(document_read(7)).version == 2
+
+
+def test_location_has_one_table(lab: Lab, world: World) -> None:
+    """A second table at a location is refused on create and on swap, and nothing is written."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
+    taken = document(7).location
+
+    with pytest.raises(BadRequest, match="choose a location of its own"):
+        lab.write(lambda tx: tx.documents.create(document(9, location=taken)), zone=world.main.id)
+    with pytest.raises(BadRequest, match="choose a location of its own"):
+        lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=taken), expected=1), zone=world.main.id)
+
+    assert lab.load(document_read(9)) is None
+    assert lab.load(document_read(8)) == document(8)
+
+
+def test_location_is_free_after_a_drop(lab: Lab, world: World) -> None:
+    """Once a document is deleted its location may be taken, as register after drop does."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.delete(7), zone=world.main.id)
+
+    lab.write(lambda tx: tx.documents.create(document(8, location=document(7).location)), zone=world.main.id)
+
+    assert lab.load(document_read(7)) is None
+
+
+def test_rivals_for_a_location_in_two_catalogs(lab: Lab, world: World) -> None:
+    """Two tables of two catalogs racing to one location: one is made, the other refused, neither breaks."""
+    nodes = [lab.store, lab.open()]
+    place = "file:/w/contested"
+
+    async def race() -> list[object]:
+        tries = [
+            node.submit(lab.permit(catalog.id), lambda tx, i=i: tx.documents.create(document(7 + i, location=place)))
+            for i, (node, catalog) in enumerate(zip(nodes, (world.main, world.side), strict=True))
+        ]
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    told = lab.run(race())
+
+    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "NoneType"]
+
+
+def test_rival_moves_to_a_location_in_two_catalogs(lab: Lab, world: World) -> None:
+    """Two tables of two catalogs moving to one location at once: one moves, the other is refused in clear words."""
+    nodes = [lab.store, lab.open()]
+    place = "file:/w/contested"
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
+
+    async def race() -> list[object]:
+        tries = [
+            node.submit(
+                lab.permit(catalog.id),
+                lambda tx, i=i: tx.documents.swap(document(7 + i, version=2, location=place), expected=1),
+            )
+            for i, (node, catalog) in enumerate(zip(nodes, (world.main, world.side), strict=True))
+        ]
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    told = lab.run(race())
+
+    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "bool"]
