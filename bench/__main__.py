@@ -83,7 +83,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="limnos-bench-", dir=given.data, ignore_cleanup_errors=True) as folder:
         try:
             with targets(plan, Path(folder)) as servers:
-                for results in measure_all(plan, servers):
+                for results in measure_all(plan, servers, log=Path(folder) / "yardstick.log"):
                     found += results
                     say("\n".join("  ".join(report.row(one)) for one in results))
         except (LoadError, StartError) as error:

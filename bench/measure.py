@@ -20,14 +20,15 @@ from bench.load import Answered, Generator, Load, LoadError
 from bench.operations import PREFIX, TEMPLATES, Case, Operation
 from bench.report import Measured
 from bench.seed import TEMPLATE, Shape, plant
-from bench.stores import Place, Postgres, Server, running_server
+from bench.stores import Place, Postgres, Server, running, running_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 WARM_ONCE = 200
 """Requests that warm an operation whose requests cannot be repeated, over all connections."""
 WARM_EACH_MIN = 20
+YARDSTICK_S = 0.15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +117,9 @@ def _post(server: Server, path: str, body: object) -> None:
         raise LoadError(f"{response.status} for POST {path}: {text[:600]}")
 
 
-def measure_all(plan: Plan, found: Sequence[Target]) -> Iterator[list[Measured]]:
+def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[list[Measured]]:
     """Measure every operation; yields the results of one operation on all servers at a time. Raises LoadError."""
-    with Generator() as generator:
+    with Generator() as generator, _yardstick(log) as bare:
         for operation in plan.operations:
             fitting = [each for each in found if _fits(operation, each, plan)]
             for target in fitting:
@@ -126,12 +127,31 @@ def measure_all(plan: Plan, found: Sequence[Target]) -> Iterator[list[Measured]]
             results: list[Measured] = []
             for number, connections in enumerate(plan.connections):
                 rounds: dict[Target, list[Round]] = {target: [] for target in fitting}
+                alone: list[float] = []
                 for turn in range(plan.rounds):
+                    alone.append(bare(generator, connections))
                     for target in fitting:
                         case = _case(target, connections, number * plan.rounds + turn, plan)
                         rounds[target].append(_measure(generator, operation, target, case, seconds=plan.seconds))
-                results += [_best(operation, target, connections, rounds[target]) for target in fitting]
+                results += [_best(operation, target, connections, rounds[target], min(alone)) for target in fitting]
             yield results
+
+
+@contextmanager
+def _yardstick(log: Path) -> Iterator[Callable[[Generator, int], float]]:
+    """The server library alone; gives a function that measures it: CPU µs per request at so many connections."""
+    with running([sys.executable, "-m", "bench.yardstick"], log=log) as (pid, host, port):
+        request = b"GET / HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\n\r\n"
+
+        def measure(generator: Generator, connections: int) -> float:
+            load = Load(
+                host=host, port=port, requests=(request,) * connections, connections=connections, once=False, warm=20,
+                seconds=YARDSTICK_S, count_max=1_000_000,
+            )  # fmt: skip
+            answered, run_ns = generator.run(load, [TreeCpu([pid])])
+            return sum(run_ns) / answered.count / 1000
+
+        yield measure
 
 
 def _fits(operation: Operation, target: Target, plan: Plan) -> bool:
@@ -160,7 +180,7 @@ def _measure(generator: Generator, operation: Operation, target: Target, case: C
     return Round(answered, sum(run_ns), sum(run_ns[1:]))
 
 
-def _best(operation: Operation, target: Target, connections: int, rounds: Sequence[Round]) -> Measured:
+def _best(operation: Operation, target: Target, connections: int, rounds: Sequence[Round], alone_us: float) -> Measured:
     best = min(rounds, key=lambda each: each.cpu_us)
     answered = best.answered
     return Measured(
@@ -175,6 +195,7 @@ def _best(operation: Operation, target: Target, connections: int, rounds: Sequen
         p50_ms=answered.p50_ms,
         p99_ms=answered.p99_ms,
         bytes_mean=answered.bytes_mean,
+        alone_us=alone_us,
         rounds_us=tuple(round(each.cpu_us, 2) for each in rounds),
     )
 

@@ -146,8 +146,8 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
         load(flags={key: value for key, value in flags.items() if value is not None}, file=None, environ={}).settings
     )
     case = Case(host="127.0.0.1", shape=Shape(given.nodes), connections=given.at_once, part=0, parts=1)
-    made = [call_of(request) for request in operation.requests(case)]
-    calls = _fresh(operation, case) if operation.once else itertools.cycle(made)
+    made = [] if operation.once else [call_of(request) for request in operation.requests(case)]
+    calls = itertools.cycle(made) if made else _fresh(operation, case)
     caller = Caller(built.application)
     try:
         warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(made)))

@@ -30,6 +30,7 @@ _HEAD: Final = (
     "aim",
     "",
     "of it db",
+    "alone",
     "req/s",
     "p50 ms",
     "p99 ms",
@@ -40,7 +41,10 @@ _TEXT_COLUMNS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One measurement, the round with the least CPU. Times in µs per request are CPU, those in ms are latency."""
+    """One measurement, the round with the least CPU. Times in µs per request are CPU, those in ms are latency.
+
+    `alone_us` is what the server library alone took for 6 KB between these rounds.
+    """
 
     operation: str
     store: str
@@ -53,6 +57,7 @@ class Measured:
     p50_ms: float
     p99_ms: float
     bytes_mean: float
+    alone_us: float
     rounds_us: tuple[float, ...]
 
     @property
@@ -80,6 +85,7 @@ def row(one: Measured) -> tuple[str, ...]:
         "" if aim is None else f"{aim:g}",
         verdict(one.cpu_us, aim),
         _number(one.database_us) if one.store == "postgres" else "",
+        _number(one.alone_us),
         f"{one.per_second:,.0f}",
         f"{one.p50_ms:.2f}",
         f"{one.p99_ms:.2f}",

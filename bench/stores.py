@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 STORES = ("sqlite", "postgres")
 READY = "ready "
@@ -68,10 +68,16 @@ class Server:
 def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server]:
     """Serve a place on a free loopback port for the time of the body. Raises StartError."""
     place.data.mkdir(parents=True, exist_ok=True)
-    log = place.data.with_name(place.data.name + ".log")
     command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
     if place.database is not None:
         command += ["--database", place.database]
+    with running(command, log=place.data.with_name(place.data.name + ".log")) as (pid, host, port):
+        yield Server(host, port, (pid,) if database_pid is None else (pid, database_pid), place)
+
+
+@contextmanager
+def running(command: Sequence[str], *, log: Path) -> Iterator[tuple[int, str, int]]:
+    """Run a server for the time of the body, from its `ready URL` on; gives process id, host and port."""
     with log.open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
         lines: queue.Queue[str | None] = queue.Queue()
@@ -79,8 +85,7 @@ def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server
         pump.start()
         try:
             url = urlsplit(_ready_url(process, lines, log))
-            pids = (process.pid,) if database_pid is None else (process.pid, database_pid)
-            yield Server(url.hostname or "127.0.0.1", url.port or 80, pids, place)
+            yield process.pid, url.hostname or "127.0.0.1", url.port or 80
         finally:
             _stop(process)
             pump.join(_STOP_MAX_S)

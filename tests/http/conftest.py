@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from limnos.app.building import DATABASE_FILE
+from limnos.store.migrate import migrate
 from tests.http.driver import Node, node_at
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store of the newest schema, to be copied: migrating takes longer than any test."""
+    path = tmp_path_factory.mktemp("empty") / DATABASE_FILE
+    migrate(str(path))
+    return path
+
+
 @pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
+def fresh(tmp_path: Path, empty_database: Path) -> Callable[[str], Path]:
+    """Make a data directory with an empty store in it."""
+
+    def make(name: str) -> Path:
+        data = tmp_path / name
+        data.mkdir()
+        shutil.copy(empty_database, data)
+        return data
+
+    return make
+
+
+@pytest.fixture
+def node(fresh: Callable[[str], Path]) -> Iterator[Node]:
     """A node with access control on, and nothing in it but metalake `lake` and catalog `main` of `admin`."""
-    with node_at(tmp_path / "data") as running:
+    with node_at(fresh("data")) as running:
         yield running
 
 
 @pytest.fixture
-def open_node(tmp_path: Path) -> Iterator[Node]:
+def open_node(fresh: Callable[[str], Path]) -> Iterator[Node]:
     """The same with access control off."""
-    with node_at(tmp_path / "data", access=False) as running:
+    with node_at(fresh("open"), access=False) as running:
         yield running

@@ -40,6 +40,10 @@ class Process:
     def start(self) -> Process:
         """Start it and wait until it serves."""
         self.spawn()
+        return self.wait_ready()
+
+    def wait_ready(self) -> Process:
+        """Wait until it serves."""
         uri = next((line[6:].strip() for line in self.running.stdout or () if line.startswith("ready ")), None)
         if uri is None:
             self.kill()

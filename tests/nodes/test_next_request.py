@@ -55,7 +55,7 @@ def test_next_request_elsewhere_is_decided_right(world: World, story: Callable[[
             if answer.status != ask.status:
                 wrong.append(
                     f"round {number}: after '{turn.does}' on node {here}, {ask.method} {ask.path} by {ask.who} on node "
-                    f"{1 - here} was answered {answer.status}, not {ask.status}: {answer.body}"
+                    f"{1 - here} was answered {answer.status}, not {ask.status}: {answer.body.get('error')}"
                 )
 
     after = world.written()

@@ -45,24 +45,32 @@ class Wire:
         self.connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
 
     def ask(self, method: str, path: str, body: object | None = None) -> Answer:
-        """Send one request once. Raises Lost."""
+        """Send one request once, and wait for its answer. Raises Lost."""
+        self.send(method, path, body)
+        return self.receive()
+
+    def send(self, method: str, path: str, body: object | None = None) -> None:
+        """Send one request. Raises Lost."""
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
         try:
             self.connection.request(method, path, data, headers)
+        except (OSError, http.client.HTTPException) as error:
+            raise self._lost(error) from error
+
+    def receive(self) -> Answer:
+        """Wait for the answer to what was sent. Raises Lost."""
+        try:
             answer = self.connection.getresponse()
             text = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            self.connection.close()
-            raise Lost(f"{method} {path}: {type(error).__name__} {error}") from error
+            raise self._lost(error) from error
         found = json.loads(text) if text[:1] == b"{" else {}
         return Answer(answer.status, found, {name.lower(): value for name, value in answer.getheaders()})
 
-    def send(self, method: str, path: str, body: object | None = None) -> None:
-        """Send one request and read nothing."""
-        data = None if body is None else json.dumps(body).encode()
-        headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
-        self.connection.request(method, path, data, headers)
+    def _lost(self, error: Exception) -> Lost:
+        self.connection.close()
+        return Lost(f"{type(error).__name__} {error}")
 
     def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> Answer:
         """Carry out a mutation: come again when told that nothing happened; AssertionError for another refusal."""

@@ -38,7 +38,9 @@ class World:
 
     def __enter__(self) -> Self:
         for node in self.nodes:
-            node.start()
+            node.spawn()  # on an empty store, at once: one makes its tables, the other finds them made
+        for node in self.nodes:
+            node.wait_ready()
         return self
 
     def __exit__(

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from limnos.model.errors import StalePermit
+from limnos.model.errors import BadRequest, StalePermit
 from limnos.store.tx import Tx
 from tests.backends import Lab, PostgresServer
 from tests.store.test_clock import move_access, touch
+from tests.store.test_documents import document
 from tests.store.world import World, make_world
 
 pytestmark = pytest.mark.integration
@@ -133,3 +134,36 @@ def test_reads_wait_for_nobody(lab: Lab, world: World) -> None:
         return moved.clocks
 
     assert lab.run(both()) == ()
+
+
+def test_rival_for_a_location_is_told_in_clear_words(lab: Lab, world: World) -> None:
+    """Who waits for another catalog's table to take a location, and finds it taken, is refused as if it had come later."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
+    place = "file:/w/contested"
+
+    def take(tx: Tx, node_id: int) -> bool:
+        return tx.documents.swap(document(node_id, version=2, location=place), expected=1)
+
+    class Taking(Paused):
+        def __call__(self, tx: Tx) -> int:
+            taken = take(tx, 7)
+            super().__call__(tx)
+            return taken
+
+    taking = Taking()
+    one, other = lab.permit(world.main.id), lab.permit(world.side.id)
+
+    async def both() -> tuple[bool, list[object]]:
+        first = asyncio.create_task(lab.store.submit(one, taking))
+        assert await asyncio.to_thread(taking.entered.wait, WAIT_S)
+        second = asyncio.create_task(lab.store.submit(other, lambda tx: take(tx, 8)))
+        blocked = await is_blocked(lab, second)
+        taking.go.set()
+        return blocked, await asyncio.gather(first, second, return_exceptions=True)
+
+    blocked, told = lab.run(both())
+
+    assert blocked
+    assert told[0] is True
+    assert isinstance(told[1], BadRequest)

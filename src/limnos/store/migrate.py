@@ -6,6 +6,7 @@ May import SQLAlchemy, alembic and this room. Cold: runs before a node serves.
 from __future__ import annotations
 
 import fcntl
+import secrets
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +17,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import URL, make_url
 
 from limnos.model.errors import LimnosError
 
@@ -27,6 +28,12 @@ if TYPE_CHECKING:
 
 _LOCK = 0x4C494D4E
 _ID_EPOCH_S = 1_600_000_000
+EPOCHS = 2**52
+"""How many epochs there are to draw from."""
+_RENEW = text(
+    "UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END"
+)
+_RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
 
 class WrongSchema(LimnosError):
@@ -55,14 +62,16 @@ def _locked(connection: Connection) -> Iterator[None]:
         return
     with Path(f"{connection.engine.url.database}.migrate").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # here, as two who change it at once get "locked"
+        connection.commit()
         yield
 
 
-def _engine_url(database: str) -> str:
+def _engine_url(database: str) -> URL:
     """Spell a `postgresql://` URL for SQLAlchemy with the driver we ship; a path is an SQLite file."""
     if "://" not in database:
-        return f"sqlite:///{database}"
-    return make_url(database).set(drivername="postgresql+psycopg").render_as_string(hide_password=False)
+        return URL.create("sqlite", database=database)
+    return make_url(database).set(drivername="postgresql+psycopg")
 
 
 def head_revision() -> str:
@@ -112,14 +121,16 @@ def migrate(database: str) -> tuple[str | None, str]:
 def renew_epoch(database: str) -> None:
     """Tell every node that the store was restored from a backup: views start afresh, and no id comes back.
 
-    Ids go on from a number that only the clock on the wall can have passed: about a million for each second.
+    The epoch is drawn anew, so that two restores of one backup differ. Ids go on from a number that only the clock on
+    the wall can have passed, about a million for each second, and never from less than the backup had reached.
     """
     first = (int(time.time()) - _ID_EPOCH_S) << 20
+    params = {"epoch": secrets.randbelow(EPOCHS), "first": first}
     engine = create_engine(_engine_url(database))
     try:
         with engine.begin() as connection:
-            connection.execute(text("UPDATE store SET epoch = epoch + 1, next_id = :first"), {"first": first})
+            connection.execute(_RENEW, params)
             if connection.dialect.name == "postgresql":
-                connection.execute(text("SELECT setval('limnos_id', :first)"), {"first": first})
+                connection.execute(_RENEW_SEQUENCE, {"first": first})
     finally:
         engine.dispose()

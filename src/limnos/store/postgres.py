@@ -34,6 +34,7 @@ ATTEMPTS = 3
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
 _NEXT_ID = Sql("SELECT nextval('limnos_id')")
+_AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 _LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
@@ -155,17 +156,22 @@ class PostgresStore:
         return await asyncio.shield(loop.run_in_executor(self._threads, self._run, permit, mutation))
 
     def _run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Run it, again when the database chose it as the victim of a deadlock or the connection was stale."""
+        """Run it, again when it was a deadlock's victim, the connection was stale, or a rival of another zone was faster.
+
+        Such a rival took the same unique key (a location) after this one looked: looking again finds it.
+        """
         for attempt in range(ATTEMPTS):
-            connection = self._connection()
+            connection: psycopg.Connection | None = None
             try:
+                connection = self._connection()
                 result = self._transact(connection, permit, mutation)
-            except (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure):
+            except _AGAIN:
                 self._give_back(connection)
                 if attempt == ATTEMPTS - 1:
                     raise Unavailable("Too many writers at once: try again") from None
             except psycopg.OperationalError as error:
-                connection.close()
+                if connection is not None:
+                    connection.close()
                 if attempt == ATTEMPTS - 1:
                     raise Unavailable("The database does not answer: try again", cause=str(error)) from error
             except BaseException:
@@ -213,8 +219,8 @@ class PostgresStore:
             connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
             return connection
 
-    def _give_back(self, connection: psycopg.Connection) -> None:
-        if not connection.closed:
+    def _give_back(self, connection: psycopg.Connection | None) -> None:
+        if connection is not None and not connection.closed:
             self._connections.put(connection)
 
     async def close(self) -> None:

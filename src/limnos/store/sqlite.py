@@ -97,6 +97,7 @@ class SqliteStore:
         self._queue: deque[_Job] = deque()
         self._drain: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "limnos-commit")
+        self._committing = False
         self.statements = 0
 
     def gate(self, epoch: int, known: Known) -> Moved:
@@ -189,16 +190,19 @@ class SqliteStore:
             self._writer.execute("ROLLBACK")
             return
         reach("before-commit")
+        self._committing = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.execute, "COMMIT")
+        self._committing = False
         reach("after-commit")
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
         told: Exception = StateUnknown("The store did not say whether the change was kept: look before you repeat it")
-        if self._writer.in_transaction or isinstance(error, sqlite3.OperationalError):
+        if self._writer.in_transaction or not self._committing:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             told = Unavailable(f"The store could not write: {error}. Nothing was changed; try again")
+        self._committing = False
         told.__cause__ = error
         for job in jobs:
             job.error = told

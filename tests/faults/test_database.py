@@ -1,0 +1,194 @@
+"""Kill -9 the database under a node: the node recovers by itself, and every answer it gave was true."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+
+from tests.faults.mutations import file_of, properties_of
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import (
+    PREFIX,
+    Answer,
+    Lost,
+    Wire,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    table_body,
+    table_path,
+)
+
+WRITERS = 3
+RUNNING_S = 0.5
+RECOVERS_WITHIN_S = 30
+CERTAIN, UNKNOWN = 503, 500
+
+
+class Told(NamedTuple):
+    """What a writer asked for, by a name that nothing else has, and what it was told; no status for a lost answer."""
+
+    kind: str
+    tag: str
+    status: int | None
+
+
+@pytest.fixture(scope="module")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A PostgreSQL that these tests kill."""
+    found = Cluster(tmp_path_factory.mktemp("killed") / "postgres")
+    yield found
+    found.stop()
+
+
+@pytest.fixture(scope="module")
+def rig(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One node over it."""
+    with Rig(tmp_path_factory.mktemp("node"), own_cluster.database()) as running:
+        yield running
+
+
+def write(rig: Rig, home: str, told: list[Told], stop: threading.Event) -> None:
+    """Make namespaces and tables and commit to one table, each under a new name, until told to stop."""
+    wire = Wire(rig.node.uri, user="admin")
+    for number in itertools.count():
+        tag = f"x{number}"
+        for kind, path, body in (
+            ("namespace", f"{PREFIX}/namespaces", namespace_body(home, tag)),
+            ("table", f"{namespace_path(home)}/tables", table_body(tag)),
+            ("commit", table_path(home, "busy"), properties_body(**{tag: home})),
+        ):
+            try:
+                told.append(Told(kind, tag, wire.ask("POST", path, body).status))
+            except Lost:
+                told.append(Told(kind, tag, None))
+            if stop.is_set():
+                return wire.close()
+    return None
+
+
+def is_there(rig: Rig, home: str, one: Told, properties: dict[str, str]) -> bool:
+    """Say whether what a writer asked for is in the store."""
+    if one.kind == "commit":
+        return one.tag in properties
+    path = namespace_path(home, one.tag) if one.kind == "namespace" else table_path(home, one.tag)
+    status = rig.admin.ask("HEAD", path).status
+    assert status in (204, 404)
+    return status == 204
+
+
+def wait_for_success(told: list[Told], since: int) -> None:
+    """Wait until a writer was told of a success after so many answers."""
+    until = time.monotonic() + RECOVERS_WITHIN_S
+    while not any(one.status == 200 for one in told[since:]):
+        assert time.monotonic() < until, f"the node did not recover; it answers {told[-3:]}"
+        time.sleep(0.02)
+
+
+def test_node_survives_killed_database(rig: Rig, own_cluster: Cluster) -> None:
+    """While the database is dead, writes get 503 or 500; what was acknowledged is there, what got a 503 is not."""
+    homes = [rig.tag() for _ in range(WRITERS)]
+    for home in homes:
+        rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
+        rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("busy"))
+    told: list[list[Told]] = [[] for _ in homes]
+    stop = threading.Event()
+    threads = [threading.Thread(target=write, args=(rig, *each, stop)) for each in zip(homes, told, strict=True)]
+
+    for thread in threads:
+        thread.start()
+    time.sleep(RUNNING_S)
+    own_cluster.kill()
+    time.sleep(RUNNING_S)
+    own_cluster.start()
+    counts = [len(each) for each in told]
+    for each, count in zip(told, counts, strict=True):
+        wait_for_success(each, count)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+    wrong = []
+    for home, each in zip(homes, told, strict=True):
+        properties = properties_of(rig, home, "busy")
+        for one in each:
+            there = is_there(rig, home, one, properties)
+            if one.status not in (200, CERTAIN, UNKNOWN) or there != {200: True, CERTAIN: False}.get(one.status, there):
+                wrong.append(f"{one.kind} {home}.{one.tag} was answered {one.status}, there: {there}")
+    assert not wrong, "\n".join(wrong[:10])
+    assert any(one.status in (CERTAIN, UNKNOWN) for each in told for one in each), "the database was not missed"
+    assert complaints(rig.database) == []
+
+
+def stopped_then_killed(rig: Rig, cluster: Cluster, point: str, path: str, body: object) -> Answer:
+    """Send a mutation, kill the database while the node stands at a point, and return what the caller is told."""
+    wire = Wire(rig.node.uri, user="admin")
+    rig.arm(point, stop=True)
+    wire.send("POST", path, body)
+    rig.node.wait_paused()
+    cluster.kill()
+    rig.node.go_on()
+    answer = wire.receive()
+    wire.close()
+    cluster.start()
+    return answer
+
+
+@pytest.mark.parametrize("kind", ["table", "commit"])
+def test_commit_that_gets_no_answer_is_unknown(rig: Rig, own_cluster: Cluster, kind: str) -> None:
+    """A database that dies under the COMMIT leaves the state unknown: 500 of that type, and the file is kept."""
+    home = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
+    rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("t"))
+    directory = file_of(rig, home, "t").parents[2]
+    path, body = (
+        (f"{namespace_path(home)}/tables", table_body("u"))
+        if kind == "table"
+        else (table_path(home, "t"), properties_body(mark="1"))
+    )
+    before = set(directory.rglob("*.metadata.json"))
+
+    answer = stopped_then_killed(rig, own_cluster, "before-commit", path, body)
+
+    assert (answer.status, answer.kind) == (500, "CommitStateUnknownException")
+    assert len(set(directory.rglob("*.metadata.json")) - before) == 1
+    wait_until_served(rig)
+    assert complaints(rig.database) == []
+
+
+def test_mutation_before_its_commit_is_certainly_nothing(rig: Rig, own_cluster: Cluster) -> None:
+    """A database that dies inside the transaction, and stays away, gives 503 with Retry-After, and no file is left."""
+    home = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
+    rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("t"))
+    file = file_of(rig, home, "t")
+
+    answer = stopped_then_killed(rig, own_cluster, "written", table_path(home, "t"), properties_body(mark="1"))
+
+    assert answer.status == 503
+    assert "retry-after" in answer.headers
+    assert list(file.parent.iterdir()) == [file]
+    wait_until_served(rig)
+    assert "mark" not in properties_of(rig, home, "t")
+    assert complaints(rig.database) == []
+
+
+def wait_until_served(rig: Rig) -> None:
+    """Wait until the node reads and writes again; until then it must say 503, and nothing else."""
+    until = time.monotonic() + RECOVERS_WITHIN_S
+    tag = rig.tag()
+    for method, path, body in (
+        ("GET", f"{PREFIX}/namespaces", None),
+        ("POST", f"{PREFIX}/namespaces", namespace_body(tag)),
+    ):
+        while (answer := rig.admin.ask(method, path, body)).status != 200:
+            assert answer.status == 503, f"{method} {path}: {answer}"
+            assert time.monotonic() < until, "the node did not recover"
+            time.sleep(0.02)

@@ -1,0 +1,31 @@
+"""The caller goes away in the middle of a mutation: the store is whole, the node serves on, and nothing is doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.faults.mutations import MUTATIONS, Case
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import Wire
+
+
+@pytest.mark.parametrize("point", ["locked", "before-commit", "after-commit"])
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_lost_answer_leaves_no_doubt(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+    """A mutation whose caller hangs up while it runs is carried out once, completely; to repeat it says so."""
+    case = mutation(rig)
+    leaver = Wire(rig.node.uri, user="admin")
+    rig.arm(point, stop=True)
+
+    leaver.send(case.method, case.path, case.body)
+    rig.node.wait_paused()
+    leaver.close()
+    rig.node.go_on()
+    again = rig.admin.ask(case.method, case.path, case.body)
+
+    assert again.status in case.again, f"repeated, it was answered as if it had not been done: {again}"
+    assert case.is_done()
+    assert complaints(rig.database) == []

@@ -1,0 +1,118 @@
+"""The own API's error body."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.http.admin.errors import error_response
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.model import errors
+from limnos.names.errors import InvalidName
+from tests.http.driver import API, OWN, Node, grant
+
+ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes if route.path.startswith(OWN)]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (errors.BadRequest("x"), 400, "bad-request"),
+        (errors.IllegalPrivilege("x"), 400, "illegal-privilege"),
+        (InvalidName("empty-part", "x"), 400, "illegal-name"),
+        (errors.Unauthenticated("x"), 401, "unauthenticated"),
+        (errors.Forbidden("x"), 403, "forbidden"),
+        (errors.NotFound("x", kind="token"), 404, "not-found"),
+        (errors.MissingFile("x"), 404, "missing-file"),
+        (errors.Unsupported("x"), 405, "unsupported"),
+        (errors.AlreadyExists("x", kind="table"), 409, "already-exists"),
+        (errors.NotEmpty("x", kind="namespace"), 409, "not-empty"),
+        (errors.InUse("x", kind="catalog"), 409, "in-use"),
+        (errors.NotInUse("x", kind="catalog"), 409, "not-in-use"),
+        (errors.CommitConflict("x"), 409, "commit-conflict"),
+        (errors.TooLarge("x"), 413, "too-large"),
+        (errors.Unprocessable("x"), 422, "unprocessable"),
+        (errors.StateUnknown("x"), 500, "state-unknown"),
+        (errors.LimnosError("x"), 500, "internal"),
+        (errors.Unavailable("x", retry_after_s=3), 503, "unavailable"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
+)
+def test_error_table(error: errors.LimnosError | InvalidName, status: int, code: str) -> None:
+    """Every kind of failure has its status and its stable code."""
+    response = error_response(error, request_id="q")
+
+    assert response.status == status
+    assert json.loads(response.body) == {"error": {"code": code, "message": "x", "request_id": "q"}}
+
+
+def test_unavailable_says_when_to_come_again() -> None:
+    """503 comes with Retry-After, 401 with a challenge that is not Basic."""
+    responses = [error_response(e, request_id="q") for e in (errors.Unavailable("x"), errors.Unauthenticated("x"))]
+
+    assert [response.headers[-1] for response in responses] == [(b"retry-after", b"1"), (b"www-authenticate", b"Bearer")]
+
+
+def test_request_id_is_the_headers(node: Node) -> None:
+    """The request id in the body is the one in the header, and in the log."""
+    answer = node.get(f"{OWN}/nothing")
+
+    assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
+
+
+def test_refusal_carries_its_decision(node: Node) -> None:
+    """A 403 has the decision with its reasons, but nothing by which one could tell whether the object exists."""
+    node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    path = f"{OWN}/metalakes/lake/catalogs/main/move"
+
+    real, absent = (
+        node.post(path, {"kind": "namespace", "source": [name], "target": ["b"]}, user="ana") for name in ("a", "z")
+    )
+
+    told = real.json()["error"]
+    assert (real.status, told["code"]) == (403, "forbidden")
+    assert told["decision"]["action"] == "namespace_move"
+    assert told["decision"]["factors"]
+    expected = {**told, "request_id": absent.json()["error"]["request_id"]}
+    assert json.loads(json.dumps(expected).replace("main.a", "main.z")) == absent.json()["error"]
+
+
+def test_messages_are_for_people(node: Node) -> None:
+    """Percent signs stand alone here: no client of ours formats messages."""
+    node.done("POST", f"{API}/lake/users", {"name": "50%"})
+
+    answer = node.get(f"{OWN}/metalakes/lake/groups/60%25/members", user="50%")
+
+    assert "%%" not in answer.json()["error"]["message"]
+    assert "60%" in answer.json()["error"]["message"] or "50%" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES, ids=str)
+def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> None:
+    """A wrong token is 401 on every route; in a metalake somebody who is no user of it is 403, existing or not."""
+    bodies: list[object] = [
+        None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
+        {"kind": "namespace", "source": ["a"], "target": ["b"]}, {},
+    ]  # fmt: skip
+    target = path.replace("{m}", "lake").replace("{c}", "main").replace("{id}", "1")
+
+    wrong = [node.ask(method, target, body, user=None, authorization="Bearer lim_9_x") for body in bodies]
+    strange = [
+        node.ask(method, target.replace("lake", lake), body, user="zoe") for lake in ("lake", "none") for body in bodies
+    ]
+
+    assert {answer.status for answer in wrong} - {400} == {401}
+    if "/metalakes/" in path:
+        assert {answer.status for answer in strange} - {400} == {403}
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'"x"', b'{"enabled": 1}', b'{"enabled": true, "x": 1}', b"\xff"])
+def test_bad_bodies_are_400(node: Node, body: bytes) -> None:
+    """What is not the body asked for is 400, and says what is wrong."""
+    answer = node.patch(f"{OWN}/metalakes/lake/users/admin", body)
+
+    assert answer.status == 400
+    assert answer.json()["error"]["code"] == "bad-request"
+    assert str(answer.json()["error"]["message"]).startswith("Malformed json request: ")

@@ -1,0 +1,84 @@
+"""Members of groups."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Node, grant
+
+MEMBERS = f"{OWN}/metalakes/lake/groups/staff/members"
+
+
+@pytest.fixture
+def filled(node: Node) -> Node:
+    """A node with users ana and ben, and an empty group staff."""
+    for name in ("ana", "ben"):
+        node.done("POST", f"{API}/lake/users", {"name": name})
+    node.done("POST", f"{API}/lake/groups", {"name": "staff"})
+    return node
+
+
+def test_members_come_and_go(filled: Node) -> None:
+    """Adding answers all members, sorted, and can be repeated; removing answers whether there was one."""
+    seen = [
+        filled.get(MEMBERS).json(),
+        filled.done("POST", MEMBERS, {"users": ["ben"]}),
+        filled.done("POST", MEMBERS, {"users": ["ana", "ben"]}),
+        filled.done("DELETE", f"{MEMBERS}/ben"),
+        filled.done("DELETE", f"{MEMBERS}/ben"),
+        filled.get(MEMBERS).json(),
+    ]
+
+    assert seen == [
+        {"members": []}, {"members": ["ben"]}, {"members": ["ana", "ben"]}, {"removed": True}, {"removed": False},
+        {"members": ["ana"]},
+    ]  # fmt: skip
+
+
+def test_membership_counts_at_the_next_request(filled: Node) -> None:
+    """A member has the group's roles at once, and no longer once the membership ends."""
+    role = grant(filled, "other", "use_catalog", kind="catalog", on="main")
+    filled.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
+    statuses = [filled.get(f"{API}/lake/catalogs/main", user="ana").status]
+
+    filled.done("POST", MEMBERS, {"users": ["ana"]})
+    statuses.append(filled.get(f"{API}/lake/catalogs/main", user="ana").status)
+    filled.done("DELETE", f"{MEMBERS}/ana")
+    statuses.append(filled.get(f"{API}/lake/catalogs/main", user="ana").status)
+
+    assert statuses == [403, 200, 403]
+
+
+def test_all_or_none(filled: Node) -> None:
+    """One unknown user is 404, and none of the others became a member."""
+    answer = filled.post(MEMBERS, {"users": ["ana", "none"]})
+
+    assert (answer.status, answer.json()["error"]["code"]) == (404, "not-found")
+    assert filled.get(MEMBERS).json() == {"members": []}
+
+
+def test_unknown_group_is_404(filled: Node) -> None:
+    """A group that does not exist is told to who manages groups."""
+    path = f"{OWN}/metalakes/lake/groups/none/members"
+
+    answers = [filled.get(path), filled.post(path, {"users": ["ana"]}), filled.delete(f"{path}/ana")]
+
+    assert [answer.status for answer in answers] == [404] * 3
+
+
+def test_filling_a_group_takes_the_right_to_hand_out_roles(filled: Node) -> None:
+    """MANAGE_GROUPS alone does not let one fill a group, as that hands out its roles."""
+    grant(filled, "ana", "manage_groups", kind="metalake", on="lake")
+
+    refused = filled.post(MEMBERS, {"users": ["ana"]}, user="ana")
+    grant(filled, "ana", "manage_grants", kind="metalake", on="lake")
+    allowed = filled.post(MEMBERS, {"users": ["ana"]}, user="ana")
+
+    assert (refused.status, allowed.status) == (403, 200)
+
+
+def test_a_member_sees_the_members(filled: Node) -> None:
+    """A member lists the group, a neighbour is refused."""
+    filled.done("POST", MEMBERS, {"users": ["ana"]})
+
+    assert [filled.get(MEMBERS, user=user).status for user in ("ana", "ben")] == [200, 403]

@@ -1,0 +1,98 @@
+"""Moves of namespaces and tables."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Node, grant
+
+MOVE = f"{OWN}/metalakes/lake/catalogs/main/move"
+SCHEMAS = f"{API}/lake/catalogs/main/schemas"
+FIELDS = [{"id": 1, "name": "x", "type": "int", "required": False}]
+TABLE = {"name": "t", "schema": {"type": "struct", "schema-id": 0, "fields": FIELDS}}
+
+
+def body(source: str, target: str, kind: str = "namespace") -> dict[str, object]:
+    """The body of a move; names are separated by dots."""
+    return {"kind": kind, "source": source.split("."), "target": target.split(".")}
+
+
+def test_namespace_moves_with_its_subtree(node: Node) -> None:
+    """A moved namespace has its children and its owner under the new name, and nothing under the old one."""
+    node.done("POST", SCHEMAS, {"name": "a:b:c"})
+    node.done("POST", SCHEMAS, {"name": "x"})
+
+    moved = node.done("POST", MOVE, body("a.b", "x.y"))
+
+    statuses = [node.get(f"{SCHEMAS}/{name}").status for name in ("x%3Ay%3Ac", "a%3Ab", "a%3Ab%3Ac", "a")]
+    assert moved == {"kind": "namespace", "path": ["main", "x", "y"]}
+    assert statuses == [200, 404, 404, 200]
+
+
+def test_table_moves(node: Node) -> None:
+    """A moved table is loaded under the new name, with the same metadata."""
+    node.done("POST", SCHEMAS, {"name": "a:b"})
+    tables = "/iceberg/v1/lake.main/namespaces/a/tables"
+    made = node.done("POST", tables, TABLE)["metadata"]["table-uuid"]
+
+    moved = node.done("POST", MOVE, body("a.t", "a.b.u", kind="table"))
+
+    found = node.done("GET", "/iceberg/v1/lake.main/namespaces/a%1Fb/tables/u")
+    assert moved == {"kind": "table", "path": ["main", "a", "b", "u"]}
+    assert found["metadata"]["table-uuid"] == made
+    assert node.get(f"{tables}/t").status == 404
+
+
+@pytest.mark.parametrize(
+    ("move", "status", "code"),
+    [
+        (body("none", "x"), 404, "not-found"),
+        (body("a", "none.x"), 404, "not-found"),
+        (body("a", "c"), 409, "already-exists"),
+        (body("a", "a.b.c"), 400, "bad-request"),
+        (body("a", "d:e"), 400, "illegal-name"),
+        ({"kind": "namespace", "source": [], "target": ["x"]}, 400, "illegal-name"),
+        ({"kind": "namespace", "source": ["a"], "target": [""]}, 400, "illegal-name"),
+        ({"kind": "catalog", "source": ["a"], "target": ["x"]}, 400, "bad-request"),
+        (body("a", "x", kind="table"), 400, "bad-request"),
+        (body("a.none", "a.x", kind="table"), 404, "not-found"),
+    ],
+    ids=str,
+)
+def test_bad_moves_change_nothing(node: Node, move: dict[str, object], status: int, code: str) -> None:
+    """Each mistake has its status and code, and everything stays where it was."""
+    for name in ("a:b", "c"):
+        node.done("POST", SCHEMAS, {"name": name})
+
+    answer = node.post(MOVE, move)
+
+    assert (answer.status, answer.json()["error"]["code"]) == (status, code)
+    assert [each["name"] for each in node.get(SCHEMAS).json()["identifiers"]] == ["a", "c"]
+
+
+def test_moving_takes_ownership_and_a_place_to_go(node: Node) -> None:
+    """Who may use a namespace may not move it; its owner may rename it, and move it where they may make one."""
+    for name in ("a", "c"):
+        node.done("POST", SCHEMAS, {"name": name})
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="schema", on="main.c")
+    user = node.post(MOVE, body("a", "b"), user="ana")
+
+    node.done("PUT", f"{API}/lake/owners/schema/main.a", {"name": "ana", "type": "USER"})
+    renamed = node.post(MOVE, body("a", "b"), user="ana")
+    elsewhere = node.post(MOVE, body("b", "c.b"), user="ana")
+    grant(node, "ana", "create_schema", kind="schema", on="main.c")
+    allowed = node.post(MOVE, body("b", "c.b"), user="ana")
+
+    assert [answer.status for answer in (user, renamed, elsewhere, allowed)] == [403, 200, 403, 200]
+
+
+def test_grants_go_along(node: Node) -> None:
+    """A grant on a namespace counts under its new name at the next request."""
+    node.done("POST", SCHEMAS, {"name": "a"})
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="schema", on="main.a")
+
+    node.done("POST", MOVE, body("a", "b"))
+
+    assert node.get(f"{SCHEMAS}/b", user="ana").status == 200

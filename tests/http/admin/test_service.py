@@ -1,0 +1,108 @@
+"""What lies at the root: the first page, health, metrics, public settings; and who the caller is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import OWN, Node
+
+
+def test_first_page_says_what_is_where(node: Node) -> None:
+    """The root answers anyone with the addresses of the protocols, as plain text."""
+    answer = node.get("/", user=None)
+
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert all(word in answer.body.decode() for word in ("/iceberg", "/api", OWN, "/metrics"))
+
+
+@pytest.mark.parametrize("path", ["/health", "/health.html", "/health/live", "/health/ready"])
+def test_health_at_the_root(node: Node, path: str) -> None:
+    """The aliases at the root answer as those below /api do, without a credential."""
+    answer = node.get(path, user=None, authorization="Nonsense")
+
+    assert (answer.status, answer["code"], answer["status"]) == (200, 0, "UP")
+
+
+def test_ready_asks_the_store(node: Node) -> None:
+    """Readiness costs a statement, being alive none; a store that fails is 503."""
+    store = node.built.services.store
+    before = store.statements
+    node.get("/health/live", user=None)
+    between = store.statements
+    node.get("/health/ready", user=None)
+    after = store.statements
+
+    store._reader.close()
+
+    assert (between - before, after - between) == (0, 1)
+    assert node.get("/health/ready", user=None).status == 503
+
+
+def test_metrics_count_requests(node: Node) -> None:
+    """Metrics are Prometheus text, and hold the requests that were answered, by protocol and operation."""
+    node.get("/api/version")
+
+    answer = node.get("/metrics", user=None)
+
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert b'limnos_requests_total{operation="get-version",protocol="gravitino",status="200"}' in answer.body
+
+
+def test_configs_are_flat_and_public(node: Node, open_node: Node) -> None:
+    """The settings that clients read have Gravitino's names; the admins are among them with access control only."""
+    on, off = node.get("/configs", user=None).json(), open_node.get("/configs", user=None).json()
+
+    assert on == {
+        "gravitino.authenticators": ["simple"],
+        "gravitino.authorization.enable": True,
+        "gravitino.schema.separator": ":",
+        "gravitino.authorization.serviceAdmins": ["admin"],
+    }
+    assert off["gravitino.authorization.enable"] is False
+    assert "gravitino.authorization.serviceAdmins" not in off
+
+
+def test_whoami(node: Node) -> None:
+    """The caller is the Basic user, the token's user, or anonymous."""
+    token = (node.data / "admin.token").read_text().strip()
+
+    answers = [
+        node.get(f"{OWN}/whoami", user="ana"),
+        node.get(f"{OWN}/whoami", user=None, authorization=f"Bearer {token}"),
+        node.get(f"{OWN}/whoami", user=None),
+    ]
+
+    assert [answer.json() for answer in answers] == [{"user": "ana"}, {"user": "admin"}, {"user": "anonymous"}]
+
+
+@pytest.mark.parametrize(
+    ("path", "shape"),
+    [
+        ("/nothing", "own"),
+        (f"{OWN}/nothing", "own"),
+        ("/api/limnos", "own"),
+        ("/api/limnos/v2/whoami", "own"),
+        (f"{OWN}/metalakes/lake/catalogs/main/nothing", "own"),
+        ("/api/nothing", "gravitino"),
+        ("/api/metalakes/lake/catalogs/main/nothing", "gravitino"),
+        ("/iceberg/v1/lake.main/nothing", "iceberg"),
+    ],
+    ids=str,
+)
+def test_unknown_paths_answer_in_the_shape_of_their_neighbours(node: Node, path: str, shape: str) -> None:
+    """An address that is nobody's is 404 in the error shape of the protocol whose routes it follows furthest."""
+    answer = node.get(path)
+
+    body = answer.json()
+    told = body.get("error", {})
+    assert answer.status == 404
+    assert ("own" if "request_id" in told else "iceberg" if told else "gravitino") == shape
+
+
+def test_wrong_method_is_405(node: Node) -> None:
+    """A method that an address does not have is 405, in the own error shape."""
+    answer = node.put(f"{OWN}/whoami")
+
+    assert answer.status == 405
+    assert answer.json()["error"]["code"] == "unsupported"

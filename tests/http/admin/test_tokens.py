@@ -1,0 +1,88 @@
+"""API tokens."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import OWN, Answer, Node
+
+TOKENS = f"{OWN}/tokens"
+
+
+def whoami(node: Node, token: str) -> Answer:
+    """Ask who the bearer of a token is."""
+    return node.get(f"{OWN}/whoami", user=None, authorization=f"Bearer {token}")
+
+
+def test_token_speaks_for_its_user(node: Node) -> None:
+    """A new token's text is answered once; it speaks for its maker, and no list ever shows it."""
+    made = node.done("POST", TOKENS, {"name": "laptop"}, user="ana")
+
+    listed = node.get(TOKENS, user="ana")
+
+    assert (made["user"], made["name"], made["expires_at"], made["revoked"]) == ("ana", "laptop", None, False)
+    assert whoami(node, made["token"]).json() == {"user": "ana"}
+    assert listed.json()["tokens"] == [{key: value for key, value in made.items() if key != "token"}]
+    assert made["token"].encode() not in listed.body
+
+
+def test_revoked_token_is_refused_at_the_next_request(node: Node) -> None:
+    """Revoking answers whether the token was valid; it is 401 from then on, and stays listed as revoked."""
+    made = node.done("POST", TOKENS, {}, user="ana")
+
+    answers = [node.done("DELETE", f"{TOKENS}/{made['id']}", user="ana") for _ in range(2)]
+
+    assert answers == [{"revoked": True}, {"revoked": False}]
+    assert whoami(node, made["token"]).status == 401
+    assert [token["revoked"] for token in node.get(TOKENS, user="ana").json()["tokens"]] == [True]
+
+
+def test_expiry_is_told_in_utc(node: Node) -> None:
+    """A token that expires says when, an hour after it was made."""
+    made = node.done("POST", TOKENS, {"expires_in_s": 3600}, user="ana")
+
+    assert made["expires_at"].endswith("Z")
+    assert made["expires_at"] > made["created_at"]
+
+
+@pytest.mark.parametrize("body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}])
+def test_bad_tokens_are_400(node: Node, body: object) -> None:
+    """A lifetime or a user that will not do is refused, and no token is made."""
+    answer = node.post(TOKENS, body)
+
+    assert answer.status == 400
+    assert len(node.get(TOKENS).json()["tokens"]) == 1
+
+
+def test_others_tokens_are_for_service_admins(node: Node) -> None:
+    """A service admin makes, lists and revokes anybody's tokens; nobody else does."""
+    made = node.done("POST", TOKENS, {"user": "ana"})
+
+    refused = [
+        node.post(TOKENS, {"user": "ana"}, user="ben"),
+        node.get(f"{TOKENS}?user=ana", user="ben"),
+        node.get(f"{TOKENS}?all=true", user="ben"),
+        node.delete(f"{TOKENS}/{made['id']}", user="ben"),
+    ]
+
+    assert [answer.status for answer in refused] == [403] * 4
+    assert whoami(node, made["token"]).json() == {"user": "ana"}
+    assert [token["user"] for token in node.get(f"{TOKENS}?user=ana").json()["tokens"]] == ["ana"]
+    assert [token["user"] for token in node.get(f"{TOKENS}?all=true").json()["tokens"]] == ["admin", "ana"]
+    assert node.delete(f"{TOKENS}/{made['id']}").json() == {"revoked": True}
+
+
+def test_anonymous_has_no_tokens(node: Node) -> None:
+    """Who does not say who they are gets no token."""
+    assert [node.post(TOKENS, {}, user=None).status, node.get(TOKENS, user=None).status] == [403, 403]
+
+
+@pytest.mark.parametrize("token_id", ["77", "x", "9" * 30, "-1", "%C2%B2"])
+def test_unknown_token_is_404(node: Node, token_id: str) -> None:
+    """An id that no token has, or that is no number, is 404 for a service admin."""
+    assert node.delete(f"{TOKENS}/{token_id}").status == 404
+
+
+def test_user_and_all_are_not_asked_for_together(node: Node) -> None:
+    """The two ask for different tokens: 400."""
+    assert node.get(f"{TOKENS}?user=ana&all=true").status == 400

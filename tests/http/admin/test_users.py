@@ -1,0 +1,51 @@
+"""Disabling and enabling users."""
+
+from __future__ import annotations
+
+from tests.http.driver import API, OWN, Node
+
+
+def test_disabled_user_is_refused_at_the_next_request(node: Node) -> None:
+    """A disabled user is refused in every protocol, and let in again once enabled; again is fine."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    path = f"{OWN}/metalakes/lake/users/ana"
+    statuses = [node.get(f"{API}/lake", user="ana").status]
+
+    for enabled in (False, False, True):
+        changed = node.done("PATCH", path, {"enabled": enabled})
+        assert changed == {"user": {"name": "ana", "enabled": enabled}}
+        statuses.append(node.get(f"{API}/lake", user="ana").status)
+
+    assert statuses == [200, 403, 403, 200]
+
+
+def test_disabled_user_stays_in_lists(node: Node) -> None:
+    """The user keeps roles and name, and is shown as disabled; their own list of metalakes is empty."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+
+    assert node.get(f"{API}/lake/users/ana").json()["user"]["enabled"] is False
+    assert node.get(API, user="ana").json()["metalakes"] == []
+
+
+def test_owner_of_the_metalake_cannot_be_disabled(node: Node) -> None:
+    """Who owns the metalake is not locked out of it: 400 says to hand it over first."""
+    answer = node.patch(f"{OWN}/metalakes/lake/users/admin", {"enabled": False})
+
+    assert answer.status == 400
+    assert "another owner" in answer.json()["error"]["message"]
+
+
+def test_unknown_user_is_404(node: Node) -> None:
+    """A user that does not exist is told to who manages users."""
+    assert node.patch(f"{OWN}/metalakes/lake/users/none", {"enabled": False}).status == 404
+
+
+def test_disabling_takes_manage_users(node: Node) -> None:
+    """A member may disable nobody, not even themselves."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    answer = node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False}, user="ana")
+
+    assert answer.status == 403
+    assert "MANAGE_USERS" in answer.json()["error"]["message"]

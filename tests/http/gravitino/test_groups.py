@@ -1,0 +1,74 @@
+"""Groups over Gravitino REST."""
+
+from __future__ import annotations
+
+from tests.http.driver import API, OWN, Answer, Node, grant
+
+ALL = f"{API}/lake/groups"
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+def test_added_group_is_answered_whole(node: Node) -> None:
+    """A new group has a name, no roles, an audit, and keeps the outside id; it has no `enabled`."""
+    made = node.done("POST", ALL, {"name": "staff", "externalId": "s-1"})["group"]
+
+    assert (made["name"], made["roles"], made["externalId"]) == ("staff", [], "s-1")
+    assert "enabled" not in made
+
+
+def test_list_gives_names_or_everything(node: Node) -> None:
+    """A list has names; with `details` whole groups."""
+    node.done("POST", ALL, {"name": "staff"})
+
+    assert node.get(ALL)["names"] == ["staff"]
+    assert [group["name"] for group in node.get(f"{ALL}?details=true").json()["groups"]] == ["staff"]
+
+
+def test_members_load_their_group(node: Node) -> None:
+    """A member sees the group; others are refused, whether it exists or not."""
+    for name in ("ana", "ben"):
+        node.done("POST", f"{API}/lake/users", {"name": name})
+    node.done("POST", ALL, {"name": "staff"})
+    node.done("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})
+
+    statuses = [node.get(f"{ALL}/staff", user=user).status for user in ("ana", "ben")]
+
+    assert statuses == [200, 403]
+    assert node.get(ALL, user="ben")["names"] == []
+    assert told(node.get(f"{ALL}/none")) == (404, 1003, "NoSuchGroupException")
+
+
+def test_existing_group_is_409(node: Node) -> None:
+    """A name that is taken is 409 with code 1004; a user may have the same name."""
+    node.done("POST", ALL, {"name": "admin"})
+
+    assert told(node.post(ALL, {"name": "admin"})) == (409, 1004, "GroupAlreadyExistsException")
+
+
+def test_removal_says_whether_there_was_one(node: Node) -> None:
+    """Removing a group takes its roles from the members at once, and is answered with whether there was one."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("POST", ALL, {"name": "staff"})
+    node.done("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})
+    role = grant(node, "other", "use_catalog", kind="catalog", on="main")
+    node.done("PUT", f"{API}/lake/permissions/groups/staff/grant", {"roleNames": [role]})
+
+    before = node.get(f"{API}/lake/catalogs/main", user="ana").status
+    answers = [node.delete(f"{ALL}/staff").json() for _ in range(2)]
+    after = node.get(f"{API}/lake/catalogs/main", user="ana").status
+
+    assert (before, after) == (200, 403)
+    assert answers == [{"code": 0, "removed": True}, {"code": 0, "removed": False}]
+
+
+def test_managing_takes_manage_groups(node: Node) -> None:
+    """Without MANAGE_GROUPS a group can be neither added nor removed."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = [node.post(ALL, {"name": "g"}, user="ana"), node.delete(f"{ALL}/g", user="ana")]
+
+    assert [told(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 2

@@ -1,0 +1,101 @@
+"""Owners over Gravitino REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+
+OWNERS = f"{API}/lake/owners"
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+@pytest.fixture
+def filled(node: Node) -> Node:
+    """A node with user ana, group staff, schema main.a:b and role r."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("POST", f"{API}/lake/groups", {"name": "staff"})
+    node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a:b"})
+    node.done("POST", f"{API}/lake/roles", {"name": "r", "properties": {}, "securableObjects": []})
+    return node
+
+
+@pytest.mark.parametrize("path", ["metalake/lake", "CATALOG/main", "schema/main.a", "schema/main.a%3Ab", "role/r"])
+def test_ownership_passes_on(filled: Node, path: str) -> None:
+    """Whatever the object, its maker owns it, and can hand it to a user or a group; words come back lower case."""
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")  # the owner of a schema must be able to reach it
+    seen = [filled.get(f"{OWNERS}/{path}")["owner"]]
+    for name, kind in (("ana", "USER"), ("admin", "user")):
+        answer = filled.put(f"{OWNERS}/{path}", {"name": name, "type": kind}, user=seen[-1]["name"])
+        assert answer.json() == {"code": 0, "set": True}
+        seen.append(filled.get(f"{OWNERS}/{path}")["owner"])
+
+    filled.done("PUT", f"{OWNERS}/{path}", {"name": "staff", "type": "GROUP"})
+
+    assert [owner["name"] for owner in seen] == ["admin", "ana", "admin"]
+
+
+def test_group_owns(filled: Node) -> None:
+    """An object of a group is its members'."""
+    filled.done("PUT", f"{OWNERS}/catalog/main", {"name": "staff", "type": "GROUP"})
+
+    assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "staff", "type": "group"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        ("schema/main.none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
+        ("catalog/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchCatalogException")),
+        ("metalake/other", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
+        ("role/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchRoleException")),
+        ("catalog/main", {"name": "none", "type": "USER"}, (404, 1003, "NoSuchUserException")),
+        ("catalog/main", {"name": "ana", "type": "GROUP"}, (404, 1003, "NoSuchGroupException")),
+        ("catalog/main", {"name": "ana", "type": "ROBOT"}, (400, 1001, "IllegalArgumentException")),
+        ("planet/main", {"name": "ana", "type": "USER"}, (400, 1001, "IllegalArgumentException")),
+        ("column/main.a.t.c", {"name": "ana", "type": "USER"}, (400, 1001, "IllegalArgumentException")),
+    ],
+    ids=str,
+)
+def test_bad_transfers_change_nothing(
+    filled: Node, path: str, body: dict[str, str], expected: tuple[int, int, str]
+) -> None:
+    """Each mistake has its status and exception, and the catalog stays the admin's."""
+    answer = filled.put(f"{OWNERS}/{path}", body)
+
+    assert told(answer) == expected
+    assert str(answer["message"]).startswith(f"Failed to execute {path.replace('/', ' ')} owner operation [SET] under metalake")
+    assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "admin", "type": "user"}
+
+
+def test_only_owners_give_away(filled: Node) -> None:
+    """Who may use an object learns its owner, but may not change it."""
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")
+
+    seen = filled.get(f"{OWNERS}/catalog/main", user="ana")
+    refused = filled.put(f"{OWNERS}/catalog/main", {"name": "ana", "type": "USER"}, user="ana")
+
+    assert seen["owner"] == {"name": "admin", "type": "user"}
+    assert told(refused) == (403, 1008, "ForbiddenException")
+
+
+def test_refusals_do_not_tell_what_exists(filled: Node) -> None:
+    """Who may not use an object is refused in the same words whether it exists or not."""
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")
+
+    real, absent = (filled.get(f"{OWNERS}/schema/main.{name}", user="ana") for name in ("a", "z"))
+
+    assert told(real) == (403, 1008, "ForbiddenException")
+    assert real.body.replace(b"main.a", b"main.z") == absent.body
+
+
+def test_owner_of_an_ancestor_owns_the_subtree(filled: Node) -> None:
+    """Whoever owns `a` may drop `a:b`, given USE_CATALOG."""
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")
+    filled.done("PUT", f"{OWNERS}/schema/main.a", {"name": "ana", "type": "USER"})
+
+    assert filled.delete(f"{API}/lake/catalogs/main/schemas/a%3Ab", user="ana")["dropped"] is True

@@ -1,0 +1,175 @@
+"""Grants over Gravitino REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+
+LAKE = f"{API}/lake"
+GRANTS = f"{LAKE}/permissions"
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+@pytest.fixture
+def filled(node: Node) -> Node:
+    """A node with user ana, group staff, schema main.a:b and an empty role r."""
+    node.done("POST", f"{LAKE}/users", {"name": "ana"})
+    node.done("POST", f"{LAKE}/groups", {"name": "staff"})
+    node.done("POST", f"{LAKE}/catalogs/main/schemas", {"name": "a:b"})
+    node.done("POST", f"{LAKE}/roles", {"name": "r", "properties": {}, "securableObjects": []})
+    return node
+
+
+@pytest.mark.parametrize(("holder", "word"), [("users/ana", "user"), ("groups/staff", "group")])
+def test_roles_are_given_and_taken(filled: Node, holder: str, word: str) -> None:
+    """Giving and taking answer the holder with its roles; both can be repeated."""
+    seen = [
+        filled.done("PUT", f"{GRANTS}/{holder}/{verb}", {"roleNames": ["r"]})[word]["roles"]
+        for verb in ("grant", "grant", "revoke", "revoke")
+    ]
+
+    assert seen == [["r"], ["r"], [], []]
+
+
+def test_trailing_slash_is_the_same_route(filled: Node) -> None:
+    """Upstream declares these routes with a trailing slash; both forms are served."""
+    answer = filled.put(f"{GRANTS}/users/ana/grant/", {"roleNames": ["r"]})
+
+    assert answer.json()["user"]["roles"] == ["r"]
+
+
+def test_unknown_names_in_role_grants(filled: Node) -> None:
+    """An unknown role is 400, an unknown user or group 404; an empty list is 400."""
+    answers = [
+        filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["none"]}),
+        filled.put(f"{GRANTS}/users/none/grant", {"roleNames": ["r"]}),
+        filled.put(f"{GRANTS}/groups/none/revoke", {"roleNames": ["r"]}),
+        filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": []}),
+    ]
+
+    assert [told(answer) for answer in answers] == [
+        (400, 1001, "IllegalRoleException"),
+        (404, 1003, "NoSuchUserException"),
+        (404, 1003, "NoSuchGroupException"),
+        (400, 1001, "IllegalArgumentException"),
+    ]
+    assert "operation [GRANT] under user [ana], reason [" in str(answers[0]["message"])
+
+
+def test_privileges_are_granted_and_revoked(filled: Node) -> None:
+    """Granting and revoking on an object answer the role; the type is read in any case; both can be repeated."""
+    body = {"privileges": [{"name": "create_table", "condition": "allow"}]}
+
+    seen = [
+        filled.done("PUT", f"{GRANTS}/roles/r/{kind}/main.a%3Ab/{verb}", body)["role"]["securableObjects"]
+        for kind, verb in (("schema", "grant"), ("SCHEMA", "grant"), ("schema", "revoke"), ("schema", "revoke"))
+    ]
+
+    granted = [{"fullName": "main.a:b", "type": "schema", "privileges": body["privileges"]}]
+    assert seen == [granted, granted, [], []]
+
+
+def test_grant_counts_at_the_next_request(filled: Node) -> None:
+    """A holder may at once do what was granted, and no longer once it is revoked or denied."""
+    body = {"privileges": [{"name": "USE_CATALOG", "condition": "ALLOW"}]}
+    filled.done("PUT", f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]})
+    statuses = [filled.get(f"{LAKE}/catalogs/main", user="ana").status]
+
+    for verb in ("grant", "revoke"):
+        filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/{verb}", body)
+        statuses.append(filled.get(f"{LAKE}/catalogs/main", user="ana").status)
+
+    assert statuses == [403, 200, 403]
+
+
+def test_deny_wins(filled: Node) -> None:
+    """A denial anywhere on the way beats an allowance nearer to the object."""
+    grant(filled, "ana", "use_catalog", kind="metalake", on="lake")
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main", condition="deny")
+
+    answer = filled.get(f"{LAKE}/catalogs/main", user="ana")
+
+    assert told(answer) == (403, 1008, "ForbiddenException")
+    assert "denied" in str(answer["message"])
+
+
+@pytest.mark.parametrize(
+    ("path", "privilege", "expected"),
+    [
+        ("roles/r/schema/main.none", "use_schema", (404, 1003, "NoSuchMetadataObjectException")),
+        ("roles/r/catalog/none", "use_catalog", (404, 1003, "NoSuchCatalogException")),
+        ("roles/none/catalog/main", "use_catalog", (404, 1003, "NoSuchRoleException")),
+        ("roles/r/catalog/main", "create_catalog", (400, 1001, "IllegalPrivilegeException")),
+        ("roles/r/catalog/main", "fly", (400, 1001, "IllegalPrivilegeException")),
+        ("roles/r/planet/main", "use_catalog", (400, 1001, "IllegalArgumentException")),
+        ("roles/r/schema/main", "use_schema", (400, 1001, "IllegalNameIdentifierException")),
+    ],
+    ids=str,
+)
+def test_bad_grants_change_nothing(
+    filled: Node, path: str, privilege: str, expected: tuple[int, int, str]
+) -> None:
+    """Each mistake has its status and exception, and the role stays empty."""
+    answer = filled.put(f"{GRANTS}/{path}/grant", {"privileges": [{"name": privilege, "condition": "allow"}]})
+
+    assert told(answer) == expected
+    assert filled.get(f"{LAKE}/roles/r").json()["role"]["securableObjects"] == []
+
+
+def test_opposite_of_what_stands_is_refused(filled: Node) -> None:
+    """An allowance is not silently turned into a denial: 400 says to revoke it first."""
+    bodies = [{"privileges": [{"name": "use_catalog", "condition": word}]} for word in ("allow", "deny")]
+
+    filled.done("PUT", f"{GRANTS}/roles/r/catalog/main/grant", bodies[0])
+    answer = filled.put(f"{GRANTS}/roles/r/catalog/main/grant", bodies[1])
+
+    assert told(answer) == (400, 1001, "IllegalPrivilegeException")
+
+
+def test_override_replaces_everything(filled: Node) -> None:
+    """A role's rules become exactly the ones that were sent."""
+    filled.done(
+        "PUT", f"{GRANTS}/roles/r/catalog/main/grant", {"privileges": [{"name": "use_catalog", "condition": "allow"}]}
+    )
+    objects = [
+        {"fullName": "main.a", "type": "schema", "privileges": [{"name": "use_schema", "condition": "deny"}]}
+    ]
+
+    changed = filled.done("PUT", f"{GRANTS}/roles/r", {"overrides": objects})["role"]
+
+    assert changed["securableObjects"] == objects
+
+
+def test_grants_take_manage_grants(filled: Node) -> None:
+    """A member without it is refused for every kind of grant; on an object it is enough to have it above."""
+    rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
+    refused = [
+        filled.put(f"{GRANTS}/users/ana/grant", {"roleNames": ["r"]}, user="ana"),
+        filled.put(f"{GRANTS}/groups/staff/grant", {"roleNames": ["r"]}, user="ana"),
+        filled.put(f"{GRANTS}/roles/r/schema/main.a/grant", rules, user="ana"),
+        filled.put(f"{GRANTS}/roles/r", {"overrides": []}, user="ana"),
+    ]
+
+    grant(filled, "ana", "use_catalog manage_grants", kind="catalog", on="main")
+    allowed = filled.put(f"{GRANTS}/roles/r/schema/main.a/grant", rules, user="ana")
+
+    assert [told(answer) for answer in refused] == [(403, 1008, "ForbiddenException")] * 4
+    assert allowed.status == 200
+
+
+def test_refused_grant_does_not_tell_what_exists(filled: Node) -> None:
+    """Who may not grant on an object is refused in the same words whether it exists or not."""
+    rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
+    grant(filled, "ana", "use_catalog", kind="catalog", on="main")
+
+    real, absent = (
+        filled.put(f"{GRANTS}/roles/r/schema/main.{name}/grant", rules, user="ana") for name in ("a", "z")
+    )
+
+    assert told(real) == (403, 1008, "ForbiddenException")
+    assert real.body.replace(b"main.a", b"main.z") == absent.body

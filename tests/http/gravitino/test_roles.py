@@ -1,0 +1,175 @@
+"""Roles over Gravitino REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+
+ALL = f"{API}/lake/roles"
+SCHEMAS = f"{API}/lake/catalogs/main/schemas"
+
+
+def told(answer: Answer) -> tuple[int, object, object]:
+    """Status, code and type of a failure."""
+    return answer.status, answer["code"], answer["type"]
+
+
+def on(full_name: str, kind: str, *privileges: str, condition: str = "allow") -> dict[str, object]:
+    """A securable object as clients send it."""
+    rules = [{"name": name, "condition": condition} for name in privileges]
+    return {"fullName": full_name, "type": kind, "privileges": rules}
+
+
+def role(*objects: dict[str, object], name: str = "r") -> dict[str, object]:
+    """The body of a create."""
+    return {"name": name, "properties": {"p": "v"}, "securableObjects": list(objects)}
+
+
+def test_role_comes_back_with_its_objects(node: Node) -> None:
+    """Words are lower case, names are whole, objects of every kind are in the order of their paths."""
+    node.done("POST", SCHEMAS, {"name": "a:b"})
+    body = role(
+        on("main.a:b", "SCHEMA", "USE_SCHEMA", "CREATE_TABLE"),
+        on("main", "catalog", "use_catalog", condition="DENY"),
+        on("lake", "metalake", "create_role"),
+    )
+
+    made = node.done("POST", ALL, body)["role"]
+
+    assert (made["name"], made["properties"], made["audit"]["creator"]) == ("r", {"p": "v"}, "admin")
+    assert made["securableObjects"] == [
+        on("lake", "metalake", "create_role"),
+        on("main", "catalog", "use_catalog", condition="deny"),
+        on("main.a:b", "schema", "use_schema", "create_table")
+        | {"privileges": sorted(made["securableObjects"][2]["privileges"], key=lambda p: p["name"], reverse=True)},
+    ]
+    assert {p["name"] for p in made["securableObjects"][2]["privileges"]} == {"use_schema", "create_table"}
+    assert node.get(f"{ALL}/r").json()["role"]["securableObjects"] == made["securableObjects"]
+
+
+def test_names_with_dots_have_one_reading(node: Node) -> None:
+    """A schema whose name holds a dot comes back in back-quotes, and goes in with and without them."""
+    node.done("POST", SCHEMAS, {"name": "a.b"})
+
+    bare = node.done("POST", ALL, role(on("main.a.b", "schema", "use_schema")))["role"]
+    full_name = bare["securableObjects"][0]["fullName"]
+    quoted = node.done("POST", ALL, role(on(full_name, "schema", "use_schema"), name="q"))["role"]
+
+    assert full_name == "main.`a.b`"
+    assert quoted["securableObjects"] == bare["securableObjects"]
+
+
+def test_objects_follow_moves_and_drops(node: Node) -> None:
+    """A role tells what its objects are called now, and leaves out those that are gone."""
+    for name in ("a", "b"):
+        node.done("POST", SCHEMAS, {"name": name})
+    node.done("POST", ALL, role(on("main.a", "schema", "use_schema"), on("main.b", "schema", "use_schema")))
+
+    node.done("PUT", f"{API}/lake/catalogs/main", {"updates": [{"@type": "rename", "newName": "prime"}]})
+    node.done("DELETE", f"{API}/lake/catalogs/prime/schemas/b")
+
+    objects = node.get(f"{ALL}/r").json()["role"]["securableObjects"]
+    assert [each["fullName"] for each in objects] == ["prime.a"]
+
+
+def test_role_may_be_empty(node: Node) -> None:
+    """No objects are fine, a missing or null list is 400."""
+    empty = node.post(ALL, role())
+    missing = node.post(ALL, {"name": "q", "properties": {}})
+    null = node.post(ALL, {"name": "q", "securableObjects": None})
+
+    assert empty.json()["role"]["securableObjects"] == []
+    assert told(missing) == told(null) == (400, 1001, "IllegalArgumentException")
+
+
+@pytest.mark.parametrize(
+    ("securable", "name"),
+    [
+        (on("main", "catalog", "select_tabel"), "IllegalPrivilegeException"),
+        (on("main", "catalog", "create_catalog"), "IllegalPrivilegeException"),
+        (on("main", "catalog", "read_fileset"), "IllegalPrivilegeException"),
+        (on("main", "catalog", "use_catalog", condition="maybe"), "IllegalPrivilegeException"),
+        (on("none", "catalog", "use_catalog"), "IllegalMetadataObjectException"),
+        (on("main.none", "schema", "use_schema"), "IllegalMetadataObjectException"),
+        (on("main", "catalog"), "IllegalMetadataObjectException"),
+        (on("main", "planet", "use_catalog"), "IllegalArgumentException"),
+        (on("main.x", "catalog", "use_catalog"), "IllegalNameIdentifierException"),
+        (on("main", "schema", "use_schema"), "IllegalNameIdentifierException"),
+    ],
+    ids=str,
+)
+def test_bad_objects_are_400(node: Node, securable: dict[str, object], name: str) -> None:
+    """A wrong privilege, binding, kind or object is 400 with code 1001 and the exception of its kind; nothing is made."""
+    answer = node.post(ALL, role(securable))
+
+    assert told(answer) == (400, 1001, name)
+    assert node.get(ALL)["names"] == []
+
+
+def test_same_privilege_both_ways_is_refused(node: Node) -> None:
+    """A privilege both allowed and denied on one object, or an object that stands twice, is 400."""
+    both = on("main", "catalog", "use_catalog")
+    both["privileges"] = [{"name": "use_catalog", "condition": word} for word in ("allow", "deny")]
+    twice = on("main", "catalog", "use_catalog")
+
+    assert told(node.post(ALL, role(both))) == (400, 1001, "IllegalPrivilegeException")
+    assert told(node.post(ALL, role(twice, twice))) == (400, 1001, "IllegalArgumentException")
+
+
+def test_existing_role_is_409(node: Node) -> None:
+    """A name that is taken is 409 with code 1004."""
+    node.done("POST", ALL, role())
+
+    answer = node.post(ALL, role())
+
+    assert told(answer) == (409, 1004, "RoleAlreadyExistsException")
+    assert str(answer["message"]).startswith("Failed to operate role r operation [CREATE] under metalake [lake], reason [")
+
+
+def test_roles_are_seen_by_holders(node: Node) -> None:
+    """A holder sees their role, and no other; one that may not be loaded is refused whether it exists or not."""
+    node.done("POST", ALL, role(name="secret"))
+    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+
+    own, other, absent = (node.get(f"{ALL}/{name}", user="ana") for name in (held, "secret", "absent"))
+
+    assert node.get(ALL, user="ana")["names"] == [held]
+    assert own.status == 200
+    assert told(other) == told(absent) == (403, 1008, "ForbiddenException")
+    assert other.body.replace(b"secret", b"absent") == absent.body
+    assert told(node.get(f"{ALL}/absent")) == (404, 1003, "NoSuchRoleException")
+
+
+def test_drop_answers_under_both_names(node: Node) -> None:
+    """Dropping answers `dropped` and `deleted`; a missing role is no failure; its rights are gone at once."""
+    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+
+    answers = [node.delete(f"{ALL}/{held}").json() for _ in range(2)]
+
+    assert answers == [{"code": 0, "dropped": flag, "deleted": flag} for flag in (True, False)]
+    assert node.get(f"{API}/lake/catalogs/main", user="ana").status == 403
+
+
+def test_making_roles_takes_create_role(node: Node) -> None:
+    """A member without CREATE_ROLE is refused; with it the role is theirs to drop."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    refused = node.post(ALL, role(), user="ana")
+    grant(node, "ana", "create_role", kind="metalake", on="lake")
+    node.done("POST", ALL, role(), user="ana")
+
+    assert told(refused) == (403, 1008, "ForbiddenException")
+    assert node.delete(f"{ALL}/r", user="ana")["dropped"] is True
+
+
+def test_roles_on_an_object(node: Node) -> None:
+    """The roles with a rule on an object, of those that the caller may load; the object must be one they may know."""
+    node.done("POST", ALL, role(on("main", "catalog", "use_catalog"), name="hidden"))
+    held = grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    path = f"{API}/lake/objects/CATALOG/main/roles"
+
+    assert node.get(path)["names"] == ["hidden", held]
+    assert node.get(path, user="ana")["names"] == [held]
+    assert told(node.get(f"{API}/lake/objects/schema/main.none/roles")) == (404, 1003, "NoSuchMetadataObjectException")
+    assert told(node.get(f"{API}/lake/objects/schema/main.none/roles", user="ana")) == (403, 1008, "ForbiddenException")

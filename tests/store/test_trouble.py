@@ -1,0 +1,286 @@
+"""Trouble: locked files, full disks, lost connections; what was certainly not kept, and what nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from limnos.model.errors import StateUnknown, Unavailable
+from limnos.model.permits import upkeep_permit
+from limnos.store import postgres, sqlite
+from limnos.store.changes import UNKNOWN
+from limnos.store.nodes import node_read
+from limnos.store.postgres import PostgresStore
+from limnos.store.sqlite import SqliteStore
+from limnos.store.tx import Tx
+from tests.backends import Lab, PostgresServer, sqlite_copy
+from tests.store.test_clock import touch
+
+KILL_ME = "SELECT pg_terminate_backend(pg_backend_pid())"
+KILL_ALL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A lab on an SQLite file."""
+    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def server_lab(postgres_server: PostgresServer) -> Iterator[Lab]:
+    """A lab on PostgreSQL."""
+    lab = Lab(postgres_server.fresh_database())
+    yield lab
+    lab.close()
+
+
+class Commit:
+    """A write connection whose COMMIT does what the test says; all else is the real one's."""
+
+    def __init__(self, real: sqlite3.Connection, *, commits: bool, error: Exception) -> None:
+        self.real = real
+        self.commits = commits
+        self.error = error
+
+    def execute(self, text: str, *params: object) -> sqlite3.Cursor:
+        """Run a statement; a COMMIT fails, before or after it was done."""
+        if text == "COMMIT":
+            if self.commits:
+                self.real.execute(text)
+            raise self.error
+        return self.real.execute(text, *params)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+
+# ---------------------------------------------------------------------------------------------------- SQLite
+
+
+def test_writer_waits_for_another_process(file_lab: Lab) -> None:
+    """A mutation waits while another process holds the file's write lock, reads go on, and it succeeds after."""
+    store = file_lab.store
+    other = sqlite3.connect(file_lab.database.address, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert isinstance(store, SqliteStore)
+
+    async def both() -> tuple[bool, int]:
+        waiting = asyncio.create_task(store.submit(file_lab.permit(0), touch))
+        await asyncio.sleep(0.05)
+        assert store.gate(0, ((0, UNKNOWN),)).clocks[0].revision == 0
+        blocked = not waiting.done()
+        other.execute("COMMIT")
+        return blocked, await waiting
+
+    assert file_lab.run(both()) == (True, 1)
+    other.close()
+
+
+def test_writer_gives_up_on_a_lock_that_stays(file_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write lock that stays for too long is Unavailable: nothing was written; the next mutation works."""
+    file_lab.open()
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
+    other = sqlite3.connect(file_lab.database.address, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(Unavailable, match="Nothing was changed; try again"):
+        file_lab.write(touch)
+
+    other.execute("COMMIT")
+    other.close()
+    assert file_lab.write(touch) == 1
+
+
+def test_full_disk_is_unavailable(file_lab: Lab) -> None:
+    """When the disk is full a mutation is Unavailable and leaves nothing; once there is room the next one works."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(Unavailable, match="Nothing was changed"):
+        file_lab.write(lambda tx: [tx.tasks.create("purge", "x" * 100_000) for _ in range(20)])
+
+    store._writer.execute("PRAGMA max_page_count = 1000000")
+    assert file_lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+    assert file_lab.write(touch) == 1
+
+
+def test_commit_that_certainly_failed(file_lab: Lab) -> None:
+    """When COMMIT fails with the transaction still open, it is rolled back and the writer told that it may try again."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    real = store._writer
+    store._writer = Commit(real, commits=False, error=sqlite3.OperationalError("disk I/O error"))  # type: ignore[assignment]
+
+    with pytest.raises(Unavailable, match="Nothing was changed"):
+        file_lab.write(touch)
+
+    store._writer = real
+    assert file_lab.clock(0) == (0, 0)
+    assert file_lab.write(touch) == 1
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), OSError("gone")])
+def test_commit_of_unknown_outcome(file_lab: Lab, error: Exception) -> None:
+    """When COMMIT fails and no transaction is open any more, nobody knows; the writer is told just that."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    real = store._writer
+    store._writer = Commit(real, commits=True, error=error)  # type: ignore[assignment]
+
+    with pytest.raises(StateUnknown, match="look before you repeat it"):
+        file_lab.write(touch)
+
+    store._writer = real
+    assert file_lab.write(touch) == 2
+
+
+def test_everyone_in_a_failed_batch_is_told(file_lab: Lab) -> None:
+    """Every writer of a batch whose COMMIT failed hears of it, none is left waiting."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    permit = file_lab.permit(0)
+    real = store._writer
+    store._writer = Commit(real, commits=False, error=sqlite3.OperationalError("disk I/O error"))  # type: ignore[assignment]
+
+    async def together() -> list[object]:
+        return await asyncio.gather(*(store.submit(permit, touch) for _ in range(5)), return_exceptions=True)
+
+    told = file_lab.run(together())
+
+    store._writer = real
+    assert [type(each) for each in told] == [Unavailable] * 5
+
+
+def test_writer_that_went_away(file_lab: Lab) -> None:
+    """A cancelled writer disturbs nobody in its batch."""
+    store = file_lab.store
+    permit = file_lab.permit(0)
+
+    async def together() -> tuple[int, bool]:
+        tasks = [asyncio.create_task(store.submit(permit, touch)) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        return sum(isinstance(each, int) for each in done), tasks[1].cancelled()
+
+    assert file_lab.run(together()) == (2, True)
+    assert file_lab.write(touch) == file_lab.clock(0)[0]
+
+
+# ------------------------------------------------------------------------------------------------ PostgreSQL
+
+
+@pytest.mark.integration
+def test_idle_connections_that_died(server_lab: Lab) -> None:
+    """After the database ended every idle connection, writes, gate and loads work again without a failure."""
+    server_lab.write(touch)
+    server_lab.gate([(0, UNKNOWN)])
+    server_lab.load(node_read(1))
+
+    server_lab.database.sql(KILL_ALL)
+    server_lab.run(asyncio.sleep(0.05))
+
+    assert server_lab.write(touch) == 2
+    assert server_lab.gate([(0, UNKNOWN)]).clocks[0].revision == 2
+    assert server_lab.load(node_read(1)) is None
+
+
+@pytest.mark.integration
+def test_connection_lost_before_the_commit(server_lab: Lab) -> None:
+    """A mutation whose connection died before COMMIT runs again: done once, not twice and not never."""
+    runs = []
+
+    def mutation(tx: Tx) -> int:
+        runs.append(1)
+        if len(runs) == 1:
+            with pytest.raises(psycopg.OperationalError):
+                tx.session.connection.execute(KILL_ME)  # type: ignore[attr-defined]
+        return touch(tx)
+
+    assert server_lab.write(mutation) == 1
+    assert len(runs) == 2
+    assert server_lab.clock(0)[0] == 1
+
+
+@pytest.mark.integration
+def test_connection_lost_every_time(server_lab: Lab) -> None:
+    """A mutation whose connection dies each time is Unavailable, and left nothing."""
+    with pytest.raises(Unavailable, match="try again"):
+        server_lab.write(lambda tx: tx.session.connection.execute(KILL_ME))  # type: ignore[attr-defined]
+
+    assert server_lab.clock(0) == (0, 0)
+
+
+@pytest.mark.integration
+def test_connection_lost_at_the_commit(server_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the connection dies at COMMIT nobody knows the outcome, and the mutation is not run a second time."""
+    runs = []
+
+    def die(point: str) -> None:
+        if point == "before-commit":
+            server_lab.database.sql(KILL_ALL)
+
+    def mutation(tx: Tx) -> int:
+        runs.append(1)
+        return touch(tx)
+
+    with monkeypatch.context() as patched, pytest.raises(StateUnknown, match="look before you repeat it"):
+        patched.setattr(postgres, "reach", die)
+        server_lab.write(mutation)
+
+    assert runs == [1]
+    assert server_lab.write(touch) == 1
+
+
+@pytest.mark.integration
+def test_gate_connection_killed_under_a_read(server_lab: Lab) -> None:
+    """A gate read whose connection is ended in the middle is Unavailable, and the next one works."""
+    store = server_lab.store
+    assert isinstance(store, PostgresStore)
+    server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
+    server_lab.database.sql("CREATE VIEW clock AS SELECT c.* FROM clock_real c, pg_sleep(10)")
+
+    async def killed() -> object:
+        reading = asyncio.create_task(store.gate_async(0, ((0, UNKNOWN),)))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(server_lab.database.sql, KILL_ALL)
+        return (await asyncio.gather(reading, return_exceptions=True))[0]
+
+    told = server_lab.run(killed())
+
+    server_lab.database.sql("DROP VIEW clock")
+    server_lab.database.sql("ALTER TABLE clock_real RENAME TO clock")
+    assert isinstance(told, Unavailable)
+    assert server_lab.gate([(0, UNKNOWN)]).clocks[0].revision == 0
+
+
+@pytest.mark.integration
+def test_database_that_is_not_there() -> None:
+    """A database that nobody serves is Unavailable for writes, gate and loads, with a time to come again."""
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none")
+
+    async def ask() -> list[object]:
+        tries = [
+            store.submit(upkeep_permit("t"), touch),
+            store.gate_async(0, ((0, UNKNOWN),)),
+            store.load_async(0, ((0, UNKNOWN),), node_read(1)),
+        ]
+        told = await asyncio.gather(*tries, return_exceptions=True)
+        await store.close()
+        return told
+
+    told = asyncio.run(ask())
+
+    assert [type(each) for each in told] == [Unavailable] * 3
