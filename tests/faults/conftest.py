@@ -13,7 +13,7 @@ from tests.nodes.stores import Cluster
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """One PostgreSQL for all tests that leave it alive."""
-    found = Cluster(tmp_path_factory.mktemp("cluster") / "postgres")
+    found = Cluster()
     yield found
     found.stop()
 

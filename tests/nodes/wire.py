@@ -29,8 +29,17 @@ class Answer(NamedTuple):
     @property
     def kind(self) -> str:
         """The exception's name in an Iceberg error body."""
+        return str(self._error.get("type", ""))
+
+    @property
+    def message(self) -> str:
+        """What an Iceberg error body says."""
+        return str(self._error.get("message", ""))
+
+    @property
+    def _error(self) -> dict[str, object]:
         error = self.body.get("error")
-        return str(error.get("type", "")) if isinstance(error, dict) else ""
+        return error if isinstance(error, dict) else {}
 
 
 class Wire:

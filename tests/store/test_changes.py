@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from limnos.model.entities import Change
 from limnos.model.kinds import Kind
 from limnos.store.changes import NOTHING, UNKNOWN, changes_read

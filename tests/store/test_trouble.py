@@ -236,10 +236,11 @@ def test_connection_lost_at_the_commit(server_lab: Lab, monkeypatch: pytest.Monk
         runs.append(1)
         return touch(tx)
 
-    with monkeypatch.context() as patched, pytest.raises(StateUnknown, match="look before you repeat it"):
-        patched.setattr(postgres, "reach", die)
+    monkeypatch.setattr(postgres, "reach", die)
+    with pytest.raises(StateUnknown, match="look before you repeat it"):
         server_lab.write(mutation)
 
+    monkeypatch.undo()
     assert runs == [1]
     assert server_lab.write(touch) == 1
 

@@ -105,6 +105,7 @@ def check_within(location: str, roots: Sequence[str]) -> None:
         )
 
 
+@lru_cache(maxsize=PARSED_MAX)
 def allowed_roots(warehouse: str, allowed_locations: str | None) -> tuple[str, ...]:
     """Give a catalog's roots in normal form: its warehouse, then the comma-separated prefixes, without repetition.
 

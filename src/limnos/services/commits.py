@@ -19,7 +19,7 @@ from limnos.formats.iceberg import updates as changes
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, StalePermit
 from limnos.services.places import Place, place_of
-from limnos.services.tables import document_of, draft_of, file_bytes, table_find, table_make
+from limnos.services.tables import document_of, draft_read, table_find, table_make
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class TableCommit:
     table: Node
     document: Document
     expected: int
+    relocates: bool
 
 
 class Base(NamedTuple):
@@ -77,8 +78,8 @@ async def table_commit(
         if built is None:
             return base.document, base.place.catalog
         old, new = built
-        document = document_of(new, previous=base.document, node_id=base.table.id, place=base.place)
-        if await _swap(ctx, base, document, new):
+        document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place)
+        if await _swap(ctx, base, document, data):
             await _clean(ctx, old, new, base.place)
             return document, base.place.catalog
         LOST_RACES[()] += 1
@@ -101,11 +102,11 @@ async def _build(
     return await asyncio.to_thread(build) if len(body) > LARGE_BYTES else build()
 
 
-async def _swap(ctx: Context, base: Base, document: Document, metadata: Json) -> bool:
+async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bool:
     """Write the file, then swap the document; False when another commit came first, or access moved."""
-    permit = base.permit.about(TableCommit(base.table, document, base.document.version))
+    relocates = document.location != base.document.location
+    permit = base.permit.about(TableCommit(base.table, document, base.document.version, relocates))
     files = ctx.services.files
-    data = file_bytes(metadata, document)
     try:
         async with files.written(document.metadata_location, data, base.place.catalog.properties):
             await ctx.submit(permit, document_swap)
@@ -118,9 +119,9 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> None:
     """Swap the document. Raises StalePermit when the table has moved or another commit came first."""
     command = permit.command
     held = tx.nodes.hold(command.table)
-    if not tx.documents.swap(command.document, expected=command.expected):
+    if not tx.documents.swap(command.document, expected=command.expected, relocates=command.relocates):
         tx.stale()
-    tx.nodes.touch(held)
+    tx.nodes.committed(held)
 
 
 async def _clean(ctx: Context, old: Json, new: Json, place: Place) -> None:
@@ -134,11 +135,10 @@ async def _commit_create(
     ctx: Context, scope: Scope, namespace: Levels, name: str, updates: list[object]
 ) -> tuple[Document, CatalogRecord]:
     """Make the table of a staged create: the commit carries everything."""
-    fallback = ctx.services.defaults.warehouse
     try:
-        draft = await ctx.read(scope, lambda scene: draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE))
+        draft = await draft_read(ctx, scope, namespace, name)
         metadata = changes.apply(None, updates, now_ms=time.time_ns() // 1_000_000, previous_location=None)
-        return await table_make(ctx, scope, namespace=namespace, name=name, metadata=metadata, place=draft.place)
+        return await table_make(ctx, scope, namespace=namespace, name=name, metadata=metadata, draft=draft)
     except AlreadyExists as error:
         if error.kind in ("table", "view"):
             raise CommitConflict("Requirement failed: table already exists") from error

@@ -116,22 +116,29 @@ class Context:
         return await self.services.gate.look_up(load)
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
-        """Hand a mutation to the store. From then on until the answer, nobody can say that nothing was changed."""
+        """Hand a mutation to the store. From then on, unless it is refused, nobody can say that nothing was changed."""
         self.submitted = True
         try:
-            result = await self.services.store.submit(permit, partial(_run, mutation, permit))
+            return await self.services.store.submit(permit, partial(_run, mutation, permit))
         except Exception:
             self.submitted = False
             raise
-        self.submitted = False
-        return result
 
     async def write(
-        self, scope: Scope, decide: Callable[[Scene], Permit[C]], mutation: Callable[[Tx, Permit[C]], T]
+        self,
+        scope: Scope,
+        decide: Callable[[Scene], Permit[C]],
+        mutation: Callable[[Tx, Permit[C]], T],
+        *,
+        first: Permit[C] | None = None,
     ) -> T:
-        """Decide, then run the mutation that the permit allows; again from the start when the permit went stale."""
+        """Decide, then run the mutation that the permit allows; again from the start when the permit went stale.
+
+        `first` is a permit that the caller has already, from a decision a moment ago.
+        """
         for _ in range(WRITES_MAX):
-            permit = await self.read(scope, decide)
+            permit = await self.read(scope, decide) if first is None else first
+            first = None
             try:
                 return await self.submit(permit, mutation)
             except StalePermit:

@@ -32,6 +32,7 @@ async def access_explain(
     require_kind(action, wanted)
 
     def read(scene: Scene) -> tuple[Decision, list[str]]:
+        scene.require(Action.METALAKE_LOAD, scene.place.outer[-1:])  # a stranger learns that much, and no more
         chain = _chain(scene, wanted, path)
         if user is not None and user != scene.user:
             scene.require(Action.EXPLAIN_OTHERS, chain)
@@ -61,7 +62,8 @@ def _chain(scene: Scene, kind: Kind, path: tuple[str, ...]) -> Chain:
     outer, levels = scene.place.outer, path[1:]
     if path and scene.place.catalog is None:
         outer = (Link.absent(Kind.CATALOG, path[0]), *outer)
-        return (Link.absent(kind, levels[-1]), *outer) if levels else outer
+        namespaces = [Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])]
+        return (Link.absent(kind, levels[-1]), *namespaces, *outer) if levels else outer
     if not levels:
         return outer
     node, chain = scene.find(levels, kind)

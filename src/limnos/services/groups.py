@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from limnos.access.actions import Action
+from limnos.access.subjects import principal_of
 from limnos.model.decisions import Link
 from limnos.model.entities import Principal
 from limnos.model.kinds import Kind
@@ -42,10 +43,11 @@ class MemberRemove:
 
 def _group(scene: Scene, name: str, action: Action) -> tuple[Principal, tuple[Link, ...]]:
     scene.require_in_use()
-    found = principal_require(scene, Kind.GROUP, name)
-    chain = (Link(found.id, Kind.GROUP, name), *scene.place.outer)
+    found = principal_of(scene.view, scene.metalake.id, Kind.GROUP, name)
+    link = Link.absent(Kind.GROUP, name) if found is None else Link(found.id, Kind.GROUP, name)
+    chain = (link, *scene.place.outer)
     scene.require(action, chain)
-    return found, chain
+    return principal_require(scene, Kind.GROUP, name), chain
 
 
 def members_list(scene: Scene, group: str) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 from limnos.access.actions import Action
-from limnos.access.filters import list_filter
 from limnos.model.decisions import Link
-from limnos.model.entities import Listing, Node
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import NamespaceRecord
 from limnos.names.iceberg import render
 from limnos.names.path import check_part
 from limnos.services.objects import codec_of
+from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
@@ -89,36 +89,19 @@ def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAME
     return namespace_find(scene, levels, action)[0]
 
 
-def namespaces_list(scene: Scene, parent: Levels) -> tuple[Listing, list[int] | None]:
-    """Return the children of a namespace, or of the catalog for no levels, and the positions that the caller sees.
+def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
+    """Return a page of what the caller sees of a namespace's children, or of the catalog's for no levels.
 
-    None for the positions means all. Raises NotFound for a missing parent, Forbidden for a catalog one may not use.
+    Raises NotFound for a missing parent, Forbidden for a catalog one may not use.
     """
     scene.require_in_use()
     scene.require(Action.NAMESPACE_LIST, scene.place.outer)
-    parent_id, chain = scene.catalog.id, scene.place.outer
+    chain = scene.place.outer
     if parent:
         node, chain = scene.find(parent, Kind.NAMESPACE)
         if node is None:
             raise not_found(parent)
-        parent_id = node.id
-    found = scene.listing(parent_id, Kind.NAMESPACE)
-    return found, visible(scene, Action.NAMESPACE_LIST, chain, found)
-
-
-def visible(scene: Scene, action: Action, chain: Chain, found: Listing) -> list[int] | None:
-    """Return the positions of a listing that the caller sees, None for all; remembered until either moves."""
-    if not scene.rules.access_enabled:
-        return None
-    memo = scene.memo
-    key = ("visible", scene.user, action, chain[0].id)
-    known = cast("tuple[Listing, list[int] | None] | None", memo.get(key))
-    if known is not None and known[0] is found:
-        return known[1]
-    shown = list_filter(scene.subject, action, chain, scene.owner_of)
-    positions = None if shown.everything else shown.positions(found.ids, found.owners)
-    memo[key] = (found, positions)
-    return positions
+    return page_of(scene, Action.NAMESPACE_LIST, Kind.NAMESPACE, chain, asked)
 
 
 async def namespace_create(

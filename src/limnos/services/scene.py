@@ -237,18 +237,20 @@ class Scene:
         """Refuse what lies below a disabled metalake or catalog."""
         self.require_in_metalake_use()
         if self.place.catalog is not None and not self.catalog_record.in_use:
+            self.require(Action.CATALOG_LOAD, self.place.outer)
             raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
 
     def require_in_metalake_use(self) -> None:
         """Refuse what lies below a disabled metalake; the catalog's own state does not matter."""
         if not cast("MetalakeRecord", self.metalake.record).in_use:
+            self.require(Action.METALAKE_LOAD, self.place.outer[-1:])  # who may not know the metalake learns nothing of it
             raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, Chain]:
         """Resolve an object of the catalog.
 
-        Returns its node and the chain of links from it up to the metalake; or None and the chain from the nearest
-        existing namespace (or the catalog) up.
+        Returns its node and the chain of links from it up to the metalake; or None and the chain from the namespace it
+        would lie in, whose missing namespaces are absent links.
         """
         paths = self.view.paths(self.zone)
         key = (levels, kind)
@@ -273,6 +275,7 @@ class Scene:
             if node_id is ABSENT:
                 raise Cold({path_key(parent, steps[i:]): self.zone})
             if node_id is None:
+                links += [Link.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
                 return None, (*reversed(links), *self.place.outer)
             parent = cast("int", node_id)
             links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.files import normalise
 from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg.create import new_table
 from limnos.model.decisions import Link
-from limnos.model.entities import Document, Listing, Node
+from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord, TableRecord
 from limnos.names.iceberg import render
-from limnos.services.namespaces import not_found, parent_of, visible
-from limnos.services.places import Place, place_of
+from limnos.names.parts import check_levels
+from limnos.services.namespaces import not_found, parent_of
+from limnos.services.pages import EVERY, Asked, Page, page_of
+from limnos.services.places import Place, is_local, place_of
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -115,26 +118,25 @@ def table_load(scene: Scene, namespace: Levels, name: str) -> Document:
     return scene.document(node.id)
 
 
-def tables_list(scene: Scene, namespace: Levels) -> tuple[Listing, list[int] | None]:
-    """Return a namespace's tables and the positions that the caller sees, None for all."""
+def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
+    """Return a page of what the caller sees of a namespace's tables."""
     scene.require_in_use()
     node, chain = scene.find(namespace, Kind.NAMESPACE)
     if node is None:
         scene.require(Action.TABLE_LIST, (Link.absent(Kind.NAMESPACE, namespace[-1]), *chain))
         raise not_found(namespace)
     scene.require(Action.TABLE_LIST, chain)
-    found = scene.listing(node.id, Kind.TABLE)
-    return found, visible(scene, Action.TABLE_LIST, chain, found)
+    return page_of(scene, Action.TABLE_LIST, Kind.TABLE, chain, asked)
 
 
 async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord) -> None:
     """Notice that a metadata file has vanished, as far as the setting asks for it. Raises MissingFile."""
     mode = ctx.services.defaults.verify_metadata_file
-    is_local = document.metadata_location.startswith(("file:", "/"))
-    if mode == "never" or (mode == "local" and not is_local):
+    local = is_local(document.metadata_location)
+    if mode == "never" or (mode == "local" and not local):
         return
     files = ctx.services.files
-    there = files.exists_now(document.metadata_location) if is_local else await files.exists(
+    there = files.exists_now(document.metadata_location) if local else await files.exists(
         document.metadata_location, catalog.properties
     )  # fmt: skip
     if not there:
@@ -147,12 +149,18 @@ class Draft(NamedTuple):
     permit: Permit[None]
     namespace: Node
     space: str
+    owner_id: int | None
     place: Place
+
+    def command(self, name: str, document: Document) -> Permit[TableCreate]:
+        """Return the permission to make just this table."""
+        return self.permit.about(TableCreate(self.namespace, name, self.space, document, self.owner_id))
 
 
 def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: Action) -> Draft:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
+    check_levels((*namespace, name))
     node, chain = scene.find(namespace, Kind.NAMESPACE)
     if node is None:
         scene.require(action, (Link.absent(Kind.NAMESPACE, namespace[-1]), *chain))
@@ -162,12 +170,12 @@ def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: 
     if taken is not None:
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind=taken.kind.word)
     permit = scene.permit(None, decision)
-    return Draft(permit, node, scene.space(Kind.TABLE), place_of(scene, fallback))
+    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene, fallback))
 
 
 async def table_stage(ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest) -> tuple[Json, CatalogRecord]:
     """Build the metadata of a table that a later commit will make; stores nothing."""
-    draft = await _draft(ctx, scope, namespace, request.name, Action.TABLE_CREATE)
+    draft = await draft_read(ctx, scope, namespace, request.name)
     return build(request, draft.place), draft.place.catalog
 
 
@@ -175,14 +183,15 @@ async def table_create(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
 ) -> tuple[Document, CatalogRecord]:
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
-    draft = await _draft(ctx, scope, namespace, request.name, Action.TABLE_CREATE)
+    draft = await draft_read(ctx, scope, namespace, request.name)
     metadata = build(request, draft.place)
-    return await table_make(ctx, scope, namespace=namespace, name=request.name, metadata=metadata, place=draft.place)
+    return await table_make(ctx, scope, namespace=namespace, name=request.name, metadata=metadata, draft=draft)
 
 
-async def _draft(ctx: Context, scope: Scope, namespace: Levels, name: str, action: Action) -> Draft:
+async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> Draft:
+    """Decide on making a table, before its metadata is built."""
     fallback = ctx.services.defaults.warehouse
-    return await ctx.read(scope, lambda scene: draft_of(scene, fallback, namespace, name, action))
+    return await ctx.read(scope, lambda scene: draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE))
 
 
 def build(request: TableRequest, place: Place) -> Json:
@@ -198,40 +207,36 @@ def build(request: TableRequest, place: Place) -> Json:
 
 
 async def table_make(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata: Json, place: Place
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata: Json, draft: Draft
 ) -> tuple[Document, CatalogRecord]:
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
-    document = document_of(metadata, previous=None, node_id=0, place=place)
+    catalog = draft.place.catalog
+    document, data = document_of(metadata, previous=None, node_id=0, place=draft.place)
     fallback = ctx.services.defaults.warehouse
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        draft = draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE)
-        command = TableCreate(draft.namespace, name, draft.space, document, scene.maker_id)
-        return draft.permit.about(command)
+        return draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE).command(name, document)
 
-    async with ctx.services.files.written(document.metadata_location, file_bytes(metadata, document), place.catalog.properties):
-        made = await ctx.write(scope, decide, table_insert)
-    return made, place.catalog
+    async with ctx.services.files.written(document.metadata_location, data, catalog.properties):
+        made = await ctx.write(scope, decide, table_insert, first=draft.command(name, document))
+    return made, catalog
 
 
-def document_of(metadata: Json, *, previous: Document | None, node_id: int, place: Place) -> Document:
-    """Build the document of new metadata, with a fresh name for its file. Raises OutsideRoots."""
+def document_of(
+    metadata: Json, *, previous: Document | None, node_id: int, place: Place
+) -> tuple[Document, bytes]:
+    """Build the document of new metadata, and what goes into its file, under a fresh name. Raises OutsideRoots."""
     version = documents.version_of(None if previous is None else previous.metadata_location) + 1
-    name = documents.file_name(version, uuid=str(uuid.uuid4()), gzip=documents.wants_gzip(metadata))
-    location = cast("str", metadata["location"])
-    metadata_location = f"{documents.metadata_directory(metadata)}/{name}"
+    packs = documents.wants_gzip(metadata)
+    location, directory = cast("str", metadata["location"]), documents.metadata_directory(metadata)
     place.check(location)
-    place.check(metadata_location)
-    return Document(
+    place.check(directory)
+    document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1,
-        uuid=cast("str", metadata["table-uuid"]), location=location, metadata_location=metadata_location,
-        body=documents.encode(metadata),
+        uuid=cast("str", metadata["table-uuid"]), location=normalise(location), body=documents.encode(metadata),
+        metadata_location=f"{directory}/{documents.file_name(version, uuid=str(uuid.uuid4()), gzip=packs)}",
     )  # fmt: skip
-
-
-def file_bytes(metadata: Json, document: Document) -> bytes:
-    """Return what goes into the metadata file: the document, compressed when the table asks for it."""
-    return documents.pack(document.body) if documents.wants_gzip(metadata) else document.body
+    return document, documents.pack(document.body) if packs else document.body
 
 
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
@@ -284,6 +289,7 @@ async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Leve
     """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
     if len(source) < 2 or len(target) < 2:
         raise BadRequest("A table lies in a namespace: name at least two levels")
+    check_levels(target)
 
     def decide(scene: Scene) -> Permit[TableMove]:
         stays = source[:-1] == target[:-1]
@@ -330,13 +336,12 @@ async def table_register(
     place.check(location)
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata.get("table-uuid") or str(uuid.uuid4())), location=location,
+        uuid=cast("str", metadata.get("table-uuid") or str(uuid.uuid4())), location=normalise(location),
         metadata_location=metadata_location, body=documents.encode(metadata),
     )  # fmt: skip
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        draft = draft_of(scene, fallback, namespace, name, Action.TABLE_REGISTER)
-        return draft.permit.about(TableCreate(draft.namespace, name, draft.space, document, scene.maker_id))
+        return draft_of(scene, fallback, namespace, name, Action.TABLE_REGISTER).command(name, document)
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)
@@ -358,5 +363,5 @@ def table_point(tx: Tx, permit: Permit[TableReplace]) -> Document:
     held = tx.nodes.hold(command.table)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
-    tx.nodes.touch(held)
+    tx.nodes.committed(held)
     return command.document

@@ -51,10 +51,12 @@ class DocumentWrites:
         if self.tx.count(INSERT, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document.location)
 
-    def swap(self, document: Document, *, expected: int) -> bool:
-        """Replace the document if its version is still the expected one; says whether it was."""
-        taken = self.tx.rows(AT_LOCATION, {"location": document.location})
-        if taken and taken[0][0] != document.node_id:
+    def swap(self, document: Document, *, expected: int, relocates: bool = True) -> bool:
+        """Replace the document if its version is still the expected one; says whether it was.
+
+        `relocates`: the table's location is another one than before, and must be free.
+        """
+        if relocates and self._is_taken(document):
             self._refuse_location(document.location)
         return self.tx.count(SWAP, self._params(document) | {"expected": expected}) > 0
 
@@ -66,6 +68,10 @@ class DocumentWrites:
     def delete(self, node_id: int) -> None:
         """Forget a document; its files stay."""
         self.tx.count(DELETE, {"id": node_id})
+
+    def _is_taken(self, document: Document) -> bool:
+        rows = self.tx.rows(AT_LOCATION, {"location": document.location})
+        return bool(rows) and rows[0][0] != document.node_id
 
     def _refuse_location(self, location: str) -> None:
         raise BadRequest(

@@ -68,8 +68,10 @@ def _path_statement(depth: int) -> Sql:
 BY_ID = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.deleted = 0")
 LISTING = Sql(
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
-    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 ORDER BY n.name"
+    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after ORDER BY n.name LIMIT :limit"
 )
+LISTING_MAX = 100_000
+"""Names that a view holds for one parent; a longer list is read in pages."""
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
@@ -92,8 +94,17 @@ def node_read(node_id: int) -> Load[Node | None]:
 
 
 def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
-    """Read all live names of a kind under a parent, with their owners, sorted by code point."""
-    rows = yield LISTING, {"parent": parent_id, "space": space, "kind": int(kind)}
+    """Read all live names of a kind under a parent, with their owners, sorted by code point; not whole when too many."""
+    found = yield from page_read(parent_id, space, kind, after="", limit=LISTING_MAX + 1)
+    return found if len(found.names) <= LISTING_MAX else Listing((), (), (), (), whole=False)
+
+
+def page_read(parent_id: int, space: str, kind: Kind, after: str, limit: int) -> Load[Listing]:
+    """Read the live names of a kind under a parent that come after a name, at most `limit`."""
+    params: dict[str, Value] = {
+        "parent": parent_id, "space": space, "kind": int(kind), "after": after, "limit": limit,
+    }  # fmt: skip
+    rows = yield LISTING, params
     if not rows:
         return Listing((), (), (), ())
     names, ids, owners = zip(*rows, strict=True)
@@ -114,7 +125,6 @@ PLACE = Sql(
     "UPDATE node SET parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now, revision = :revision"
     " WHERE id = :id"
 )
-TOUCH = Sql("UPDATE node SET modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id")
 RECORD = Sql(
     "UPDATE node SET record = :record, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
@@ -208,9 +218,8 @@ class NodeWrites:
         self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
         self.tx.changed(Draft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
 
-    def touch(self, node: Node) -> None:
-        """Mark the node as changed by a commit of its document."""
-        self.tx.count(TOUCH, {"id": node.id, **self._stamp()})
+    def committed(self, node: Node) -> None:
+        """Record a commit to the node's document. The node's own row says who changed the node, not its data."""
         self.tx.changed(Draft("commit", node.kind, node.id, node.name_space))
 
     def drop(self, node: Node) -> None:

@@ -35,7 +35,11 @@ _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
 _NEXT_ID = Sql("SELECT nextval('limnos_id')")
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
-_LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+_LOST = (
+    asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
+    asyncpg.OperatorInterventionError,  # it is shutting down, starting up, or was told to give up
+    asyncpg.InsufficientResourcesError,  # too many connections
+)  # fmt: skip
 
 
 class _Reader(Protocol):

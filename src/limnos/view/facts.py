@@ -44,6 +44,11 @@ def listing_key(parent_id: int, space: str, kind: Kind) -> Key:
     return ("listing", parent_id, space, kind)
 
 
+def page_key(parent_id: int, space: str, kind: Kind, after: str, limit: int) -> Key:
+    """A page of a listing that is too long to be held; kept only until anything in its zone changes."""
+    return ("page", parent_id, space, kind, after, limit)
+
+
 def principal_key(metalake_id: int, kind: Kind, name: str) -> Key:
     """A user or group by name, or None."""
     return ("principal", metalake_id, kind, name)
@@ -109,6 +114,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "owner": owners.owner_read,
     "document": documents.document_read,
     "listing": nodes.listing_read,
+    "page": nodes.page_read,
     "principal": principals.principal_read,
     "principal id": principals.principal_by_id_read,
     "principals": principals.principals_read,
@@ -169,7 +175,7 @@ def touched(change: Change) -> list[Key]:
 def _touched_by_node(change: Change) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
     if change.operation == "commit":
-        return [document_key(node_id), node_key(node_id)]
+        return [document_key(node_id)]
     if change.operation == "own":
         listing = [] if change.old_parent is None else [listing_key(change.old_parent, space, kind)]
         return [owner_key(node_id), *listing]

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 def patched(found: Listing, change: Change, parent_id: int) -> Listing | None:
     """Return the listing of a parent's children after a change to one of them; None when it must be read again."""
+    if not found.whole:
+        return None
     if change.operation == "own":
         return _owned(found, change)
     if change.old_parent == parent_id and change.old_name is not None:

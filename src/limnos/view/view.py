@@ -40,7 +40,7 @@ class Zone(msgspec.Struct):
 
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
-    facts until access moves in this zone or one above it.
+    facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves.
     """
 
     revision: int = UNKNOWN
@@ -49,6 +49,7 @@ class Zone(msgspec.Struct):
     ring: deque[tuple[int, tuple[Change, ...], frozenset[Key]]] = msgspec.field(default_factory=deque)
     paths: dict[object, object] = msgspec.field(default_factory=dict)
     memo: dict[object, object] = msgspec.field(default_factory=dict)
+    pages: dict[Key, Value] = msgspec.field(default_factory=dict)
 
 
 class View:
@@ -174,6 +175,7 @@ class View:
             zone.ring.popleft()
         if zone.access_revision != clock.access_revision:
             self._forget_memos(zone)
+        zone.pages.clear()
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
 
     def _forget_memos(self, zone: Zone) -> None:
@@ -228,13 +230,18 @@ class View:
             if zone is None or not self._is_current(zone, key, at[zone_of[key]]):
                 complete = False
                 continue
-            self._put(key, value)
+            if key[0] == "page":
+                zone.pages[key] = value
+            else:
+                self._put(key, value)
         return complete
 
     @staticmethod
     def _is_current(zone: Zone, key: Key, revision: int) -> bool:
         if zone.revision == revision:
             return True
+        if key[0] == "page":
+            return False
         if zone.revision < revision:
             return False
         later = [entry for entry in zone.ring if entry[0] > revision]

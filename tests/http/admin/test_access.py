@@ -48,7 +48,7 @@ def test_others_are_explained_to_grant_managers(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("real", "absent", "action"),
+    "real, absent, action",
     [
         (["main"], ["zone"], "catalog_load"),
         (["main", "a"], ["main", "z"], "namespace_load"),

@@ -16,7 +16,7 @@ ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes 
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "code"),
+    "error, status, code",
     [
         (errors.BadRequest("x"), 400, "bad-request"),
         (errors.IllegalPrivilege("x"), 400, "illegal-privilege"),
@@ -51,7 +51,10 @@ def test_unavailable_says_when_to_come_again() -> None:
     """503 comes with Retry-After, 401 with a challenge that is not Basic."""
     responses = [error_response(e, request_id="q") for e in (errors.Unavailable("x"), errors.Unauthenticated("x"))]
 
-    assert [response.headers[-1] for response in responses] == [(b"retry-after", b"1"), (b"www-authenticate", b"Bearer")]
+    assert [response.headers[-1] for response in responses] == [
+        (b"retry-after", b"1"),
+        (b"www-authenticate", b"Bearer"),
+    ]
 
 
 def test_request_id_is_the_headers(node: Node) -> None:
@@ -89,7 +92,7 @@ def test_messages_are_for_people(node: Node) -> None:
     assert "60%" in answer.json()["error"]["message"] or "50%" in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES, ids=str)
+@pytest.mark.parametrize("method, path", ROUTES, ids=str)
 def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> None:
     """A wrong token is 401 on every route; in a metalake somebody who is no user of it is 403, existing or not."""
     bodies: list[object] = [
@@ -100,7 +103,9 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
 
     wrong = [node.ask(method, target, body, user=None, authorization="Bearer lim_9_x") for body in bodies]
     strange = [
-        node.ask(method, target.replace("lake", lake), body, user="zoe") for lake in ("lake", "none") for body in bodies
+        node.ask(method, target.replace("/lake", f"/{lake}"), body, user="zoe")
+        for lake in ("lake", "none")
+        for body in bodies
     ]
 
     assert {answer.status for answer in wrong} - {400} == {401}

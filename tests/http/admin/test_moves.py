@@ -44,7 +44,7 @@ def test_table_moves(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("move", "status", "code"),
+    "move, status, code",
     [
         (body("none", "x"), 404, "not-found"),
         (body("a", "none.x"), 404, "not-found"),

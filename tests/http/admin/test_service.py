@@ -77,7 +77,7 @@ def test_whoami(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "shape"),
+    "path, shape",
     [
         ("/nothing", "own"),
         (f"{OWN}/nothing", "own"),

@@ -45,7 +45,9 @@ def test_expiry_is_told_in_utc(node: Node) -> None:
     assert made["expires_at"] > made["created_at"]
 
 
-@pytest.mark.parametrize("body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}])
+@pytest.mark.parametrize(
+    "body", [{"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 10**12}, {"user": ""}, {"x": 1}]
+)
 def test_bad_tokens_are_400(node: Node, body: object) -> None:
     """A lifetime or a user that will not do is refused, and no token is made."""
     answer = node.post(TOKENS, body)

@@ -17,7 +17,12 @@ def told(answer: Answer) -> tuple[int, object, object]:
 
 def test_create_speaks_gravitinos_words(node: Node) -> None:
     """The type comes back in lower case; upstream's backend properties are taken as they are."""
-    properties = {"catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/w", "jdbc-password": "s"}
+    properties = {
+        "catalog-backend": "jdbc",
+        "uri": "jdbc:x",
+        "warehouse": f"file://{node.data}/w",
+        "jdbc-password": "s",
+    }
 
     made = node.done("POST", ALL, {**NEW, "properties": properties})["catalog"]
 
@@ -139,7 +144,7 @@ def test_testing_a_new_catalog_makes_none(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "code", "name"),
+    "change, code, name",
     [
         ({"properties": {"warehouse": "what://x"}}, 1001, "IllegalArgumentException"),
         ({"provider": "hive"}, 1001, "IllegalArgumentException"),

@@ -42,7 +42,9 @@ def test_list_shows_metalakes_of_the_caller(node: Node) -> None:
     node.done("POST", API, {"name": "sea"})
     node.done("POST", f"{API}/sea/users", {"name": "ana"})
 
-    names = [[each["name"] for each in node.get(API, user=user).json()["metalakes"]] for user in ("admin", "ana", "ben")]
+    names = [
+        [each["name"] for each in node.get(API, user=user).json()["metalakes"]] for user in ("admin", "ana", "ben")
+    ]
 
     assert names == [["lake", "sea"], ["sea"], []]
 

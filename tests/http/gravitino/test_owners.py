@@ -47,7 +47,7 @@ def test_group_owns(filled: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body", "expected"),
+    "path, body, expected",
     [
         ("schema/main.none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchMetadataObjectException")),
         ("catalog/none", {"name": "ana", "type": "USER"}, (404, 1003, "NoSuchCatalogException")),
@@ -68,7 +68,9 @@ def test_bad_transfers_change_nothing(
     answer = filled.put(f"{OWNERS}/{path}", body)
 
     assert told(answer) == expected
-    assert str(answer["message"]).startswith(f"Failed to execute {path.replace('/', ' ')} owner operation [SET] under metalake")
+    assert str(answer["message"]).startswith(
+        f"Failed to execute {path.replace('/', ' ')} owner operation [SET] under metalake"
+    )
     assert filled.get(f"{OWNERS}/catalog/main")["owner"] == {"name": "admin", "type": "user"}
 
 

@@ -25,7 +25,7 @@ def filled(node: Node) -> Node:
     return node
 
 
-@pytest.mark.parametrize(("holder", "word"), [("users/ana", "user"), ("groups/staff", "group")])
+@pytest.mark.parametrize("holder, word", [("users/ana", "user"), ("groups/staff", "group")])
 def test_roles_are_given_and_taken(filled: Node, holder: str, word: str) -> None:
     """Giving and taking answer the holder with its roles; both can be repeated."""
     seen = [
@@ -99,7 +99,7 @@ def test_deny_wins(filled: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "privilege", "expected"),
+    "path, privilege, expected",
     [
         ("roles/r/schema/main.none", "use_schema", (404, 1003, "NoSuchMetadataObjectException")),
         ("roles/r/catalog/none", "use_catalog", (404, 1003, "NoSuchCatalogException")),
@@ -111,9 +111,7 @@ def test_deny_wins(filled: Node) -> None:
     ],
     ids=str,
 )
-def test_bad_grants_change_nothing(
-    filled: Node, path: str, privilege: str, expected: tuple[int, int, str]
-) -> None:
+def test_bad_grants_change_nothing(filled: Node, path: str, privilege: str, expected: tuple[int, int, str]) -> None:
     """Each mistake has its status and exception, and the role stays empty."""
     answer = filled.put(f"{GRANTS}/{path}/grant", {"privileges": [{"name": privilege, "condition": "allow"}]})
 
@@ -136,9 +134,7 @@ def test_override_replaces_everything(filled: Node) -> None:
     filled.done(
         "PUT", f"{GRANTS}/roles/r/catalog/main/grant", {"privileges": [{"name": "use_catalog", "condition": "allow"}]}
     )
-    objects = [
-        {"fullName": "main.a", "type": "schema", "privileges": [{"name": "use_schema", "condition": "deny"}]}
-    ]
+    objects = [{"fullName": "main.a", "type": "schema", "privileges": [{"name": "use_schema", "condition": "deny"}]}]
 
     changed = filled.done("PUT", f"{GRANTS}/roles/r", {"overrides": objects})["role"]
 
@@ -167,9 +163,7 @@ def test_refused_grant_does_not_tell_what_exists(filled: Node) -> None:
     rules = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
 
-    real, absent = (
-        filled.put(f"{GRANTS}/roles/r/schema/main.{name}/grant", rules, user="ana") for name in ("a", "z")
-    )
+    real, absent = (filled.put(f"{GRANTS}/roles/r/schema/main.{name}/grant", rules, user="ana") for name in ("a", "z"))
 
     assert told(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.a", b"main.z") == absent.body

@@ -28,6 +28,7 @@ def fill(path: str) -> str:
 BODIES: tuple[object, ...] = (
     None,
     {"name": "n"},
+    {"name": "n", "provider": "lakehouse-iceberg"},
     {"inUse": False},
     {"updates": []},
     {"roleNames": ["r"]},
@@ -45,7 +46,7 @@ def understood(node: Node, method: str, path: str, **headers: str | None) -> lis
     return [answer for answer in answers if answer.status != 400]
 
 
-@pytest.mark.parametrize(("method", "path"), [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
+@pytest.mark.parametrize("method, path", [r for r in ROUTES if not r[1].startswith(SERVICE)], ids=str)
 def test_every_route_refuses_a_stranger(node: Node, method: str, path: str) -> None:
     """No route of a metalake answers somebody who is no user of it: 403, or an empty list of metalakes."""
     served = understood(node, method, path, user="stranger")
@@ -57,7 +58,7 @@ def test_every_route_refuses_a_stranger(node: Node, method: str, path: str) -> N
         assert {(answer.status, answer["code"]) for answer in served} == {(403, 1008)}
 
 
-@pytest.mark.parametrize(("method", "path"), ROUTES, ids=str)
+@pytest.mark.parametrize("method, path", ROUTES, ids=str)
 def test_every_route_refuses_a_wrong_token(node: Node, method: str, path: str) -> None:
     """A credential that cannot be verified is 401 with code 1011 everywhere but in health."""
     served = understood(node, method, path, user=None, authorization="Bearer lim_77_wrong")
@@ -67,7 +68,7 @@ def test_every_route_refuses_a_wrong_token(node: Node, method: str, path: str) -
 
 
 @pytest.mark.parametrize(
-    ("method", "path"), [r for r in ROUTES if any(f"lake{a}" in fill(r[1]) for a in ACCESS) or "/objects/" in r[1]], ids=str
+    "method, path", [r for r in ROUTES if any(f"lake{a}" in fill(r[1]) for a in ACCESS) or "/objects/" in r[1]], ids=str
 )
 def test_access_routes_say_that_access_is_off(open_node: Node, method: str, path: str) -> None:
     """Without access control they answer 405 with code 1006, whatever was sent, and name the setting."""
@@ -88,7 +89,7 @@ def test_everyone_may_do_everything_with_access_off(open_node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "status", "code", "name"),
+    "error, status, code, name",
     [
         (errors.BadRequest("x"), 400, 1001, "IllegalArgumentException"),
         (errors.IllegalPrivilege("x"), 400, 1001, "IllegalPrivilegeException"),

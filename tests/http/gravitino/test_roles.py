@@ -84,7 +84,7 @@ def test_role_may_be_empty(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("securable", "name"),
+    "securable, name",
     [
         (on("main", "catalog", "select_tabel"), "IllegalPrivilegeException"),
         (on("main", "catalog", "create_catalog"), "IllegalPrivilegeException"),
@@ -124,7 +124,9 @@ def test_existing_role_is_409(node: Node) -> None:
     answer = node.post(ALL, role())
 
     assert told(answer) == (409, 1004, "RoleAlreadyExistsException")
-    assert str(answer["message"]).startswith("Failed to operate role r operation [CREATE] under metalake [lake], reason [")
+    assert str(answer["message"]).startswith(
+        "Failed to operate role r operation [CREATE] under metalake [lake], reason ["
+    )
 
 
 def test_roles_are_seen_by_holders(node: Node) -> None:

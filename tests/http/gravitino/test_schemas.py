@@ -74,7 +74,13 @@ def test_vectors_2_3_4_creating_needs_a_grant_on_an_existing_ancestor(node: Node
     make(node, "A:E:F", user="ana")
 
     assert told(refused) == told(beside) == (403, 1008, "ForbiddenException")
-    assert [owner(node, name) for name in ("A", "A:B", "A:B:D", "A:E", "A:E:F")] == ["admin", "admin", "ana", "ana", "ana"]
+    assert [owner(node, name) for name in ("A", "A:B", "A:B:D", "A:E", "A:E:F")] == [
+        "admin",
+        "admin",
+        "ana",
+        "ana",
+        "ana",
+    ]
 
 
 def test_vector_5_use_on_the_leaf_loads_the_leaf(node: Node) -> None:
@@ -117,7 +123,9 @@ def test_vectors_8_23_parent_with_child_is_not_dropped(node: Node) -> None:
     answer = node.delete(f"{ALL}/A")
 
     assert told(answer) == (409, 1005, "NonEmptySchemaException")
-    assert str(answer["message"]).startswith("Failed to operate schema(s) [A] operation [DROP] under catalog [main], reason [")
+    assert str(answer["message"]).startswith(
+        "Failed to operate schema(s) [A] operation [DROP] under catalog [main], reason ["
+    )
 
 
 def test_vector_9_maker_owns_every_new_level(node: Node) -> None:
@@ -159,7 +167,8 @@ def test_vector_19_legal_names(node: Node, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"]
+    "name",
+    ["team::sales", ":sales", "sales:", "", ":", "a b", "a:b c:d", "-x", "é", "x" * 65, "..", "a%25b", "a\u0001b"],
 )
 def test_vectors_20_26_illegal_names(node: Node, name: str) -> None:
     """An empty segment or name, or one that Gravitino's pattern refuses, is 400 with code 1001; nothing is made."""
@@ -229,7 +238,9 @@ def test_load_of_a_missing_schema_is_404(node: Node) -> None:
     answer = node.get(f"{ALL}/A%3AB")
 
     assert told(answer) == (404, 1003, "NoSuchSchemaException")
-    assert str(answer["message"]).startswith("Failed to operate schema(s) [A:B] operation [LOAD] under catalog [main], reason [")
+    assert str(answer["message"]).startswith(
+        "Failed to operate schema(s) [A:B] operation [LOAD] under catalog [main], reason ["
+    )
 
 
 def test_refusals_do_not_tell_what_exists(node: Node) -> None:

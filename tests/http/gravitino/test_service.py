@@ -93,7 +93,11 @@ def test_credential_that_cannot_be_verified_is_401(node: Node, header: str) -> N
 
 def test_unknown_routes_answer_in_gravitinos_shape(node: Node) -> None:
     """An address below /api that is nobody's is 404 with code 1003; a wrong method is 405 with code 1006."""
-    missing, later, wrong = node.get("/api/nothing"), node.post("/api/bulk/metalakes/lake/users/add"), node.put("/api/version")
+    missing, later, wrong = (
+        node.get("/api/nothing"),
+        node.post("/api/bulk/metalakes/lake/users/add"),
+        node.put("/api/version"),
+    )
 
     assert [(a.status, a["code"]) for a in (missing, later, wrong)] == [(404, 1003), (404, 1003), (405, 1006)]
     assert missing["type"] == "NotFoundException"

@@ -59,7 +59,9 @@ def test_existing_user_is_409(node: Node) -> None:
     answer = node.post(ALL, {"name": "admin"})
 
     assert told(answer) == (409, 1004, "UserAlreadyExistsException")
-    assert str(answer["message"]).startswith("Failed to operate user admin operation [ADD] under metalake [lake], reason [")
+    assert str(answer["message"]).startswith(
+        "Failed to operate user admin operation [ADD] under metalake [lake], reason ["
+    )
 
 
 @pytest.mark.parametrize("body", [{"name": ""}, {"name": "a\nb"}, {"name": "x" * 256}, {}, {"name": 1}], ids=str)

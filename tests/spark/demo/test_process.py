@@ -27,10 +27,12 @@ def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_terminate_unwinds() -> None:
     """SIGTERM becomes an exit that runs what must be cleaned up, and the handler is put back."""
     before = signal.getsignal(signal.SIGTERM)
+    stop = process.Stop()
 
-    with pytest.raises(SystemExit) as caught, process.terminable():
+    with pytest.raises(SystemExit) as caught, process.terminable(stop):
         os.kill(os.getpid(), signal.SIGTERM)
 
+    assert stop.asked
     assert caught.value.code == 143
     assert signal.getsignal(signal.SIGTERM) == before
 

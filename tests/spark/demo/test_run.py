@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,21 @@ def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.
 
     assert "ZeroDivisionError: odd" in (tmp_path / "error.log").read_text()
     assert str(tmp_path / "error.log") in out.getvalue()
+
+
+def test_a_terminated_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM in the middle ends with its own exit code and words, even when a library makes an error of it."""
+    out = io.StringIO()
+
+    def terminated(_run: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except SystemExit as exit_:
+            raise RuntimeError("does not exist in the JVM") from exit_
+
+    monkeypatch.setattr(run, "_everything", terminated)
+
+    code = run.main(tmp_path, console=Console(file=out, width=200))
+
+    assert code == 143
+    assert "Stopped" in out.getvalue()

@@ -52,6 +52,4 @@ def _check_spellable(ctx: Context, target: tuple[str, ...]) -> None:
         codec.check_namespace_part(part)
 
 
-ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", move, "move"),
-)
+ROUTES: tuple[Route[Handler], ...] = (Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", move, "move"),)

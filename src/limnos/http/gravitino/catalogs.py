@@ -76,7 +76,9 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
             properties=checked(body.properties),
         )
 
-    return await _tested(test(), f"Failed to operate catalog(s) [{body.name}] operation [TEST] under metalake [{metalake}]")
+    return await _tested(
+        test(), f"Failed to operate catalog(s) [{body.name}] operation [TEST] under metalake [{metalake}]"
+    )
 
 
 async def catalog_test(request: Request, ctx: Context) -> Response:
@@ -141,7 +143,9 @@ _NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake
 _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs"),
-    Route("POST", "/metalakes/{m}/catalogs", told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog"),
+    Route(
+        "POST", "/metalakes/{m}/catalogs", told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog"
+    ),
     Route(
         "POST",
         "/metalakes/{m}/catalogs/testConnection",

@@ -53,9 +53,7 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
 
 _ONE = "Failed to execute {1} {2} owner operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route(
-        "GET", "/metalakes/{m}/owners/{type}/{fullName}", told(_ONE % "GET", owner_load, access=True), "load-owner"
-    ),
+    Route("GET", "/metalakes/{m}/owners/{type}/{fullName}", told(_ONE % "GET", owner_load, access=True), "load-owner"),
     Route(
         "PUT",
         "/metalakes/{m}/owners/{type}/{fullName}",

@@ -62,9 +62,7 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
                 "parent schema is not supported."
             )
         levels = codec.split(parent, what="parentSchema") if parent else ()
-        found, positions = namespaces.namespaces_list(scene, levels)
-        shown = found.names if positions is None else [found.names[position] for position in positions]
-        return [codec.join((*levels, name)) for name in shown]
+        return [codec.join((*levels, name)) for name in namespaces.namespaces_list(scene, levels).texts()]
 
     return identifiers([metalake, catalog], await ctx.read(Scope(metalake, catalog), read))
 

@@ -18,9 +18,7 @@ IN_USE = "in-use"
 """A property that only enabling and disabling writes."""
 
 
-class _Update(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"
-):
+class _Update(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
     """One change."""
 
 

@@ -5,6 +5,7 @@ May import `model`, `names` and the shared modules of `limnos.http`. Clients loo
 
 from __future__ import annotations
 
+from limnos.http.refusals import hidden_metalake
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
@@ -33,8 +34,9 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
 )
 
 
-def error_response(error: LimnosError | InvalidName, *, operation: str) -> Response:
-    """Give a failure its status and body."""
+def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
+    """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
+    error = hidden_metalake(failure)
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
     headers: tuple[tuple[bytes, bytes], ...] = ()

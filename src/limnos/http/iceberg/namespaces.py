@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.http.iceberg.pages import join_page, page_of
+from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, split
 from limnos.http.response import JSON, Response, json_response, no_content
 from limnos.model.errors import NotFound, Unprocessable
@@ -55,15 +55,16 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
     """GET namespaces: the direct children of `parent`, as full paths."""
     scope, _ = split(request, ctx, 0)
     parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
+    asked = asked_of(request)
     try:
-        found, positions = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, parent))
+        page = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, parent, asked))
     except NotFound:
         if again is None:
             raise
         parent = again
-        found, positions = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, again))
+        page = await ctx.read(scope, lambda scene: namespaces.namespaces_list(scene, again, asked))
     head = msgspec.json.encode(parent)[:-1] + (b"," if parent else b"")
-    return Response(200, join_page(b"namespaces", page_of(request, found, positions), before=head, after=b"]"))
+    return Response(200, join_page(b"namespaces", page, before=head, after=b"]"))
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:

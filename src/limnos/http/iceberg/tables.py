@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.formats.iceberg import metadata as documents
-from limnos.http.iceberg.pages import join_page, page_of
+from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName
@@ -79,9 +79,10 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """GET tables of a namespace."""
     scope, params = split(request, ctx, 1)
     namespace = levels_of(params[0])
-    found, positions = await ctx.read(scope, lambda scene: tables.tables_list(scene, namespace))
+    asked = asked_of(request)
+    page = await ctx.read(scope, lambda scene: tables.tables_list(scene, namespace, asked))
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
-    return Response(200, join_page(b"identifiers", page_of(request, found, positions), before=before, after=b"}"))
+    return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
 
 
 async def table_load(request: Request, ctx: Context) -> Response:

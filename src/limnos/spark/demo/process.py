@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -18,16 +19,29 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _NO_PROXY = ("NO_PROXY", "no_proxy")
-_TERMINATED = 128 + signal.SIGTERM
+TERMINATED = 128 + signal.SIGTERM
+"""Exit code of a process that was asked to end."""
+
+
+@dataclass(slots=True)
+class Stop:
+    """Whether the process was asked to end: libraries may turn the exit into an error of their own."""
+
+    asked: bool = False
+
+    def ask(self, number: int, frame: FrameType | None) -> NoReturn:
+        """Note it, and unwind."""
+        self.asked = True
+        raise SystemExit(TERMINATED)
 
 
 @contextmanager
-def terminable() -> Iterator[None]:
+def terminable(stop: Stop) -> Iterator[None]:
     """Let SIGTERM unwind the program like an exception, so that servers and Spark are stopped on the way out."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, stop.ask)
     try:
         yield
     finally:
@@ -66,7 +80,3 @@ def quiet_start(log: Path) -> Iterator[None]:
     finally:
         os.dup2(terminal, 2)
         os.close(terminal)
-
-
-def _terminate(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - the signature is signal's
-    raise SystemExit(_TERMINATED)

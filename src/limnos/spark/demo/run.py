@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 STEPS_TOTAL = 18
 SMALL_TABLES = ("airlines", "airports", "planes", "weather")
+_STOPPED = "Stopped. Run it again: what is done is kept."
 _SPARK_SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.log.level": "ERROR"}
 
 
@@ -66,20 +67,28 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
     console = console or Console()
     started = time.monotonic()
     place = Path(directory)
+    stop = process.Stop()
     try:
         place.mkdir(parents=True, exist_ok=True)
-        with process.terminable(), process.direct_loopback(), StepProgress(STEPS_TOTAL, console=console) as progress:
+        with (
+            process.terminable(stop),
+            process.direct_loopback(),
+            StepProgress(STEPS_TOTAL, console=console) as progress,
+        ):
             run = Run(place=place.absolute(), progress=progress)
             _everything(run)
         summary = _summary(run, directory=place, total_s=time.monotonic() - started)
         write_page(summary, plots=run.plots)
         print_report(summary, console=console)
     except KeyboardInterrupt:
-        console.print("Stopped. Run it again: what is done is kept.")
+        console.print(_STOPPED)
         return 130
     except (LimnosError, ClientError, OSError) as error:
         return _failed(str(error), console=console)
-    except Exception as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like; the user gets words
+    except (SystemExit, Exception) as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like; the user gets words
+        if stop.asked:
+            console.print(_STOPPED)
+            return process.TERMINATED
         log = place / "error.log"
         log.write_text(traceback.format_exc(), encoding="utf-8")
         first = str(error).strip().partition("\n")[0]

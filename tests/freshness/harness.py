@@ -1,0 +1,366 @@
+"""Two nodes under random mutations, with what must hold at every moment.
+
+Checked: after each step, every fact that a node's view holds is what SQL says (`facts`); an answer is true at some moment
+between question and answer, and never a mixture (`answers`); whoever commits has the right to it at the commit, on the
+object that the path names then (`rights`); no id is made twice (`ids`).
+
+On SQLite everything runs on one thread with seeded dice: the store's reads are made to land late and in any order, the
+COMMIT stands still for a look at the truth, and a story can be told again by its seed. On PostgreSQL real time decides
+what meets what; there the views are compared when the step is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from limnos.access.authentication import Credential
+from limnos.model.permits import Permit, upkeep_permit
+from limnos.services.context import Context
+from limnos.services.scene import Scene, Scope
+from limnos.store.interface import Known
+from limnos.store.sql import Load
+from limnos.store.sqlite import SqliteStore
+from limnos.store.tx import Tx
+from limnos.store.upkeep import feed_prune
+from limnos.view.facts import Key, Value, read_facts
+from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.view import BrokenFeed, View
+from tests.backends import Database
+from tests.freshness.world import MUTATIONS, REFUSALS, Question, World, explained, questions
+from tests.inprocess import ADMIN, Node, fill
+
+T = TypeVar("T")
+PAUSES = (0, 0, 1, 1, 2, 3, 6)
+SLEEP_STEPS = 12
+
+
+class Broken(AssertionError):
+    """Something that must hold does not."""
+
+
+class Writer(Context):
+    """A request that remembers what it decided by, so that its right can be looked at again when it commits."""
+
+    __slots__ = ("asked",)
+
+    async def read(
+        self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True
+    ) -> T:
+        """Read as always."""
+        self.asked = (scope, reader)
+        return await super().read(scope, reader, refuse_disabled=refuse_disabled)
+
+
+class InlineExecutor(Executor):
+    """Runs at once, on the same thread, what a store would give to another one; looks at every COMMIT."""
+
+    def __init__(self, harness: Harness) -> None:
+        self.harness = harness
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:  # noqa: ANN401 - as the base class has it
+        """Run it."""
+        future: Future[T] = Future()
+        try:
+            if args == ("COMMIT",):
+                self.harness.before_commit()
+            future.set_result(fn(*args, **kwargs))
+            if args == ("COMMIT",):
+                self.harness.after_commit()
+        except BaseException as error:
+            future.set_exception(error)
+        return future
+
+
+class LateStore:
+    """An SQLite store whose reads must be awaited, start late and land late."""
+
+    inline = False
+
+    def __init__(self, real: SqliteStore, harness: Harness) -> None:
+        self.real = real
+        self.harness = harness
+        real._thread.shutdown()
+        real._thread = InlineExecutor(harness)  # type: ignore[assignment]
+
+    async def pause(self) -> None:
+        """Let others go first, or not."""
+        for _ in range(self.harness.delays.choice(PAUSES)):
+            await asyncio.sleep(0)
+
+    async def gate_async(self, epoch: int, known: Known) -> Any:  # noqa: ANN401 - what the store gives
+        """Read late, land late."""
+        await self.pause()
+        moved = self.real.gate(epoch, known)
+        await self.pause()
+        return moved
+
+    async def load_async(self, epoch: int, known: Known, load: Load[T]) -> Any:  # noqa: ANN401 - what the store gives
+        """Read late, land late."""
+        await self.pause()
+        found = self.real.load(epoch, known, load)
+        await self.pause()
+        return found
+
+    async def submit(self, permit: Permit[object], mutation: Callable[[Tx], T]) -> T:
+        """Submit, and tell the harness when the mutation has run."""
+        return await self.real.submit(permit, self.harness.witnessed(permit, mutation))
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self.real.close()
+
+
+@dataclass
+class Watched:
+    """A question under way, and every answer that has been true since it was asked."""
+
+    question: Question
+    truths: list[object]
+
+
+@dataclass
+class Tally:
+    """How much happened: a test that tried nothing must not pass."""
+
+    mutations: int = 0
+    refused: int = 0
+    answers: int = 0
+    facts: int = 0
+    rights: int = 0
+    prunes: int = 0
+    operations: dict[str, int] = field(default_factory=dict)
+
+
+class Harness:
+    """Two nodes, the truth, and the dice."""
+
+    def __init__(self, database: Database, seed: int, *, inline: bool = False) -> None:
+        self.database = database
+        self.world = World(random.Random(seed), database)
+        self.dice = random.Random(seed + 1)
+        self.delays = random.Random(seed + 2)
+        self.sequential = database.kind != "sqlite"
+        self.inline = inline
+        self.tally = Tally()
+        self.asleep_until = 0
+        self.steps = 0
+        self.watched: list[Watched] = []
+        self.writers: dict[str, Writer] = {}
+        self.ran: list[tuple[Permit[object], Tx]] = []
+        self.created: set[int] = set()
+        self.truth = Node(database.open())
+        self.nodes = [self._node(64 << 20), self._node(40_000)]
+
+    def _node(self, bytes_max: int) -> Node:
+        store = self.database.open()
+        if isinstance(store, SqliteStore) and not self.inline:
+            return Node(LateStore(store, self), bytes_max=bytes_max)
+        return Node(store, bytes_max=bytes_max)
+
+    async def close(self) -> None:
+        """Close every store."""
+        for node in (self.truth, *self.nodes):
+            await node.store.close()
+            node.services.files.close()
+
+    # -- the truth -----------------------------------------------------------------------------------------------
+
+    def _fresh(self) -> Node:
+        """The truth's node, with a view that knows nothing."""
+        node = self.truth
+        node.view = View()
+        node.gate = InlineGate(node.view, node.store) if node.store.inline else SharedGate(node.view, node.store)
+        node.services.gate, node.services.view = node.gate, node.view
+        return node
+
+    def now(self, question: Question) -> object:
+        """The true answer at this very moment."""
+        return _at_once(question.ask(self._fresh().ctx(question.who)))
+
+    async def direct(self, keys: tuple[Key, ...]) -> dict[Key, Value]:
+        """What SQL says of these keys."""
+        store = self.truth.store
+        if store.inline:
+            return store.load(0, ((0, -1),), read_facts(keys))[1]  # type: ignore[no-any-return]
+        return (await store.load_async(0, ((0, -1),), read_facts(keys)))[1]  # type: ignore[no-any-return]
+
+    # -- at every commit -----------------------------------------------------------------------------------------
+
+    def witnessed(self, permit: Permit[object], mutation: Callable[[Tx], T]) -> Callable[[Tx], T]:
+        """The mutation, noted when it has run."""
+
+        def run(tx: Tx) -> T:
+            result = mutation(tx)
+            self.ran.append((permit, tx))
+            return result
+
+        return run
+
+    def before_commit(self) -> None:
+        """Look at the rights of everyone in the batch, in the last state that was committed."""
+        ran, self.ran = self.ran, []
+        for permit, tx in ran:
+            made = [draft.node_id for draft in tx.drafts if draft.operation == "create"]
+            if len({*made} - self.created) < len(made):
+                raise Broken(f"ids: {made} were made before")
+            self.created.update(made)
+            if permit.request_id in self.writers:
+                self._check_right(self.writers[permit.request_id], permit)
+
+    def _check_right(self, writer: Writer, permit: Permit[object]) -> None:
+        scope, reader = writer.asked
+        fresh = Context(self._fresh().services, writer.credential, "again")
+        what = f"{type(permit.command).__name__} by {writer.credential}"
+        try:
+            again = _at_once(fresh.read(scope, reader))
+        except REFUSALS as error:
+            raise Broken(f"rights: {what} commits, but would be refused: {error}") from error
+        decided = (again if isinstance(again, Permit) else again.permit).decisions
+        if [each.target_id for each in decided] != [each.target_id for each in permit.decisions]:
+            raise Broken(f"rights: {what} commits to {permit.decisions}, but the path means {decided}")
+        self.tally.rights += 1
+
+    def after_commit(self) -> None:
+        """Note what is true from now on, for every question under way."""
+        for each in self.watched:
+            each.truths.append(self.now(each.question))
+
+    # -- a step --------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Make the first metalake, its users, and a catalog."""
+        await fill(self.nodes[0].ctx())
+
+    async def run(self, steps: int) -> Tally:
+        """Run that many steps. Raises Broken with the step's number."""
+        await self.start()
+        for _ in range(steps):
+            self.steps += 1
+            try:
+                await self.step()
+            except Exception as error:
+                raise Broken(f"step {self.steps}: {error!r}") from error
+        return self.tally
+
+    async def step(self) -> None:
+        """A few mutations and questions at once; then a look at the views."""
+        dice = self.dice
+        awake = self.nodes if self.steps >= self.asleep_until else self.nodes[:1]
+        work: list[Coroutine[Any, Any, None]] = [self._mutate(dice.choice(awake)) for _ in range(dice.choice((1, 1, 2)))]
+        work += [self._ask(dice.choice(awake)) for _ in range(dice.choice((0, 1, 2, 3)))]
+        if dice.random() < 0.2:
+            work.append(self._wander(dice.choice(awake)))
+        dice.shuffle(work)
+        for told in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(told, BaseException):
+                raise told
+        if self.steps >= self.asleep_until and dice.random() < 0.03:
+            self.asleep_until = self.steps + dice.randint(2, SLEEP_STEPS)
+        elif len(awake) == 1 and dice.random() < 0.2:
+            await self._prune()
+        for node in awake:
+            await self.check(node)
+
+    async def _mutate(self, node: Node) -> None:
+        kind = self.dice.choices(list(MUTATIONS), list(MUTATIONS.values()))[0]
+        who = Credential(ADMIN) if self.dice.random() < 0.6 else self.world.someone()
+        request_id = f"w{self.steps}-{len(self.writers)}"
+        self.writers[request_id] = writer = Writer(node.services, who, request_id)
+        await self._wait()
+        try:
+            await kind(self.world, writer)
+        except BrokenFeed:
+            raise
+        except REFUSALS:
+            self.tally.refused += 1
+        else:
+            self.tally.mutations += 1
+            self.tally.operations[kind.__name__] = self.tally.operations.get(kind.__name__, 0) + 1
+        finally:
+            del self.writers[request_id]
+
+    async def _ask(self, node: Node) -> None:
+        """Ask, while things change; the answer must have been true since the question."""
+        question = questions(self.world)
+        await self._wait()
+        if self.sequential:
+            await question.ask(node.ctx(question.who))
+            return
+        watched = Watched(question, [self.now(question)])
+        self.watched.append(watched)
+        answer = await question.ask(node.ctx(question.who))
+        self.watched.remove(watched)
+        self.tally.answers += 1
+        if answer not in watched.truths:
+            raise Broken(f"answers: {question.text} by {question.who}: {answer}, true were {watched.truths}")
+
+    async def _wander(self, node: Node) -> None:
+        """Read what spans several scenes, to fill the view."""
+        try:
+            await explained(self.world, node.ctx())
+        except BrokenFeed:
+            raise
+        except REFUSALS:
+            pass
+
+    async def _prune(self) -> None:
+        await self.nodes[0].store.submit(upkeep_permit("upkeep"), lambda tx: feed_prune(tx, keep_ms=-60_000))
+        self.tally.prunes += 1
+
+    async def _wait(self) -> None:
+        for _ in range(self.delays.choice(PAUSES)):
+            await asyncio.sleep(0)
+
+    # -- after a step --------------------------------------------------------------------------------------------
+
+    async def check(self, node: Node) -> None:
+        """Bring the node up to now; compare all that its view holds with SQL, and some answers with a fresh view's."""
+        for chain in self.chains(node):
+            await node.gate.ask(chain, "test")
+        facts = node.view.items()
+        direct = await self.direct(tuple(facts))
+        for key, value in facts.items():
+            if direct[key] != value:
+                raise Broken(f"facts: {key} is {value}, SQL says {direct[key]}")
+        self.tally.facts += len(facts)
+        for _ in range(2):
+            question = questions(self.world)
+            answer = await question.ask(node.ctx(question.who))
+            truth = await question.ask(self._fresh().ctx(question.who))
+            self.tally.answers += 1
+            if answer != truth:
+                raise Broken(f"answers: {question.text} by {question.who}: {answer}, a fresh view says {truth}")
+
+    def chains(self, node: Node) -> list[tuple[int, ...]]:
+        """Every zone that the node knows, with the zones above it."""
+        rows = self.database.sql("SELECT id, parent_id, kind FROM node WHERE kind <= 2 ORDER BY id")
+        chains = [(0,), *((0, own) if kind == 1 else (0, parent, own) for own, parent, kind in rows)]
+        return [chain for chain in chains if chain[-1] in node.view.zones]
+
+
+def _at_once(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits, without leaving the moment."""
+    try:
+        work.send(None)
+    except StopIteration as stop:
+        return stop.value  # type: ignore[no-any-return]
+    work.close()
+    raise RuntimeError("the truth had to wait")
+
+
+def play(database: Database, seed: int, steps: int, *, inline: bool = False) -> Tally:
+    """Play one story to its end. Raises Broken."""
+
+    async def story() -> Tally:
+        harness = Harness(database, seed, inline=inline)
+        try:
+            return await harness.run(steps)
+        finally:
+            await harness.close()
+
+    return asyncio.run(story())

@@ -1,0 +1,376 @@
+"""Random mutations, through the services, and random questions: what happens to a lake in its life, at small scope.
+
+Few names, so that they are dropped, taken again, moved onto and granted on all the time. A mutation that the state of
+the lake refuses raises a LimnosError, which is as good a story as any; questions answer with a value or with that error.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential, hash_secret
+from limnos.model.decisions import Link
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.names.errors import InvalidName
+from limnos.services import (
+    catalogs,
+    commits,
+    explain,
+    grants,
+    groups,
+    metalakes,
+    namespaces,
+    owners,
+    roles,
+    tables,
+    tokens,
+    users,
+)
+from limnos.services.context import Context
+from limnos.services.grants import Wish
+from limnos.services.properties import Edits
+from limnos.services.pages import Page
+from limnos.services.scene import Scene, Scope
+from tests.backends import Database
+from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
+
+USERS = ("ana", "bob", "eve")
+GROUPS = ("g", "h")
+ROLES = ("r", "s", "q")
+CATALOGS = ("main", "side")
+NAMES = ("a", "b")
+TABLES = ("t", "u")
+Levels = tuple[str, ...]
+Work = Coroutine[Any, Any, object]
+REFUSALS = (LimnosError, InvalidName)
+_PRIVILEGES = {
+    Kind.METALAKE: (Privilege.USE_CATALOG, Privilege.MANAGE_GRANTS, Privilege.CREATE_SCHEMA, Privilege.MANAGE_USERS),
+    Kind.CATALOG: (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_SCHEMA, Privilege.SELECT_TABLE),
+    Kind.NAMESPACE: (Privilege.USE_SCHEMA, Privilege.CREATE_TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Kind.TABLE: (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+}
+
+
+@dataclass
+class World:
+    """What the generators draw from: dice, the store's rows, and the tokens that were made."""
+
+    dice: random.Random
+    database: Database
+    secrets: list[tuple[str, Credential]] = field(default_factory=list)
+    committed: int = 0
+
+    def metalake(self) -> str:
+        """The metalake's name now."""
+        found = self.database.sql("SELECT name FROM node WHERE kind = 1 AND deleted = 0 ORDER BY id")
+        return str(found[0][0]) if found else LAKE
+
+    def scope(self) -> Scope:
+        """One of the catalogs, there or not."""
+        return Scope(self.metalake(), self.dice.choice(CATALOGS))
+
+    def levels(self, most: int = 3) -> Levels:
+        """A namespace, there or not."""
+        return tuple(self.dice.choice(NAMES) for _ in range(self.dice.randint(1, most)))
+
+    def table(self) -> Levels:
+        """A table's full name, there or not."""
+        return (*self.levels(2), self.dice.choice(TABLES))
+
+    def someone(self) -> Credential:
+        """A user who asks: by name, or by a token that may be revoked by now."""
+        if self.secrets and self.dice.random() < 0.3:
+            return self.dice.choice(self.secrets)[1]
+        return Credential(self.dice.choice((*USERS, ADMIN)))
+
+    def securable(self) -> tuple[Kind, str]:
+        """A kind and a full name to grant on, own or explain."""
+        kind = self.dice.choice(tuple(_PRIVILEGES))
+        scope = self.scope()
+        if kind is Kind.METALAKE:
+            return kind, str(scope.metalake)
+        if kind is Kind.CATALOG:
+            return kind, str(scope.catalog)
+        if kind is Kind.NAMESPACE:
+            return kind, f"{scope.catalog}.{':'.join(self.levels())}"
+        *inside, name = self.table()
+        return kind, f"{scope.catalog}.{':'.join(inside)}.{name}"
+
+    def principal(self) -> tuple[Kind, str]:
+        """A user or a group."""
+        kind = self.dice.choice((Kind.USER, Kind.USER, Kind.GROUP))
+        return kind, self.dice.choice(USERS if kind is Kind.USER else GROUPS)
+
+
+# ------------------------------------------------------------------------------------------------- mutations
+
+
+def namespace_create(world: World, ctx: Context) -> Work:
+    """Make a namespace, with missing parents."""
+    return namespaces.namespace_create(ctx, world.scope(), levels=world.levels(), properties={})
+
+
+def namespace_drop(world: World, ctx: Context) -> Work:
+    """Drop a namespace if it is empty."""
+    return namespaces.namespace_drop(ctx, world.scope(), levels=world.levels())
+
+
+def namespace_move(world: World, ctx: Context) -> Work:
+    """Rename or move a namespace with what is in it."""
+    return namespaces.namespace_move(ctx, world.scope(), source=world.levels(2), target=world.levels(2))
+
+
+def namespace_alter(world: World, ctx: Context) -> Work:
+    """Change a namespace's properties."""
+    edits = Edits(sets={"k": str(world.dice.random())})
+    return namespaces.namespace_alter(ctx, world.scope(), levels=world.levels(2), edits=edits)
+
+
+def table_create(world: World, ctx: Context) -> Work:
+    """Make a table."""
+    *inside, name = world.table()
+    return tables.table_create(ctx, world.scope(), namespace=tuple(inside), request=new_table(name))
+
+
+def table_drop(world: World, ctx: Context) -> Work:
+    """Drop a table."""
+    *inside, name = world.table()
+    return tables.table_drop(ctx, world.scope(), namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
+
+
+def table_move(world: World, ctx: Context) -> Work:
+    """Rename or move a table."""
+    source = world.table()
+    target = world.table() if world.dice.random() < 0.5 else (*source[:-1], world.dice.choice(TABLES))
+    return tables.table_move(ctx, world.scope(), source=source, target=target)
+
+
+def table_commit(world: World, ctx: Context) -> Work:
+    """Commit a change of a table's properties."""
+    *inside, name = world.table()
+    updates: list[object] = [{"action": "set-properties", "updates": {"k": str(world.dice.random())}}]
+    return commits.table_commit(ctx, world.scope(), namespace=tuple(inside), name=name, requirements=[], updates=updates)
+
+
+def catalog_add(world: World, ctx: Context) -> Work:
+    """Make a catalog."""
+    return add_catalog(ctx, world.dice.choice(CATALOGS), metalake=world.metalake())
+
+
+def catalog_rename(world: World, ctx: Context) -> Work:
+    """Rename a catalog, or change its comment."""
+    metalake, name = world.scope()
+    edits = Edits(name=world.dice.choice((*CATALOGS, None)), comment=str(world.dice.random()))
+    return catalogs.catalog_alter(ctx, metalake=str(metalake), name=str(name), edits=edits)
+
+
+def catalog_enable(world: World, ctx: Context) -> Work:
+    """Enable or disable a catalog."""
+    metalake, name = world.scope()
+    return catalogs.catalog_enable(ctx, metalake=str(metalake), name=str(name), in_use=world.dice.random() < 0.8)
+
+
+def catalog_drop(world: World, ctx: Context) -> Work:
+    """Drop a catalog with all that is in it."""
+    metalake, name = world.scope()
+    return catalogs.catalog_drop(ctx, metalake=str(metalake), name=str(name), force=True)
+
+
+def metalake_rename(world: World, ctx: Context) -> Work:
+    """Rename the metalake."""
+    edits = Edits(name=world.dice.choice((LAKE, "pond")))
+    return metalakes.metalake_alter(ctx, name=world.metalake(), edits=edits)
+
+
+def metalake_enable(world: World, ctx: Context) -> Work:
+    """Enable the metalake, or disable it for a moment."""
+    return metalakes.metalake_set(ctx, name=world.metalake(), in_use=world.dice.random() < 0.8)
+
+
+def principal_add(world: World, ctx: Context) -> Work:
+    """Add a user or group."""
+    kind, name = world.principal()
+    return users.principal_add(ctx, metalake=world.metalake(), kind=kind, name=name)
+
+
+def principal_remove(world: World, ctx: Context) -> Work:
+    """Remove a user or group."""
+    kind, name = world.principal()
+    return users.principal_remove(ctx, metalake=world.metalake(), kind=kind, name=name)
+
+
+def user_enable(world: World, ctx: Context) -> Work:
+    """Enable or disable a user."""
+    name, enabled = world.dice.choice(USERS), world.dice.random() < 0.7
+    return users.user_enable(ctx, metalake=world.metalake(), name=name, enabled=enabled)
+
+
+def member_add(world: World, ctx: Context) -> Work:
+    """Make users members of a group."""
+    names = tuple(world.dice.sample(USERS, world.dice.randint(1, 2)))
+    return groups.members_add(ctx, metalake=world.metalake(), group=world.dice.choice(GROUPS), users=names)
+
+
+def member_remove(world: World, ctx: Context) -> Work:
+    """End a membership."""
+    group, user = world.dice.choice(GROUPS), world.dice.choice(USERS)
+    return groups.member_remove(ctx, metalake=world.metalake(), group=group, user=user)
+
+
+def role_create(world: World, ctx: Context) -> Work:
+    """Make a role with a rule."""
+    return roles.role_create(
+        ctx, metalake=world.metalake(), name=world.dice.choice(ROLES), properties={}, wishes=(wish(world),)
+    )
+
+
+def role_drop(world: World, ctx: Context) -> Work:
+    """Drop a role."""
+    return roles.role_drop(ctx, metalake=world.metalake(), name=world.dice.choice(ROLES))
+
+
+def role_give(world: World, ctx: Context) -> Work:
+    """Give a role to a user or group, or take it."""
+    kind, name = world.principal()
+    return grants.roles_give(
+        ctx, metalake=world.metalake(), kind=kind, name=name, roles=(world.dice.choice(ROLES),),
+        gives=world.dice.random() < 0.7,
+    )  # fmt: skip
+
+
+def privilege_grant(world: World, ctx: Context) -> Work:
+    """Grant privileges on an object to a role, or revoke them."""
+    return grants.privileges_grant(
+        ctx, metalake=world.metalake(), role=world.dice.choice(ROLES), wish=wish(world),
+        grants_them=world.dice.random() < 0.7,
+    )  # fmt: skip
+
+
+def rules_override(world: World, ctx: Context) -> Work:
+    """Replace all rules of a role."""
+    return grants.rules_override(ctx, metalake=world.metalake(), role=world.dice.choice(ROLES), wishes=(wish(world),))
+
+
+def owner_set(world: World, ctx: Context) -> Work:
+    """Give an object, or a role, to another owner."""
+    kind, full_name = world.securable()
+    if world.dice.random() < 0.15:
+        kind, full_name = Kind.ROLE, world.dice.choice(ROLES)
+    if kind is Kind.METALAKE:
+        return owners.owner_load(ctx, metalake=world.metalake(), kind=kind, full_name=full_name)
+    owner_kind, owner = world.principal()
+    return owners.owner_set(
+        ctx, metalake=world.metalake(), kind=kind, full_name=full_name, owner_kind=owner_kind, owner=owner
+    )
+
+
+async def token_make(world: World, ctx: Context) -> object:
+    """Make a token for a user."""
+    user = world.dice.choice(USERS)
+    token, text = await tokens.token_create(ctx, user=user, name="n", expires_in_s=world.dice.choice((None, 9999)))
+    world.secrets.append((user, Credential(None, token.id, hash_secret(text.split("_", 2)[2]))))
+    return token
+
+
+async def token_revoke(world: World, ctx: Context) -> object:
+    """Revoke a token."""
+    if not world.secrets:
+        return None
+    return await tokens.token_revoke(ctx, token_id=world.dice.choice(world.secrets)[1].token_id)
+
+
+def wish(world: World) -> Wish:
+    """A privilege on an object, allowed or denied."""
+    kind, full_name = world.securable()
+    condition = Condition.ALLOW if world.dice.random() < 0.8 else Condition.DENY
+    return Wish(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
+
+
+MUTATIONS: dict[Callable[[World, Context], Work], int] = {
+    namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
+    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5,
+    catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
+    principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
+    role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
+    token_make: 1, token_revoke: 1,
+}  # fmt: skip
+"""Each mutation and how often it is drawn."""
+
+
+# ------------------------------------------------------------------------------------------------- questions
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something to be asked of any node at any time: who asks, about what, and what is read."""
+
+    who: Credential
+    scope: Scope
+    reader: Callable[[Scene], object]
+    text: str
+
+    async def ask(self, ctx: Context) -> object:
+        """Return the answer, or the words of the refusal."""
+        try:
+            return await ctx.read(self.scope, self.reader)
+        except REFUSALS as error:
+            return type(error).__name__, str(error)
+
+
+def questions(world: World) -> Question:
+    """Draw a question."""
+    levels, table, scope = world.levels(), world.table(), world.scope()
+    lake = Scope(scope.metalake)
+    user, role = world.dice.choice(USERS), world.dice.choice(ROLES)
+    action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
+    readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
+        (f"load {table}", scope, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
+        (f"{action} {table}", scope, lambda scene: decisions(scene, table, Kind.TABLE, action)),
+        (f"own {table}", scope, lambda scene: decisions(scene, table, Kind.TABLE, Action.OWNER_SET)),
+        (f"load {levels}", scope, lambda scene: namespaces.namespace_load(scene, levels)),
+        (f"alter {levels}", scope, lambda scene: decisions(scene, levels, Kind.NAMESPACE, Action.NAMESPACE_ALTER)),
+        (f"list in {levels}", scope, lambda scene: shown(namespaces.namespaces_list(scene, levels[:-1]))),
+        (f"list tables in {levels}", scope, lambda scene: shown(tables.tables_list(scene, levels))),
+        ("catalogs", lake, lambda scene: [node.name for node in catalogs.catalogs_list(scene)]),
+        ("users", lake, lambda scene: users.holders_list(scene, Kind.USER)),
+        (f"user {user}", lake, lambda scene: users.principal_load(scene, Kind.USER, user)),
+        ("members", lake, lambda scene: groups.members_list(scene, "g")),
+        (f"role {role}", lake, lambda scene: roles.role_load(scene, role)),
+        ("roles", lake, roles.roles_list),
+        ("tokens", Scope(), lambda scene: tokens.tokens_list(scene, scene.user)),
+        ("metalakes", Scope(), metalakes.metalakes_list),
+        (f"who {user}", lake, lambda scene: scene.subject_of(user)),
+    ]
+    weights = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 1, 1, 2]
+    text, where, reader = world.dice.choices(readers, weights)[0]
+    return Question(world.someone(), where, reader, text)
+
+
+def shown(found: Page) -> list[str]:
+    """The names of a listing that the caller sees."""
+    return found.texts()
+
+
+def decisions(scene: Scene, levels: Levels, kind: Kind, action: Action) -> object:
+    """The whole decision about an object, there or not."""
+    scene.require_in_use()
+    node, chain = scene.find(levels, kind)
+    return scene.decide(action, chain if node is not None else (Link.absent(kind, levels[-1]), *chain))
+
+
+async def explained(world: World, ctx: Context) -> object:
+    """Ask for an explanation, and for the roles on an object and its owner: reads that span several scenes."""
+    kind, full_name = world.securable()
+    metalake = world.metalake()
+    await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)
+    await owners.owner_load(ctx, metalake=metalake, kind=kind, full_name=full_name)
+    return await explain.access_explain(
+        ctx, metalake=metalake, user=world.dice.choice(USERS), action=Action.TABLE_LOAD, kind=Kind.TABLE,
+        path=(world.dice.choice(CATALOGS), *world.table()),
+    )  # fmt: skip

@@ -1,0 +1,173 @@
+"""The table of decision record 0006: which status every Iceberg route gives to whom, asked of a node.
+
+`python -m tests.http.iceberg.refusals` prints the table as the code answers now, to be read before it goes into the
+record; test_refusals.py compares the record with the node, cell by cell.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from limnos.http.iceberg.protocol import CATALOG_ROUTES
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg import wire
+
+RECORD = Path(__file__).parents[3] / "docs" / "decisions" / "0006-when-403-when-404-iceberg.md"
+USE = "use_catalog use_schema"
+CALLERS = {
+    "stranger": None,
+    "member": "",
+    "uses": USE,
+    "schemer": "use_catalog create_schema",
+    "creator": f"{USE} create_table",
+    "reader": f"{USE} select_table",
+    "writer": f"{USE} modify_table",
+    "holder": "use_catalog",
+    "owner": "",
+}
+"""Each column: what the caller is granted on the catalog. `holder` also owns the namespaces that are there, `owner` the catalog."""
+
+Request = tuple[str, str, object]
+Row = tuple[str, str]
+RENAME = "POST /{prefix}/tables/rename"
+CONFIG = "GET /config"
+
+
+def _table_body(name: str) -> dict[str, object]:
+    return {"name": name, "schema": wire.SCHEMA}
+
+
+def _rename(source: str, space: str, name: str) -> dict[str, object]:
+    return {"source": {"namespace": ["there"], "name": source}, "destination": {"namespace": [space], "name": name}}
+
+
+def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
+    """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not meet."""
+    root, spaces = wire.ROOT, wire.SPACES
+    there, gone = wire.space_path("there"), wire.space_path("gone")
+    found = {
+        (CONFIG, "catalog"): ("GET", "/iceberg/v1/config?warehouse=main", None),
+        (CONFIG, "no catalog"): ("GET", "/iceberg/v1/config?warehouse=nowhere", None),
+        (CONFIG, "no metalake"): ("GET", "/iceberg/v1/config?warehouse=nolake/main", None),
+        ("GET /{prefix}/namespaces", "catalog"): ("GET", spaces, None),
+        ("GET /{prefix}/namespaces", "no catalog"): ("GET", "/iceberg/v1/lake.nowhere/namespaces", None),
+        ("GET /{prefix}/namespaces", "no metalake"): ("GET", "/iceberg/v1/nolake.main/namespaces", None),
+        ("GET /{prefix}/namespaces", "parent"): ("GET", f"{spaces}?parent=there", None),
+        ("GET /{prefix}/namespaces", "no parent"): ("GET", f"{spaces}?parent=gone", None),
+        ("POST /{prefix}/namespaces", "free name"): ("POST", spaces, {"namespace": [f"new_{who}"]}),
+        ("POST /{prefix}/namespaces", "taken name"): ("POST", spaces, {"namespace": ["there"]}),
+        ("POST /{prefix}/namespaces", "below a namespace"): ("POST", spaces, {"namespace": ["there", f"new_{who}"]}),
+        ("POST /{prefix}/namespaces", "below none"): ("POST", spaces, {"namespace": [f"none_{who}", "new"]}),
+    }
+    for route, method, path, body in (
+        ("GET /{prefix}/namespaces/{namespace}", "GET", "", None),
+        ("HEAD /{prefix}/namespaces/{namespace}", "HEAD", "", None),
+        ("POST /{prefix}/namespaces/{namespace}/properties", "POST", "/properties", {"updates": {"by": who}}),
+        ("GET /{prefix}/namespaces/{namespace}/tables", "GET", "/tables", None),
+    ):
+        found[route, "namespace"] = (method, f"{there}{path}", body)
+        found[route, "no namespace"] = (method, f"{gone}{path}", body)
+    drop, create = "DELETE /{prefix}/namespaces/{namespace}", "POST /{prefix}/namespaces/{namespace}/tables"
+    register = "POST /{prefix}/namespaces/{namespace}/register"
+    file, other_file = ({"metadata-location": files[f"{which}_{who}"]} for which in ("old", "older"))
+    found |= {
+        (drop, "namespace"): ("DELETE", wire.space_path(f"empty_{who}"), None),
+        (drop, "no namespace"): ("DELETE", gone, None),
+        (create, "free name"): ("POST", f"{there}/tables", _table_body(f"new_{who}")),
+        (create, "taken name"): ("POST", f"{there}/tables", _table_body("t")),
+        (create, "no namespace"): ("POST", f"{gone}/tables", _table_body("t")),
+        (register, "free name"): ("POST", f"{there}/register", {"name": f"registered_{who}", **file}),
+        (register, "taken name"): ("POST", f"{there}/register", {"name": "t", **file}),
+        (register, "no namespace"): ("POST", f"{gone}/register", {"name": "t", **file}),
+        (register, "overwrite"): ("POST", f"{there}/register", {"name": f"over_{who}", "overwrite": True, **other_file}),
+    }
+    table = "/{prefix}/namespaces/{namespace}/tables/{table}"
+    updates = {"updates": [wire.set_properties(by=who)]}
+    for method, path, body in (
+        ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
+        ("POST", "/metrics", {"report-type": "scan-report"}),
+    ):  # fmt: skip
+        own = f"drop_{who}" if method == "DELETE" else "t"
+        found[f"{method} {table}{path}", "table"] = (method, f"{there}/tables/{own}{path}", body)
+        found[f"{method} {table}{path}", "no table"] = (method, f"{there}/tables/gone{path}", body)
+        found[f"{method} {table}{path}", "no namespace"] = (method, f"{gone}/tables/t{path}", body)
+    location = f"{Path(str(files['warehouse']))}/staged_{who}"
+    staged = {"requirements": [{"type": "assert-create"}], "updates": wire.creation(f"file://{location}")}
+    found |= {
+        (f"POST {table}", "staged, free name"): ("POST", f"{there}/tables/staged_{who}", staged),
+        (f"POST {table}", "staged, taken name"): ("POST", f"{there}/tables/t", staged),
+        (f"POST {table}", "staged, no namespace"): ("POST", f"{gone}/tables/staged_{who}", staged),
+        (RENAME, "table"): ("POST", f"{root}/tables/rename", _rename(f"rename_{who}", "there", f"renamed_{who}")),
+        (RENAME, "no table"): ("POST", f"{root}/tables/rename", _rename("gone", "there", f"renamed_{who}")),
+        (RENAME, "taken name"): ("POST", f"{root}/tables/rename", _rename(f"taken_{who}", "there", "t")),
+        (RENAME, "other namespace"): ("POST", f"{root}/tables/rename", _rename(f"move_{who}", "other", f"moved_{who}")),
+        (RENAME, "no other namespace"): ("POST", f"{root}/tables/rename", _rename("t", "gone", "t")),
+    }
+    return found
+
+
+def prepare(node: Node) -> dict[str, object]:
+    """Make everybody and everything that the rows speak of; returns metadata files that can be registered."""
+    files: dict[str, object] = {"warehouse": node.data / "warehouse" / "main"}
+    for name in ("there", "other"):
+        wire.make_space(node, name)
+    wire.make_table(node, "there", "t")
+    for who, privileges in CALLERS.items():
+        if privileges is not None:
+            node.done("POST", f"{API}/lake/users", {"name": who})
+        if privileges:
+            grant(node, who, privileges, kind="CATALOG", on="main")
+        wire.make_space(node, f"empty_{who}")
+        for name in ("over", "drop", "rename", "move", "taken"):
+            wire.make_table(node, "there", f"{name}_{who}")
+        for name in (f"old_{who}", f"older_{who}"):
+            files[name] = wire.make_table(node, "there", name)["metadata-location"]
+            node.delete(wire.table_path("there", name))
+    for space in ("there", "other", "empty_holder"):
+        own(node, "holder", "SCHEMA", f"main.{space}")
+    own(node, "owner", "CATALOG", "main")
+    return files
+
+
+def own(node: Node, user: str, kind: str, name: str) -> None:
+    """Make a user the owner of an object."""
+    node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": user, "type": "USER"})
+
+
+def ask(node: Node, who: str, request: Request) -> int:
+    """The status that a caller gets."""
+    method, path, body = request
+    return node.ask(method, path, body, user=who).status
+
+
+def rows_written() -> Iterator[tuple[Row, dict[str, int]]]:
+    """The rows of the record's table: route, object, status by caller."""
+    lines = [line.strip("| ").split("|") for line in RECORD.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    for cells in lines:
+        route, thing, *statuses = (cell.strip() for cell in cells)
+        assert len(statuses) == len(CALLERS), route
+        yield (route.strip("`"), thing), {who: int(status) for who, status in zip(CALLERS, statuses, strict=True)}
+
+
+def routes() -> set[str]:
+    """Every route that the protocol has."""
+    return {f"{route.method} {route.path}" for route in CATALOG_ROUTES} | {CONFIG}
+
+
+def render(node: Node) -> str:
+    """The table as a node answers now."""
+    files = prepare(node)
+    asked: dict[str, dict[Row, Request]] = {who: requests(who, files) for who in CALLERS}
+    order: Callable[[Row], tuple[bool, str]] = lambda row: (row[0] != CONFIG, "")  # noqa: E731 - a key, read once
+    lines = [f"| route | object | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
+    for row in sorted(asked["member"], key=order):
+        statuses = [str(ask(node, who, asked[who][row])) for who in CALLERS]
+        lines.append(f"| `{row[0]}` | {row[1]} | {' | '.join(statuses)} |")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder, wire.node_over(Path(folder)) as running:
+        print(render(running))

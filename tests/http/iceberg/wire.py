@@ -1,0 +1,172 @@
+"""What the tests of Iceberg REST share: nodes over either backend, short requests, and a look behind the server's back."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+from limnos.app.bootstrap import bootstrap
+from limnos.app.building import DATABASE_FILE, build
+from limnos.config.settings import Database, Iceberg, Server, Settings
+from tests.http.driver import Answer, Node
+
+PREFIX = "lake.main"
+ROOT = f"/iceberg/v1/{PREFIX}"
+SPACES = f"{ROOT}/namespaces"
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "required": True, "type": "long"},
+        {"id": 2, "name": "city", "required": False, "type": "string"},
+    ],
+}
+Document = dict[str, object]
+
+
+@contextmanager
+def node_over(
+    data: Path, *, database: str | None = None, verify: str = "local", timeout_s: float = 30.0, body_bytes_max: int = 1 << 20
+) -> Iterator[Node]:
+    """Serve in process, over a database of its own or the file in `data`."""
+    settings = Settings(
+        server=Server(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
+        database=Database(url=database),
+        iceberg=Iceberg(verify_metadata_file=verify),  # type: ignore[arg-type]
+    )
+    with asyncio.Runner() as runner:
+        built = build(settings)
+        try:
+            runner.run(bootstrap(built.services, settings))
+            yield Node(built, data, runner)
+        finally:
+            runner.run(built.services.store.close())
+            built.services.files.close()
+
+
+def space_path(*levels: str, root: str = ROOT) -> str:
+    """The address of a namespace."""
+    return f"{root}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
+
+
+def table_path(*levels: str, root: str = ROOT) -> str:
+    """The address of a table: its namespace's levels, then its name."""
+    return f"{space_path(*levels[:-1], root=root)}/tables/{quote(levels[-1], safe='')}"
+
+
+def make_space(node: Node, *levels: str, user: str = "admin", **properties: str) -> Document:
+    """Make a namespace."""
+    return node.done("POST", SPACES, {"namespace": levels, "properties": properties}, user=user)
+
+
+def make_table(node: Node, *levels: str, user: str = "admin", **more: object) -> Document:
+    """Make a table of two columns, and its namespace when there is none."""
+    if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
+        make_space(node, *levels[:-1])
+    body = {"name": levels[-1], "schema": SCHEMA, **{key.replace("_", "-"): value for key, value in more.items()}}
+    return node.done("POST", f"{space_path(*levels[:-1])}/tables", body, user=user)
+
+
+def metadata_of(node: Node, *levels: str) -> Document:
+    """A table's metadata as its administrator loads it."""
+    found: Document = node.done("GET", table_path(*levels))["metadata"]
+    return found
+
+
+def commit(node: Node, *levels: str, updates: Sequence[object], requirements: Sequence[object] = (), user: str = "admin") -> Answer:
+    """Commit updates to a table."""
+    body = {"requirements": list(requirements), "updates": list(updates)}
+    return node.ask("POST", table_path(*levels), body, user=user)
+
+
+def set_properties(**updates: str) -> Document:
+    """The update that sets properties; underscores are dots."""
+    return {"action": "set-properties", "updates": {key.replace("_", "."): value for key, value in updates.items()}}
+
+
+def creation(location: str, *, version: int = 2) -> list[Document]:
+    """The updates with which clients commit a staged create."""
+    return [
+        {"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"},
+        {"action": "upgrade-format-version", "format-version": version},
+        {"action": "add-schema", "schema": {**SCHEMA, "schema-id": 0}, "last-column-id": 2},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": location},
+    ]
+
+
+def snapshot(number: int, *, manifest_list: str = "file:///nowhere.avro", parent: int | None = None) -> Document:
+    """The update that adds a snapshot to a v2 table; its id is 100 times its sequence number."""
+    body: Document = {
+        "snapshot-id": number * 100, "sequence-number": number, "timestamp-ms": 1_900_000_000_000 + number,
+        "manifest-list": manifest_list, "summary": {"operation": "append"}, "schema-id": 0,
+    }  # fmt: skip
+    if parent is not None:
+        body["parent-snapshot-id"] = parent * 100
+    return {"action": "add-snapshot", "snapshot": body}
+
+
+def point(number: int, ref: str = "main", kind: str = "branch") -> Document:
+    """The update that points a branch or tag at a snapshot."""
+    return {"action": "set-snapshot-ref", "ref-name": ref, "type": kind, "snapshot-id": number * 100}
+
+
+def local(location: object) -> Path:
+    """The path of a `file:` location."""
+    return Path(str(location).removeprefix("file://"))
+
+
+def files_of(node: Node) -> list[str]:
+    """Every file under the node's warehouse."""
+    return sorted(str(path) for path in (node.data / "warehouse").rglob("*") if path.is_file())
+
+
+def rows_of(node: Node) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of a node's SQLite store, read on a connection of its own."""
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
+
+
+@contextmanager
+def nothing_done(node: Node) -> Iterator[None]:
+    """Whatever happens in the body leaves no new row, no changed row and no file."""
+    rows, files = rows_of(node), files_of(node)
+    yield
+    for table, before in rows_of(node).items():
+        assert before == rows[table], f"rows of {table} differ"
+    assert files_of(node) == files
+
+
+def error_of(answer: Answer) -> tuple[int, str, str]:
+    """Status, type and message of an Iceberg error; the envelope must hold nothing else."""
+    body = json.loads(answer.body)
+    assert set(body) == {"error"}
+    assert set(body["error"]) == {"message", "type", "code"}
+    assert body["error"]["code"] == answer.status
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.headers["x-request-id"]
+    return answer.status, body["error"]["type"], body["error"]["message"]
+
+
+def at_once(node: Node, *requests: tuple[str, str, object]) -> list[Answer]:
+    """Send requests together; answers come in their order."""
+
+    async def ask_all() -> list[Answer]:
+        return await asyncio.gather(*(node._ask(*request, "admin", {}) for request in requests))
+
+    return node.runner.run(ask_all())
+
+
+def basic(user: str) -> str:
+    """The Authorization header that names a user."""
+    return "Basic " + base64.b64encode(f"{user}:x".encode()).decode()

@@ -1,0 +1,94 @@
+"""Nodes without a server process: store, view, gate and services, put together as `app` does, for one test's loop.
+
+Files are not written unless a test asks for it: what the rooms below `http` do to names and rights needs none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from limnos.access.authentication import Authenticator, Credential
+from limnos.services.catalogs import ICEBERG, catalog_create
+from limnos.services.context import Context, Defaults, Services
+from limnos.services.metalakes import metalake_create
+from limnos.services.places import Files
+from limnos.services.scene import Rules, Scope
+from limnos.services.tables import TableRequest
+from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.view import View
+
+ADMIN = "admin"
+LAKE = "lake"
+MAIN = Scope(LAKE, "main")
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
+
+
+class NoFiles(Files):
+    """Files that are taken and not kept."""
+
+    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
+        """Nothing is there to be read."""
+        raise AssertionError(f"nobody reads {location} here")
+
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str]) -> None:
+        """Take a file."""
+
+    async def delete(self, location: str, properties: Mapping[str, str]) -> None:
+        """Forget a file."""
+
+
+class Node:
+    """One node: its store, view, gate and services."""
+
+    def __init__(
+        self,
+        store: Any,  # noqa: ANN401 - a store of any backend, or a test's wrapper around one
+        *,
+        access: bool = True,
+        bytes_max: int = 64 << 20,
+        cold_reads_max: int = 64,
+        files: Files | None = None,
+        warehouse: str = "file:/warehouse",
+        verify: str = "never",
+    ) -> None:
+        self.store = store
+        self.view = View(bytes_max=bytes_max)
+        self.gate = (
+            InlineGate(self.view, store) if store.inline else SharedGate(self.view, store, cold_reads_max=cold_reads_max)
+        )
+        self.woken = 0
+        self.services = Services(
+            store=store,
+            gate=self.gate,
+            rules=Rules(access, frozenset({ADMIN})),
+            authenticator=Authenticator(believes_basic=True),
+            defaults=Defaults(LAKE, "main", warehouse, ":", "restricted", verify),
+            files=files or NoFiles(),
+            wake_worker=self._wake,
+        )
+
+    def _wake(self) -> None:
+        self.woken += 1
+
+    def ctx(self, user: str | Credential = ADMIN, request_id: str = "r") -> Context:
+        """A request of a user, or under a credential."""
+        return Context(self.services, user if isinstance(user, Credential) else Credential(user), request_id)
+
+
+async def fill(ctx: Context) -> None:
+    """Make metalake `lake` with catalog `main`, owned by who asks."""
+    await metalake_create(ctx, name=LAKE, comment=None, properties={})
+    await add_catalog(ctx, "main")
+
+
+async def add_catalog(ctx: Context, name: str, *, metalake: str = LAKE) -> None:
+    """Make a catalog."""
+    await catalog_create(
+        ctx, metalake=metalake, name=name, catalog_type=None, provider=ICEBERG, comment=None, properties={}
+    )
+
+
+def new_table(name: str, location: str | None = None) -> TableRequest:
+    """What a client asks for when it makes a table of one column."""
+    return TableRequest(name, location, SCHEMA, None, None, None)

@@ -1,0 +1,180 @@
+"""What the official Gravitino Python client does with a server, step by step; run by an interpreter that has it.
+
+Usage: gravitino_script.py URI WAREHOUSE. Prints one JSON object: what each step gave, or the exception it ended with.
+Imports nothing of Limnos: the released client pins libraries of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+
+from gravitino import GravitinoAdminClient, GravitinoClient, GravitinoMetalake
+from gravitino.api.authorization.owner import Owner
+from gravitino.api.authorization.privileges import CreateSchema, UseCatalog, UseSchema
+from gravitino.api.authorization.securable_objects import SecurableObjects
+from gravitino.api.catalog import Catalog
+from gravitino.api.catalog_change import CatalogChange
+from gravitino.api.metadata_object import MetadataObject
+from gravitino.api.metadata_objects import MetadataObjects
+from gravitino.api.metalake_change import MetalakeChange
+from gravitino.api.schema_change import SchemaChange
+from gravitino.auth.basic_auth_provider import BasicAuthProvider
+from gravitino.client.metadata_object_role_operations import MetadataObjectRoleOperations
+
+URI, WAREHOUSE = sys.argv[1:]
+LAKE = "grav_py"
+seen: dict[str, object] = {}
+
+
+def see(step: str, call: Callable[[], object]) -> object:
+    """Do a step and keep what it gave: a value, or the exception's class and message."""
+    try:
+        found = call()
+    except Exception as error:
+        seen[step] = f"{type(error).__name__}: {error}"
+        return None
+    seen[step] = found if isinstance(found, (str, bool, list, dict, type(None))) else type(found).__name__
+    return found
+
+
+def client(user: str, lake: str = LAKE) -> GravitinoClient:
+    """A client of one user; Basic's password is not looked at."""
+    return GravitinoClient(uri=URI, metalake_name=lake, auth_data_provider=BasicAuthProvider(user, "x"))
+
+
+def metalakes(admin: GravitinoAdminClient) -> None:
+    """Make, load, alter, disable, drop."""
+    see("metalake-create", lambda: admin.create_metalake(LAKE, "c", {"k": "v"}))
+    see("metalake-again", lambda: admin.create_metalake(LAKE, "c", {}))
+    see("metalakes", lambda: sorted(lake.name() for lake in admin.list_metalakes()))
+    changes = (MetalakeChange.update_comment("new"), MetalakeChange.set_property("a", "b"))
+    altered = see("metalake-alter", lambda: admin.alter_metalake(LAKE, *changes))
+    seen["metalake-altered"] = [altered.comment(), altered.properties(), altered.audit_info().creator()]
+    admin.create_metalake("grav_gone", "", {})
+    see("metalake-drop-in-use", lambda: admin.drop_metalake("grav_gone"))
+    admin.disable_metalake("grav_gone")
+    see("metalake-drop", lambda: admin.drop_metalake("grav_gone"))
+    see("metalake-missing", lambda: GravitinoClient(URI, "grav_gone", auth_data_provider=BasicAuthProvider("ana", "x")))
+
+
+def catalogs(lake: GravitinoClient) -> None:
+    """Make, list, load, alter, test, disable, drop."""
+    properties = {"catalog-backend": "rest", "uri": "x", "warehouse": WAREHOUSE}
+
+    def create(name: str) -> Catalog:
+        return lake.create_catalog(name, Catalog.Type.RELATIONAL, "lakehouse-iceberg", "c", properties)
+
+    made = see("catalog-create", lambda: create("main"))
+    seen["catalog"] = [made.name(), made.type().name, made.provider(), made.comment(), made.properties()["uri"]]
+    see("catalog-again", lambda: create("main"))
+    see("catalog-bad", lambda: create("a.b"))
+    create("other")
+    see("catalogs", lake.list_catalogs)
+    see("catalogs-info", lambda: [each.provider() for each in lake.list_catalogs_info()])
+    see("catalog-alter", lambda: lake.alter_catalog("other", CatalogChange.rename("third")).name())
+    see("catalog-test", lambda: lake.test_connection("main"))
+    bad = CatalogChange.set_property("warehouse", "what://x")
+    see("catalog-test-bad", lambda: lake.test_connection("main", bad))
+    see("catalog-drop-in-use", lambda: lake.drop_catalog("third"))
+    lake.disable_catalog("third")
+    see("catalog-drop", lambda: [lake.drop_catalog("third"), lake.drop_catalog("third")])
+    see("catalog-missing", lambda: lake.load_catalog("third"))
+
+
+def schemas(lake: GravitinoClient) -> None:
+    """One call for a chain; list by parent; alter, drop."""
+    main = lake.load_catalog("main").as_schemas()
+    made = see("schema-create", lambda: main.create_schema("A:B:C", "deep", {"k": "v"}))
+    seen["schema"] = [made.name(), made.comment(), made.properties()]
+    see("schemas", lambda: [main.list_schemas(), main.list_schemas("A"), main.list_schemas(parent_schema="A:B")])
+    see("schema-again", lambda: main.create_schema("A:B:C", "", {}))
+    see("schema-empty-segment", lambda: main.create_schema("A::B", "", {}))
+    see("schema-missing-parent", lambda: main.list_schemas("Z"))
+    see("schema-exists", lambda: [main.schema_exists(name) for name in ("A:B", "Z")])
+    see("schema-alter", lambda: main.alter_schema("A:B", SchemaChange.set_property("p", "1")).properties())
+    see("schema-drop-parent", lambda: main.drop_schema("A", False))
+    see("schema-drop-cascade", lambda: main.drop_schema("A", True))
+    see("schema-drop", lambda: [main.drop_schema("A:B:C", False), main.drop_schema("A:B:C", False)])
+    main.create_schema("A:B:C", "", {})
+
+
+def people(lake: GravitinoClient) -> None:
+    """Users, groups, and messages with percent signs."""
+    see("user-add", lambda: lake.add_user("ana").name())
+    see("user-again", lambda: lake.add_user("ana"))
+    see("user-percent", lambda: [lake.add_user("50%").name(), lake.get_user("50%").name(), lake.remove_user("50%")])
+    see("user-percent-missing", lambda: lake.get_user("50%"))
+    see("users", lambda: [lake.list_user_names(), [user.name() for user in lake.list_users()]])
+    see("group-add", lambda: lake.add_group("staff").name())
+    see("groups", lambda: [lake.list_group_names(), [group.roles() for group in lake.list_groups()]])
+    see("group-missing", lambda: lake.get_group("none"))
+    see("removals", lambda: [lake.remove_user("none"), lake.remove_group("none")])
+
+
+def grants(lake: GravitinoClient) -> None:
+    """Roles, what they grant, refusals before and after."""
+    catalog = SecurableObjects.of_catalog("main", [UseCatalog.allow()])
+    schema = SecurableObjects.of_schema(catalog, "A:B", [UseSchema.allow(), CreateSchema.allow()])
+    see("role-create", lambda: lake.create_role("r", {"k": "v"}, [catalog]).name())
+    see("role-again", lambda: lake.create_role("r", {}, []))
+    see("role-illegal", lambda: lake.create_role("q", {}, [SecurableObjects.of_catalog("none", [UseCatalog.allow()])]))
+    see("stranger", lambda: client("zoe"))
+    ana = client("ana")
+    see("refused-catalog", lambda: ana.load_catalog("main"))
+    see("grant-role", lambda: lake.grant_roles_to_user(["r"], "ana").roles())
+    see("allowed-catalog", lambda: ana.load_catalog("main").name())
+    main = ana.load_catalog("main").as_schemas()
+    see("refused-create", lambda: main.create_schema("A:B:D", "", {}))
+    granted = see("grant-privileges", lambda: lake.grant_privileges_to_role("r", schema, schema.privileges()))
+    seen["granted"] = sorted(
+        [each.full_name(), each.type().name, sorted(p.name().name for p in each.privileges())]
+        for each in granted.securable_objects()
+    )
+    see("allowed-create", lambda: main.create_schema("A:B:D", "", {}).name())
+    see("filtered", lambda: [main.list_schemas(), main.list_schemas("A:B")])
+    see("object-roles", lambda: MetadataObjectRoleOperations(LAKE, schema, lake._rest_client).list_binding_role_names())
+    see(
+        "revoke-privileges",
+        lambda: len(lake.revoke_privileges_from_role("r", schema, schema.privileges()).securable_objects()) == 1,
+    )
+    see("refused-again", lambda: main.create_schema("A:B:E", "", {}))
+    see("grant-unknown-role", lambda: lake.grant_roles_to_user(["none"], "ana"))
+    see("grant-group", lambda: lake.grant_roles_to_group(["r"], "staff").roles())
+    see("revoke-group", lambda: lake.revoke_roles_from_group(["r"], "staff").roles())
+    owners(lake, ana)
+    see("revoke-role", lambda: lake.revoke_roles_from_user(["r"], "ana").roles())
+    see("refused-catalog-again", lambda: ana.load_catalog("main"))
+    see("roles", lake.list_role_names)
+    see("role-delete", lambda: [lake.delete_role("r"), lake.delete_role("r")])
+    see("role-missing", lambda: lake.get_role("r"))
+
+
+def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
+    """Who owns what was made, and handing it over."""
+    names = {name: MetadataObjects.of(name, MetadataObject.Type.SCHEMA, "main") for name in ("A", "A:B", "A:B:D", "Z")}
+    see("owners", lambda: [lake.get_owner(names[name]).name() for name in ("A", "A:B", "A:B:D")])
+    see("refused-drop", lambda: ana.load_catalog("main").as_schemas().drop_schema("A:B:C", False))
+    see("owner-set", lambda: lake.set_owner(names["A"], "ana", Owner.Type.USER))
+    see("owner", lambda: [lake.get_owner(names["A"]).name(), lake.get_owner(names["A"]).type().name])
+    see("allowed-drop", lambda: ana.load_catalog("main").as_schemas().drop_schema("A:B:C", False))
+    see("owner-missing", lambda: lake.get_owner(names["Z"]))
+    see("owner-group", lambda: lake.set_owner(names["A"], "staff", Owner.Type.GROUP))
+
+
+def main() -> None:
+    """Do everything in order, then tell."""
+    admin = GravitinoAdminClient(uri=URI, auth_data_provider=BasicAuthProvider("admin", "x"))
+    metalakes(admin)
+    lake = client("admin")
+    seen["metalake"] = [lake.get_metalake().name(), isinstance(lake.get_metalake(), GravitinoMetalake)]
+    catalogs(lake)
+    schemas(lake)
+    people(lake)
+    grants(lake)
+    admin.drop_metalake(LAKE, force=True)
+    sys.stdout.write(json.dumps(seen))
+
+
+main()

@@ -1,0 +1,179 @@
+"""The official Gravitino Python client 1.3.1, in an environment of its own, against a real server."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.integration.live import LiveServer
+
+ROOT = Path(__file__).parents[2]
+RELEASE = "1.3.1"
+HOME = ROOT / ".tools" / f"gravitino-client-{RELEASE}"
+SCRIPT = Path(__file__).with_name("gravitino_script.py")
+Seen = dict[str, object]
+
+
+def interpreter() -> Path:
+    """An interpreter with the client, whose old libraries must not meet ours; made once, by whoever comes first."""
+    ready = HOME / "ready"
+    python = HOME / "bin" / "python"
+    HOME.parent.mkdir(exist_ok=True)
+    with (HOME.parent / f"{HOME.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            uv = str(Path(sys.executable).with_name("uv"))
+            subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(HOME)], check=True)
+            package = f"apache-gravitino=={RELEASE}"
+            subprocess.run([uv, "pip", "install", "--quiet", "--python", str(python), package], check=True)
+            ready.touch()
+    return python
+
+
+@pytest.fixture(scope="module")
+def seen(server: LiveServer) -> Seen:
+    """What every step of the script gave."""
+    warehouse = f"file://{server.data}/grav"
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
+    done = subprocess.run(
+        [str(interpreter()), str(SCRIPT), server.uri, warehouse],
+        env=environment, cwd=server.data, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: Seen = json.loads(done.stdout)
+    return found
+
+
+def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
+    """The steps that did not end as expected: with an exception of that class, and those words in its message."""
+    wrong = {}
+    for step, words in expected.items():
+        name, _, rest = words.partition(" ")
+        told = str(seen[step])
+        if not told.startswith(f"{name}: ") or rest not in told:
+            wrong[step] = told
+    return wrong
+
+
+def test_metalakes(seen: Seen) -> None:
+    """A metalake is made, altered, refused while in use, dropped; a missing one is refused like one of others."""
+    expected = {
+        "metalake-again": "MetalakeAlreadyExistsException grav_py",
+        "metalake-drop-in-use": "MetalakeInUseException disable it first",
+        "metalake-missing": "ForbiddenException ana doesn't exist in the metalake grav_gone",
+    }
+
+    assert starts(seen, expected) == {}
+    assert seen["metalake"] == ["grav_py", True]
+    assert {"grav_py", "lake"} <= set(seen["metalakes"])
+    assert seen["metalake-altered"] == ["new", {"a": "b", "k": "v", "in-use": "true"}, "admin"]
+    assert seen["metalake-drop"] is True
+
+
+def test_catalogs(seen: Seen) -> None:
+    """A catalog with upstream's backend properties is made, listed, renamed, tested both ways, dropped."""
+    expected = {
+        "catalog-again": "CatalogAlreadyExistsException main",
+        "catalog-bad": "IllegalArgumentException a.b",
+        "catalog-test-bad": "IllegalArgumentException what://x",
+        "catalog-drop-in-use": "CatalogInUseException disable it first",
+        "catalog-missing": "NoSuchCatalogException third",
+    }
+
+    assert starts(seen, expected) == {}
+    assert seen["catalog"] == ["main", "RELATIONAL", "lakehouse-iceberg", "c", "x"]
+    assert seen["catalogs"] == ["main", "other"]
+    assert seen["catalogs-info"] == ["lakehouse-iceberg"] * 2
+    assert seen["catalog-alter"] == "third"
+    assert seen["catalog-test"] is None
+    assert seen["catalog-drop"] == [True, False]
+
+
+def test_one_call_makes_nested_schemas(seen: Seen) -> None:
+    """`create_schema("A:B:C")`, whose name the client encodes in the body, makes all three; lists go by parent."""
+    assert seen["schema"] == ["A:B:C", "deep", {"k": "v"}]
+    assert seen["schemas"] == [["A"], ["A:B"], ["A:B:C"]]
+    assert seen["schema-exists"] == [True, False]
+    assert seen["schema-alter"] == {"p": "1"}
+    assert seen["schema-drop"] == [True, False]
+
+
+def test_schema_failures(seen: Seen) -> None:
+    """Each failure arrives as the exception that users of the client catch."""
+    expected = {
+        "schema-again": "SchemaAlreadyExistsException A.B.C",
+        "schema-empty-segment": "IllegalArgumentException contains an empty segment after splitting by ':'.",
+        "schema-missing-parent": "NoSuchSchemaException Z",
+        "schema-drop-parent": "NonEmptySchemaException is not empty",
+        "schema-drop-cascade": "IllegalArgumentException cascade",
+    }
+
+    assert starts(seen, expected) == {}
+
+
+def test_users_and_groups(seen: Seen) -> None:
+    """Users and groups come and go; a percent sign in a message does not break the client."""
+    expected = {
+        "user-again": "UserAlreadyExistsException ana",
+        "user-percent-missing": "NoSuchUserException 50%",
+        "group-missing": "NoSuchGroupException none",
+    }
+
+    assert starts(seen, expected) == {}
+    assert (seen["user-add"], seen["group-add"]) == ("ana", "staff")
+    assert seen["user-percent"] == ["50%", "50%", True]
+    assert seen["users"] == [["admin", "ana"], ["admin", "ana"]]
+    assert seen["groups"] == [["staff"], [[]]]
+    assert seen["removals"] == [False, False]
+
+
+def test_grants(seen: Seen) -> None:
+    """Roles are made, given, widened, narrowed and taken; what they allow counts at the very next call."""
+    assert seen["role-create"] == "r"
+    assert seen["grant-role"] == ["r"]
+    assert seen["allowed-catalog"] == "main"
+    assert seen["granted"] == [
+        ["main", "CATALOG", ["USE_CATALOG"]],
+        ["main.A:B", "SCHEMA", ["CREATE_SCHEMA", "USE_SCHEMA"]],
+    ]
+    assert seen["allowed-create"] == "A:B:D"
+    assert seen["filtered"] == [[], ["A:B:C", "A:B:D"]]
+    assert seen["object-roles"] == ["r"]
+    assert seen["revoke-privileges"] is True
+    assert (seen["grant-group"], seen["revoke-group"], seen["revoke-role"]) == (["r"], [], [])
+    assert seen["roles"] == ["r"]
+    assert seen["role-delete"] == [True, False]
+
+
+def test_refusals(seen: Seen) -> None:
+    """A refusal arrives with the missing privilege and its object; a mistake as its own exception."""
+    expected = {
+        "stranger": "ForbiddenException zoe doesn't exist in the metalake grav_py",
+        "refused-catalog": "ForbiddenException needs USE_CATALOG on main",
+        "refused-create": "ForbiddenException needs CREATE_SCHEMA on main.A.B",
+        "refused-again": "ForbiddenException needs CREATE_SCHEMA on main.A.B",
+        "refused-drop": "ForbiddenException needs ownership of main.A.B.C",
+        "refused-catalog-again": "ForbiddenException needs USE_CATALOG on main",
+        "role-again": "RoleAlreadyExistsException r",
+        "role-illegal": "IllegalMetadataObjectException none",
+        "role-missing": "NoSuchRoleException r",
+        "grant-unknown-role": "IllegalRoleException none",
+    }
+
+    assert starts(seen, expected) == {}
+
+
+def test_owners(seen: Seen) -> None:
+    """The maker of the leaf owns the levels the call made; an owner of an ancestor may drop what is below."""
+    assert seen["owners"] == ["admin", "admin", "ana"]
+    assert seen["owner-set"] is None
+    assert seen["owner"] == ["ana", "USER"]
+    assert seen["allowed-drop"] is True
+    assert starts(seen, {"owner-missing": "NoSuchMetadataObjectException Z"}) == {}
+    assert seen["owner-group"] is None

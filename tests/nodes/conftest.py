@@ -1,0 +1,25 @@
+"""Fixtures of the tests of nodes: two of them over one store, on each backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults.whole import complaints
+from tests.nodes.stores import Cluster
+from tests.nodes.world import World
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Two nodes over one store, started at once on an empty one; at the end the store must be whole."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    try:
+        with World(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
+            yield running
+            running.stop_writing()
+            assert complaints(running.database) == []
+    finally:
+        if cluster is not None:
+            cluster.stop()

@@ -1,0 +1,175 @@
+"""Clients on two nodes race on one table, one name, one empty store: nothing is lost, nothing is doubled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, cast
+
+from tests.nodes.wire import (
+    PREFIX,
+    Wire,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    rename_body,
+    table_body,
+    table_path,
+)
+from tests.nodes.world import World
+
+CLIENTS = 4
+COMMITS = 15
+TRIES = 500
+T = TypeVar("T")
+Metadata = dict[str, object]
+
+
+def race(world: World, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:
+    """Let clients run at the same time, spread over both nodes; each has a connection of its own."""
+    wires = [Wire(world.nodes[i % 2].uri, user="admin") for i in range(clients)]
+    try:
+        with ThreadPoolExecutor(clients) as threads:
+            return list(threads.map(run, wires, range(clients)))
+    finally:
+        for wire in wires:
+            wire.close()
+
+
+def load(wire: Wire, path: str) -> Metadata:
+    """Load a table's metadata."""
+    return cast("Metadata", wire.do("GET", path).body["metadata"])
+
+
+def test_no_blind_update_is_lost(world: World) -> None:
+    """Commits that demand nothing all end in the table, each in a version of its own, whatever node took them."""
+    world.namespace("blind")
+    world.table("blind", "t")
+    path = table_path("blind", "t")
+
+    def run(wire: Wire, client: int) -> int:
+        tries = 0
+        for number in range(COMMITS):
+            status = 0
+            while status != 200 and tries < TRIES:
+                status = wire.do("POST", path, properties_body(**{f"p{client}-{number}": "x"}), fine=(409, 503)).status
+                tries += 1
+        return tries
+
+    race(world, run)
+
+    metadata = load(world.admin(0), path)
+    assert metadata["properties"] == {f"p{i}-{n}": "x" for i in range(CLIENTS) for n in range(COMMITS)}
+    assert len(cast("list[object]", metadata["metadata-log"])) == CLIENTS * COMMITS
+    assert load(world.admin(1), path) == metadata
+
+
+def test_no_checked_update_is_lost(world: World) -> None:
+    """Read, add a column, commit if nobody else did: as many columns as successes, with no id given twice."""
+    world.namespace("checked")
+    world.table("checked", "t")
+    path = table_path("checked", "t")
+
+    def add_column(wire: Wire, name: str) -> bool:
+        metadata = load(wire, path)
+        last = cast("int", metadata["last-column-id"])
+        schema = cast("list[dict[str, list[object]]]", metadata["schemas"])[-1]
+        fields = [*schema["fields"], {"id": last + 1, "name": name, "type": "long", "required": False}]
+        body = {
+            "requirements": [
+                {"type": "assert-last-assigned-field-id", "last-assigned-field-id": last},
+                {"type": "assert-current-schema-id", "current-schema-id": metadata["current-schema-id"]},
+            ],
+            "updates": [
+                {"action": "add-schema", "schema": {"type": "struct", "fields": fields}, "last-column-id": last + 1},
+                {"action": "set-current-schema", "schema-id": -1},
+            ],
+        }
+        return wire.do("POST", path, body, fine=(409, 503)).status == 200
+
+    def run(wire: Wire, client: int) -> int:
+        done = tries = 0
+        while done < COMMITS and tries < TRIES:
+            done += add_column(wire, f"c{client}_{done}")
+            tries += 1
+        return done
+
+    done = race(world, run)
+
+    assert done == [COMMITS] * CLIENTS
+    metadata = load(world.admin(1), path)
+    fields = cast("list[dict[str, list[dict[str, object]]]]", metadata["schemas"])[-1]["fields"]
+    assert metadata["last-column-id"] == 1 + CLIENTS * COMMITS
+    assert [field["id"] for field in fields] == list(range(1, 2 + CLIENTS * COMMITS))
+    assert {field["name"] for field in fields} == {"id"} | {f"c{i}_{n}" for i in range(CLIENTS) for n in range(COMMITS)}
+
+
+def test_one_wins_a_name(world: World) -> None:
+    """Of clients that make a namespace or table of one name at once, one is told yes, all others that it exists."""
+    world.namespace("names")
+
+    def make(wire: Wire, _: int) -> list[int]:
+        found = []
+        for number in range(COMMITS):
+            path = f"{namespace_path('names')}/tables"
+            found.append(wire.do("POST", path, table_body(f"t{number}"), fine=(409,)).status)
+            body = namespace_body("names", f"n{number}", "below")
+            found.append(wire.do("POST", f"{PREFIX}/namespaces", body, fine=(409,)).status)
+        return found
+
+    told = race(world, make)
+
+    for answers in zip(*told, strict=True):
+        assert sorted(answers) == [200] + [409] * (CLIENTS - 1)
+
+
+def test_one_wins_a_rename(world: World) -> None:
+    """Of clients that give one table different names at once, one is told yes, and its name is the one that stays."""
+    world.namespace("renamed")
+    for number in range(COMMITS):
+        world.table("renamed", f"t{number}")
+
+    def rename(wire: Wire, client: int) -> list[bool]:
+        return [
+            wire.do(
+                "POST",
+                f"{PREFIX}/tables/rename",
+                rename_body(("renamed", f"t{number}"), ("renamed", f"u{number}-{client}")),
+                fine=(404,),
+            ).status
+            == 204
+            for number in range(COMMITS)
+        ]
+
+    won = race(world, rename)
+
+    for number, answers in enumerate(zip(*won, strict=True)):
+        assert sum(answers) == 1
+        there = [
+            world.admin(1).ask("HEAD", table_path("renamed", f"u{number}-{client}")).status == 204
+            for client in range(CLIENTS)
+        ]
+        assert there == list(answers)
+
+
+def test_drop_and_commit_agree(world: World) -> None:
+    """A commit that races with a drop either comes before it or finds nothing: never a document without its table."""
+    world.namespace("agree")
+
+    def run(wire: Wire, client: int) -> list[int]:
+        found = []
+        for number in range(COMMITS):
+            path = table_path("agree", f"t{number}")
+            if client == 0:
+                wire.do("POST", f"{namespace_path('agree')}/tables", table_body(f"t{number}"))
+                found.append(wire.do("DELETE", path).status)
+            else:
+                found.append(wire.do("POST", path, properties_body(x=str(client)), fine=(404, 409)).status)
+        return found
+
+    told = race(world, run)
+
+    assert told[0] == [204] * COMMITS
+    assert {status for answers in told[1:] for status in answers} <= {200, 404, 409}
+    listed = world.admin(1).do("GET", f"{namespace_path('agree')}/tables").body["identifiers"]
+    assert listed == []
