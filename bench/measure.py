@@ -137,6 +137,15 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
             yield results
 
 
+def _warm(operation: Operation, case: Case, *, requests: int) -> int:
+    """Return how many requests warm a connection: the first time a read asks for everything once."""
+    if operation.once:
+        return -(-WARM_ONCE // case.connections)
+    if operation.writes or case.part > 0:
+        return WARM_EACH_MIN
+    return max(WARM_EACH_MIN, -(-requests // case.connections))
+
+
 @contextmanager
 def _yardstick(log: Path) -> Iterator[Callable[[Generator, int], float]]:
     """The server library alone; gives a function that measures it: CPU µs per request at so many connections."""
@@ -166,12 +175,10 @@ def _case(target: Target, connections: int, part: int, plan: Plan) -> Case:
 def _measure(generator: Generator, operation: Operation, target: Target, case: Case, *, seconds: float) -> Round:
     """Measure one round."""
     requests = tuple(operation.requests(case))
-    once_around = -(-len(requests) // case.connections)
     load = Load(
         host=target.server.host, port=target.server.port, requests=requests, connections=case.connections,
         once=operation.once, seconds=seconds, count_max=operation.count_max,
-        warm=-(-WARM_ONCE // case.connections) if operation.once
-        else max(WARM_EACH_MIN, 0 if operation.writes else once_around),
+        warm=_warm(operation, case, requests=len(requests)),
     )  # fmt: skip
     try:
         answered, run_ns = generator.run(load, [TreeCpu([pid]) for pid in target.server.pids])

@@ -19,9 +19,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from limnos.access.authentication import Credential
+from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
+from limnos.model.privileges import Condition, Privilege
 from limnos.services.context import Context
+from limnos.services.grants import Wish, roles_give
+from limnos.services.roles import role_create
 from limnos.services.scene import Scene, Scope
+from limnos.services.users import principal_add
 from limnos.store.interface import Known
 from limnos.store.sql import Load
 from limnos.store.sqlite import SqliteStore
@@ -31,8 +36,8 @@ from limnos.view.facts import Key, Value, read_facts
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import BrokenFeed, View
 from tests.backends import Database
-from tests.freshness.world import MUTATIONS, REFUSALS, Question, World, explained, questions
-from tests.inprocess import ADMIN, Node, fill
+from tests.freshness.world import GROUPS, MUTATIONS, REFUSALS, USERS, Question, World, explained, questions
+from tests.inprocess import ADMIN, LAKE, Node, fill
 
 T = TypeVar("T")
 PAUSES = (0, 0, 1, 1, 2, 3, 6)
@@ -233,8 +238,16 @@ class Harness:
     # -- a step --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the first metalake, its users, and a catalog."""
-        await fill(self.nodes[0].ctx())
+        """Make the first metalake with its catalog, its users, and a role that lets them in."""
+        ctx = self.nodes[0].ctx()
+        await fill(ctx)
+        for name in (*USERS, *GROUPS):
+            kind = Kind.GROUP if name in GROUPS else Kind.USER
+            await principal_add(ctx, metalake=LAKE, kind=kind, name=name)
+        wish = Wish(Kind.METALAKE, LAKE, ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW)))
+        await role_create(ctx, metalake=LAKE, name="r", properties={}, wishes=(wish,))
+        for name in USERS:
+            await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name=name, roles=("r",))
 
     async def run(self, steps: int) -> Tally:
         """Run that many steps. Raises Broken with the step's number."""

@@ -15,7 +15,7 @@ from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret
 from limnos.model.decisions import Link
 from limnos.model.errors import LimnosError
-from limnos.model.kinds import Kind
+from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
 from limnos.names.errors import InvalidName
 from limnos.services import (
@@ -66,22 +66,55 @@ class World:
     secrets: list[tuple[str, Credential]] = field(default_factory=list)
     committed: int = 0
 
+    def tree(self) -> list[tuple[int, Levels]]:
+        """Kind and names, from the metalake down, of all that lives and can be reached."""
+        rows = self.database.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0 ORDER BY id")
+        by_id = {row[0]: row for row in rows}
+        found = []
+        for node_id, _, kind, _ in rows:
+            names: list[str] = []
+            while node_id in by_id:
+                names.append(by_id[node_id][3])
+                node_id = by_id[node_id][1]  # noqa: PLW2901 - climbs
+            if node_id == ROOT_ID:
+                found.append((kind, tuple(reversed(names))))
+        return found
+
+    def likely(self, kind: Kind) -> Levels | None:
+        """The names of something of this kind that is there, mostly; None for the rest."""
+        there = [names for found, names in self.tree() if found == kind]
+        return self.dice.choice(there) if there and self.dice.random() < 0.8 else None
+
     def metalake(self) -> str:
         """The metalake's name now."""
-        found = self.database.sql("SELECT name FROM node WHERE kind = 1 AND deleted = 0 ORDER BY id")
-        return str(found[0][0]) if found else LAKE
+        return next((names[0] for kind, names in self.tree() if kind == Kind.METALAKE), LAKE)
 
     def scope(self) -> Scope:
-        """One of the catalogs, there or not."""
-        return Scope(self.metalake(), self.dice.choice(CATALOGS))
+        """One of the catalogs, mostly one that is there."""
+        names = self.likely(Kind.CATALOG)
+        return Scope(self.metalake(), self.dice.choice(CATALOGS) if names is None else names[1])
 
-    def levels(self, most: int = 3) -> Levels:
-        """A namespace, there or not."""
+    def some_levels(self, most: int = 3) -> Levels:
+        """A namespace's name, there or not."""
         return tuple(self.dice.choice(NAMES) for _ in range(self.dice.randint(1, most)))
 
-    def table(self) -> Levels:
-        """A table's full name, there or not."""
-        return (*self.levels(2), self.dice.choice(TABLES))
+    def namespace(self) -> tuple[Scope, Levels]:
+        """A namespace, mostly one that is there."""
+        names = self.likely(Kind.NAMESPACE)
+        return (self.scope(), self.some_levels()) if names is None else (Scope(*names[:2]), names[2:])
+
+    def table(self) -> tuple[Scope, Levels]:
+        """A table's full name, mostly of one that is there."""
+        names = self.likely(Kind.TABLE)
+        if names is not None:
+            return Scope(*names[:2]), names[2:]
+        scope, levels = self.namespace()
+        return scope, (*levels, self.dice.choice(TABLES))
+
+    def elsewhere(self, scope: Scope) -> Levels:
+        """Where something of a catalog may go: below it, or below a namespace of it."""
+        there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
+        return self.dice.choice([(), *there])
 
     def someone(self) -> Credential:
         """A user who asks: by name, or by a token that may be revoked by now."""
@@ -92,15 +125,13 @@ class World:
     def securable(self) -> tuple[Kind, str]:
         """A kind and a full name to grant on, own or explain."""
         kind = self.dice.choice(tuple(_PRIVILEGES))
-        scope = self.scope()
         if kind is Kind.METALAKE:
-            return kind, str(scope.metalake)
+            return kind, self.metalake()
         if kind is Kind.CATALOG:
-            return kind, str(scope.catalog)
-        if kind is Kind.NAMESPACE:
-            return kind, f"{scope.catalog}.{':'.join(self.levels())}"
-        *inside, name = self.table()
-        return kind, f"{scope.catalog}.{':'.join(inside)}.{name}"
+            return kind, str(self.scope().catalog)
+        scope, levels = self.namespace() if kind is Kind.NAMESPACE else self.table()
+        inside, name = (levels, "") if kind is Kind.NAMESPACE else (levels[:-1], f".{levels[-1]}")
+        return kind, f"{scope.catalog}.{':'.join(inside)}{name}"
 
     def principal(self) -> tuple[Kind, str]:
         """A user or a group."""
@@ -113,49 +144,52 @@ class World:
 
 def namespace_create(world: World, ctx: Context) -> Work:
     """Make a namespace, with missing parents."""
-    return namespaces.namespace_create(ctx, world.scope(), levels=world.levels(), properties={})
+    return namespaces.namespace_create(ctx, world.scope(), levels=world.some_levels(), properties={})
 
 
 def namespace_drop(world: World, ctx: Context) -> Work:
     """Drop a namespace if it is empty."""
-    return namespaces.namespace_drop(ctx, world.scope(), levels=world.levels())
+    scope, levels = world.namespace()
+    return namespaces.namespace_drop(ctx, scope, levels=levels)
 
 
 def namespace_move(world: World, ctx: Context) -> Work:
     """Rename or move a namespace with what is in it."""
-    return namespaces.namespace_move(ctx, world.scope(), source=world.levels(2), target=world.levels(2))
+    scope, source = world.namespace()
+    target = (*world.elsewhere(scope), world.dice.choice(NAMES))
+    return namespaces.namespace_move(ctx, scope, source=source, target=target)
 
 
 def namespace_alter(world: World, ctx: Context) -> Work:
     """Change a namespace's properties."""
-    edits = Edits(sets={"k": str(world.dice.random())})
-    return namespaces.namespace_alter(ctx, world.scope(), levels=world.levels(2), edits=edits)
+    scope, levels = world.namespace()
+    return namespaces.namespace_alter(ctx, scope, levels=levels, edits=Edits(sets={"k": str(world.dice.random())}))
 
 
 def table_create(world: World, ctx: Context) -> Work:
     """Make a table."""
-    *inside, name = world.table()
-    return tables.table_create(ctx, world.scope(), namespace=tuple(inside), request=new_table(name))
+    scope, levels = world.namespace()
+    return tables.table_create(ctx, scope, namespace=levels, request=new_table(world.dice.choice(TABLES)))
 
 
 def table_drop(world: World, ctx: Context) -> Work:
     """Drop a table."""
-    *inside, name = world.table()
-    return tables.table_drop(ctx, world.scope(), namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
+    scope, (*inside, name) = world.table()
+    return tables.table_drop(ctx, scope, namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
 
 
 def table_move(world: World, ctx: Context) -> Work:
     """Rename or move a table."""
-    source = world.table()
-    target = world.table() if world.dice.random() < 0.5 else (*source[:-1], world.dice.choice(TABLES))
-    return tables.table_move(ctx, world.scope(), source=source, target=target)
+    scope, source = world.table()
+    into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
+    return tables.table_move(ctx, scope, source=source, target=(*into, world.dice.choice(TABLES)))
 
 
 def table_commit(world: World, ctx: Context) -> Work:
     """Commit a change of a table's properties."""
-    *inside, name = world.table()
+    scope, (*inside, name) = world.table()
     updates: list[object] = [{"action": "set-properties", "updates": {"k": str(world.dice.random())}}]
-    return commits.table_commit(ctx, world.scope(), namespace=tuple(inside), name=name, requirements=[], updates=updates)
+    return commits.table_commit(ctx, scope, namespace=tuple(inside), name=name, requirements=[], updates=updates)
 
 
 def catalog_add(world: World, ctx: Context) -> Work:
@@ -190,7 +224,7 @@ def metalake_rename(world: World, ctx: Context) -> Work:
 
 def metalake_enable(world: World, ctx: Context) -> Work:
     """Enable the metalake, or disable it for a moment."""
-    return metalakes.metalake_set(ctx, name=world.metalake(), in_use=world.dice.random() < 0.8)
+    return metalakes.metalake_set(ctx, name=world.metalake(), in_use=world.dice.random() < 0.95)
 
 
 def principal_add(world: World, ctx: Context) -> Work:
@@ -325,14 +359,14 @@ class Question:
 
 def questions(world: World) -> Question:
     """Draw a question."""
-    levels, table, scope = world.levels(), world.table(), world.scope()
+    (scope, levels), (at, table) = world.namespace(), world.table()
     lake = Scope(scope.metalake)
     user, role = world.dice.choice(USERS), world.dice.choice(ROLES)
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
     readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
-        (f"load {table}", scope, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
-        (f"{action} {table}", scope, lambda scene: decisions(scene, table, Kind.TABLE, action)),
-        (f"own {table}", scope, lambda scene: decisions(scene, table, Kind.TABLE, Action.OWNER_SET)),
+        (f"load {table}", at, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
+        (f"{action} {table}", at, lambda scene: decisions(scene, table, Kind.TABLE, action)),
+        (f"own {table}", at, lambda scene: decisions(scene, table, Kind.TABLE, Action.OWNER_SET)),
         (f"load {levels}", scope, lambda scene: namespaces.namespace_load(scene, levels)),
         (f"alter {levels}", scope, lambda scene: decisions(scene, levels, Kind.NAMESPACE, Action.NAMESPACE_ALTER)),
         (f"list in {levels}", scope, lambda scene: shown(namespaces.namespaces_list(scene, levels[:-1]))),
@@ -367,10 +401,10 @@ def decisions(scene: Scene, levels: Levels, kind: Kind, action: Action) -> objec
 async def explained(world: World, ctx: Context) -> object:
     """Ask for an explanation, and for the roles on an object and its owner: reads that span several scenes."""
     kind, full_name = world.securable()
-    metalake = world.metalake()
+    metalake, (scope, table) = world.metalake(), world.table()
     await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)
     await owners.owner_load(ctx, metalake=metalake, kind=kind, full_name=full_name)
     return await explain.access_explain(
         ctx, metalake=metalake, user=world.dice.choice(USERS), action=Action.TABLE_LOAD, kind=Kind.TABLE,
-        path=(world.dice.choice(CATALOGS), *world.table()),
+        path=(str(scope.catalog), *table),
     )  # fmt: skip

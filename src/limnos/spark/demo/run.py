@@ -83,16 +83,11 @@ def main(directory: str | Path = "demo-out", *, console: Console | None = None) 
     except KeyboardInterrupt:
         console.print(_STOPPED)
         return 130
-    except (LimnosError, ClientError, OSError) as error:
-        return _failed(str(error), console=console)
-    except (SystemExit, Exception) as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like; the user gets words
+    except (SystemExit, Exception) as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like
         if stop.asked:
             console.print(_STOPPED)
             return process.TERMINATED
-        log = place / "error.log"
-        log.write_text(traceback.format_exc(), encoding="utf-8")
-        first = str(error).strip().partition("\n")[0]
-        return _failed(f"{type(error).__name__}: {first}\nThe whole trace is in {log}.", console=console)
+        return _failed(error, place=place, console=console)
     return 0
 
 
@@ -219,6 +214,13 @@ def _summary(run: Run, *, directory: Path, total_s: float) -> Summary:
     )
 
 
-def _failed(reason: str, *, console: Console) -> int:
+def _failed(error: BaseException, *, place: Path, console: Console) -> int:
+    """Print why; for an error that is not one of ours, keep its trace beside the data."""
+    reason = str(error)
+    if not isinstance(error, (LimnosError, ClientError, OSError)):
+        log = place / "error.log"
+        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        first = reason.strip().partition("\n")[0]
+        reason = f"{type(error).__name__}: {first}\nThe whole trace is in {log}."
     console.print(f"[bold red]The demo failed:[/] {escape(reason)}", soft_wrap=True, highlight=False)
     return 1

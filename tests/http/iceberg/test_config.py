@@ -1,0 +1,107 @@
+"""GET /v1/config: which catalog a warehouse names, and what clients are told about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.iceberg.protocol import CATALOG_ROUTES
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import error_of
+
+CONFIG = "/iceberg/v1/config"
+
+
+def make_catalog(node: Node, name: str, **properties: str) -> None:
+    """Make a catalog of the metalake `lake`."""
+    given = {key.replace("_", "."): value for key, value in properties.items()}
+    body = {"name": name, "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": given}
+    node.done("POST", f"{API}/lake/catalogs", body)
+
+
+@pytest.mark.parametrize("query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"])
+def test_warehouse_forms(node: Node, query: str) -> None:
+    """No warehouse, the catalog's name, and metalake and catalog mean the same catalog."""
+    answer = node.get(f"{CONFIG}{query}")
+
+    assert answer.status == 200
+    assert answer["overrides"] == {"prefix": "lake.main", "namespace-separator": "%1F"}
+
+
+def test_prefix_leads_to_the_catalog(node: Node) -> None:
+    """The prefix of another catalog leads to that catalog, and not to the default one."""
+    make_catalog(node, "other")
+
+    prefix = node.get(f"{CONFIG}?warehouse=other").json()["overrides"]["prefix"]
+    made = node.post(f"/iceberg/v1/{prefix}/namespaces", {"namespace": ["there"]})
+
+    assert (prefix, made.status) == ("lake.other", 200)
+    assert node.get("/iceberg/v1/namespaces")["namespaces"] == []
+    assert node.get("/iceberg/v1/lake.other/namespaces")["namespaces"] == [["there"]]
+
+
+def test_endpoints_are_complete(node: Node) -> None:
+    """Every route of a catalog is advertised as clients write it, HEAD included: what is not is taken as missing."""
+    told = node.get(CONFIG)["endpoints"]
+
+    assert told == [f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES]
+    assert "HEAD /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told
+    assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/metrics" in told
+
+
+@pytest.mark.parametrize("warehouse", ["nowhere", "lake/nowhere", "nolake/main"])
+def test_unknown_warehouse(node: Node, warehouse: str) -> None:
+    """A warehouse that is not there is 404 with its own type, whoever asks."""
+    answers = [node.get(f"{CONFIG}?warehouse={warehouse}", user=user) for user in ("admin", "stranger")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchWarehouseException")] * 2
+
+
+@pytest.mark.parametrize("user", ["stranger", "member"])
+@pytest.mark.parametrize("disabled", [False, True])
+def test_invisible_warehouse_does_not_exist(node: Node, user: str, disabled: bool) -> None:
+    """To who may not use it, a catalog answers as one that is not there, but for its name; also a disabled one."""
+    node.done("POST", f"{API}/lake/users", {"name": "member"})
+    node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": not disabled})
+
+    hidden = error_of(node.get(f"{CONFIG}?warehouse=main", user=user))
+    missing = error_of(node.get(f"{CONFIG}?warehouse=gone", user=user))
+
+    assert hidden[0] == 404
+    assert hidden == (*missing[:2], missing[2].replace("gone", "main"))
+
+
+def test_granted_warehouse_is_there_at_once(node: Node) -> None:
+    """USE_CATALOG on the catalog is all it takes, and counts at the next request."""
+    before = node.get(CONFIG, user="ana")
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    after = node.get(CONFIG, user="ana")
+
+    assert (before.status, after.status) == (404, 200)
+
+
+def test_disabled_warehouse_is_told_to_who_may_use_it(node: Node) -> None:
+    """A disabled catalog is 403 with the reason to who may use it, until it is enabled again."""
+    node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
+
+    refused = error_of(node.get(CONFIG))
+    node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": True})
+
+    assert refused == (403, "ForbiddenException", "Catalog main is disabled: enable it first")
+    assert node.get(CONFIG).status == 200
+
+
+@pytest.mark.parametrize("warehouse", ["a.b", "a/b/c", "%FF", "%2", "/", "lake/", "/main", "system", "x%00"])
+def test_malformed_warehouse(node: Node, warehouse: str) -> None:
+    """A warehouse that can be no name is 400, with what is wrong about it."""
+    answer = node.get(f"{CONFIG}?warehouse={warehouse}")
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+
+
+def test_properties_that_clients_need_are_passed_on(node: Node) -> None:
+    """Endpoint and region of an object store reach clients as defaults; keys and anything else do not."""
+    make_catalog(node, "remote", warehouse="s3://bucket/w", s3_endpoint="http://store", s3_region="here", s3_secret="x")
+
+    defaults = node.get(f"{CONFIG}?warehouse=remote")["defaults"]
+
+    assert defaults == {"s3.endpoint": "http://store", "s3.region": "here"}

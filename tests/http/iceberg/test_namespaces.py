@@ -1,0 +1,222 @@
+"""Namespace routes: nesting, odd names, parents, paging, properties, drops."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import PREFIX, SPACES, error_of, make_space, make_table, nothing_done, space_path
+
+ROOTS = ["/iceberg/v1", f"/iceberg/v1/{PREFIX}"]
+ODD = [
+    "dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "q?u#ery", "a&b=c", "'\"`\\", "tables",
+    "namespaces", "properties", "lake.main", "-", "~", "\u2028", "\x02", "x" * 255,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_every_route(lake: Node, root: str) -> None:
+    """A namespace is made, found, listed, changed and dropped, with the prefix and without."""
+    home = space_path("a", root=root)
+
+    made = lake.post(f"{root}/namespaces", {"namespace": ["a"], "properties": {"k": "v"}})
+    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    changed = lake.post(f"{home}/properties", {"removals": ["k", "none"], "updates": {"n": "1"}})
+    listed = lake.get(f"{root}/namespaces")
+    dropped = lake.delete(home)
+
+    assert (made.status, made.json()) == (200, {"namespace": ["a"], "properties": {"k": "v"}})
+    assert loaded.json() == made.json()
+    assert (there.status, there.body) == (204, b"")
+    assert changed.json() == {"updated": ["n"], "removed": ["k"], "missing": ["none"]}
+    assert listed.json() == {"namespaces": [["a"]], "next-page-token": None}
+    assert (dropped.status, dropped.body) == (204, b"")
+    assert error_of(lake.get(home)) == (404, "NoSuchNamespaceException", "Namespace does not exist: a")
+    assert lake.ask("HEAD", home).status == 404
+
+
+def test_nesting(lake: Node) -> None:
+    """A level lists its direct children by their whole paths; parents that were missing are made with the child."""
+    make_space(lake, "a", "b", "c", depth="3")
+    make_space(lake, "a", "d")
+
+    assert lake.get(SPACES)["namespaces"] == [["a"]]
+    assert lake.get(f"{SPACES}?parent=a")["namespaces"] == [["a", "b"], ["a", "d"]]
+    assert lake.get(f"{SPACES}?parent=a%1Fb")["namespaces"] == [["a", "b", "c"]]
+    assert lake.get(f"{SPACES}?parent=a%1fb%1fc")["namespaces"] == []
+    assert lake.get(space_path("a", "b"))["properties"] == {}
+    assert lake.get(space_path("a", "b", "c"))["properties"] == {"depth": "3"}
+
+
+def test_implicit_parents_have_the_makers_owner(node: Node) -> None:
+    """Who makes a namespace owns it and the parents made with it, and not those that were there."""
+    make_space(node, "a")
+    grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
+    make_space(node, "a", "b", "c", user="ana")
+
+    owners = [node.get(f"{API}/lake/owners/schema/main.{name}").json()["owner"]["name"] for name in ("a", "a:b", "a:b:c")]
+
+    assert owners == ["admin", "ana", "ana"]
+
+
+def test_parents_and_child_come_together_or_not_at_all(node: Node) -> None:
+    """When the last name of a chain is refused, none of its parents is made."""
+    with nothing_done(node):
+        refused = node.post(SPACES, {"namespace": ["p", "q", "with:separator"]})
+
+    assert refused.status == 400
+    assert node.get(SPACES)["namespaces"] == []
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names(lake: Node, name: str) -> None:
+    """Whatever a level holds, it comes back as it was sent, in bodies and by its escaped path, at every depth."""
+    made = lake.post(SPACES, {"namespace": ["top", name, name]})
+
+    assert made["namespace"] == ["top", name, name]
+    assert lake.get(space_path("top", name, name))["namespace"] == ["top", name, name]
+    assert lake.get(f"{SPACES}?parent={space_path('top', name).rpartition('/')[2]}")["namespaces"] == [["top", name, name]]
+    assert lake.delete(space_path("top", name, name)).status == 204
+
+
+def test_spaces_as_java_writes_them(node: Node) -> None:
+    """Java's clients form-encode levels: a plus is a space, an escaped plus is a plus."""
+    make_space(node, "a b")
+    make_space(node, "a+b")
+
+    assert node.get(f"{SPACES}/a+b")["namespace"] == ["a b"]
+    assert node.get(f"{SPACES}/a%2Bb")["namespace"] == ["a+b"]
+    assert node.get(f"{SPACES}?parent=a+b")["namespaces"] == []
+
+
+def test_parent_that_is_quoted_twice(node: Node) -> None:
+    """PyIceberg quotes the parent twice: a parent that names nothing is decoded once more, one that exists is not."""
+    make_space(node, "a b", "child")
+    twice = node.get(f"{SPACES}?parent=a%2520b")
+
+    make_space(node, "a%20b", "other")
+    exact = node.get(f"{SPACES}?parent=a%2520b")
+
+    assert twice["namespaces"] == [["a b", "child"]]
+    assert exact["namespaces"] == [["a%20b", "other"]]
+
+
+def test_missing_parent_is_404(node: Node) -> None:
+    """A parent that names nothing in either reading is 404 with the namespace's type."""
+    answers = [node.get(f"{SPACES}?parent={parent}") for parent in ("gone", "go%2520ne", "a%1Fgone")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchNamespaceException")] * 3
+
+
+def test_name_that_is_taken(lake: Node) -> None:
+    """Making a namespace again is 409 and changes nothing of the one that is there."""
+    make_space(lake, "a", k="v")
+
+    again = lake.post(SPACES, {"namespace": ["a"], "properties": {"k": "other"}})
+
+    assert error_of(again)[:2] == (409, "AlreadyExistsException")
+    assert lake.get(space_path("a"))["properties"] == {"k": "v"}
+
+
+def test_names_differ_by_case_and_normal_form(lake: Node) -> None:
+    """Upper and lower case, composed and decomposed letters are different names, in the order of their code points."""
+    for name in ("é", "e\u0301", "a", "A", "Z"):
+        make_space(lake, name)
+
+    assert lake.get(SPACES)["namespaces"] == [["A"], ["Z"], ["a"], ["e\u0301"], ["é"]]
+
+
+def test_comment_is_a_property(node: Node) -> None:
+    """The property `comment` is the comment that Gravitino's clients see, both ways, and can be removed."""
+    make_space(node, "a", comment="first", k="v")
+    schema = f"{API}/lake/catalogs/main/schemas/a"
+    first = node.get(schema).json()["schema"]["comment"]
+
+    changed = node.post(f"{space_path('a')}/properties", {"updates": {"comment": "second"}})
+    second = node.get(schema).json()["schema"]["comment"]
+    removed = node.post(f"{space_path('a')}/properties", {"removals": ["comment"]})
+
+    assert (first, second) == ("first", "second")
+    assert changed["updated"] == ["comment"]
+    assert removed["removed"] == ["comment"]
+    assert node.get(space_path("a"))["properties"] == {"k": "v"}
+    assert node.get(schema).json()["schema"].get("comment") is None
+
+
+def test_same_key_in_updates_and_removals(node: Node) -> None:
+    """A key that is both set and removed is 422 with its name, and the rest of the request is not done either."""
+    make_space(node, "a", k="v")
+
+    with nothing_done(node):
+        refused = node.post(f"{space_path('a')}/properties", {"removals": ["k", "x"], "updates": {"k": "w", "y": "1"}})
+
+    status, kind, message = error_of(refused)
+    assert (status, kind) == (422, "UnprocessableEntityException")
+    assert "k" in message.partition(":")[2]
+
+
+def test_set_and_remove_in_one_request(node: Node) -> None:
+    """Different keys are set and removed by one request; a key removed twice is told once."""
+    make_space(node, "a", old="1", kept="2")
+
+    answer = node.post(f"{space_path('a')}/properties", {"removals": ["old", "old"], "updates": {"new": "3"}})
+
+    assert answer.json() == {"updated": ["new"], "removed": ["old"], "missing": []}
+    assert node.get(space_path("a"))["properties"] == {"kept": "2", "new": "3"}
+
+
+@pytest.mark.parametrize("body", [{}, {"removals": None, "updates": None}, {"removals": [], "updates": {}}])
+def test_empty_properties_update(node: Node, body: object) -> None:
+    """An update that asks for nothing changes nothing and says so."""
+    make_space(node, "a", k="v")
+
+    answer = node.post(f"{space_path('a')}/properties", body)
+
+    assert answer.json() == {"updated": [], "removed": [], "missing": []}
+    assert node.get(space_path("a"))["properties"] == {"k": "v"}
+
+
+def test_drop_of_a_full_namespace(lake: Node) -> None:
+    """A namespace with a child or a table stays, with 409 that names what is in it; emptied it goes."""
+    make_space(lake, "a", "b")
+    make_table(lake, "t", "inner")
+    full = [error_of(lake.delete(space_path(name))) for name in ("a", "t")]
+    lake.delete(space_path("a", "b"))
+
+    emptied = lake.delete(space_path("a"))
+
+    assert [answer[:2] for answer in full] == [(409, "NamespaceNotEmptyException")] * 2
+    assert "b" in full[0][2]
+    assert "inner" in full[1][2]
+    assert emptied.status == 204
+    assert lake.ask("HEAD", space_path("t")).status == 204
+
+
+def test_dropped_name_is_free(node: Node) -> None:
+    """A name that was dropped can be made again, without the old one's properties and grants."""
+    make_space(node, "a", k="v")
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(node, "ana", "use_schema", kind="SCHEMA", on="main.a")
+    before = node.get(space_path("a"), user="ana")
+    node.delete(space_path("a"))
+    make_space(node, "a")
+
+    after = node.get(space_path("a"), user="ana")
+
+    assert (before.status, after.status) == (200, 403)
+    assert node.get(space_path("a"))["properties"] == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", "/properties"), ("GET", "/tables")],
+)
+def test_missing_namespace(lake: Node, method: str, path: str) -> None:
+    """Every route of a namespace that is not there is 404 to who could see it."""
+    make_space(lake, "a")
+
+    answers = [lake.ask(method, f"{space_path(*levels)}{path}", {}) for levels in (("gone",), ("a", "gone"), ("x", "y", "z"))]
+
+    assert [answer.status for answer in answers] == [404] * 3
+    if method != "HEAD":
+        assert {error_of(answer)[1] for answer in answers} == {"NoSuchNamespaceException"}
