@@ -212,11 +212,20 @@ def _touched_by_principal(change: Change) -> list[Key]:
     return keys
 
 
-def touches_everything_of(change: Change, key: Key) -> bool:
-    """Say whether a change touches a fact that no key of the change can name: roles on an object, memberships."""
-    if key[0] == "roles on":
-        return change.kind is Kind.ROLE
-    return key[0] in ("groups", "members") and change.operation == "drop" and change.kind in (Kind.USER, Kind.GROUP)
+WIDE = frozenset({"roles on", "roles", "groups", "members"})
+"""Kinds of facts that name other things than their key does; `touches_value` is to be asked about them."""
+
+
+def touches_value(change: Change, key: Key, value: Value) -> bool:
+    """Say whether a change touches a fact that no key of the change can name: what something dropped was part of."""
+    fact, kind = key[0], change.kind
+    if fact == "roles on":
+        return kind is Kind.ROLE
+    if change.operation != "drop" or not isinstance(value, tuple):
+        return False
+    if fact == "members":
+        return kind is Kind.USER and change.old_name in value
+    return kind is {"roles": Kind.ROLE, "groups": Kind.GROUP}.get(fact) and change.node_id in value
 
 
 def size_of(key: Key, value: Value) -> int:

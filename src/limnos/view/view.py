@@ -15,7 +15,7 @@ from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.store.changes import NOTHING, UNKNOWN
-from limnos.view.facts import Key, Value, size_of, touched, touches_everything_of
+from limnos.view.facts import WIDE, Key, Value, size_of, touched, touches_value
 from limnos.view.listings import patched
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class View:
         self._young: dict[Key, Value] = {}
         self._old: dict[Key, Value] = {}
         self._young_bytes = 0
+        self._wide: set[Key] = set()
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -117,7 +118,7 @@ class View:
             if len(zones) == 3:
                 server, metalake = known[zones[0]].revision, known[zones[1]]
                 return known[zones[2]].seen_with == (server, metalake.revision) and metalake.seen_with == (server,)
-            return all(
+            return zones[0] in known and all(
                 known[zones[place]].seen_with == tuple(known[zone].revision for zone in zones[:place])
                 for place in range(1, len(zones))
             )
@@ -168,6 +169,7 @@ class View:
             self._drop(keys, rows)
             if any(change.old_name is not None for change in rows):
                 zone.paths.clear()
+                zone.memo.clear()  # decisions speak of names
             if any(change.kind <= Kind.CATALOG for change in rows):
                 self.scopes.clear()
             zone.ring.append((revision, tuple(rows), keys))
@@ -188,12 +190,17 @@ class View:
         for key in keys:
             if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
                 continue
-            if self._young.pop(key, ABSENT) is ABSENT:
-                self._old.pop(key, ABSENT)
-        if any(touches_everything_of(change, (kind,)) for change in rows for kind in ("roles on", "groups")):
-            for facts in (self._young, self._old):
-                for key in [key for key in facts if any(touches_everything_of(change, key) for change in rows)]:
-                    del facts[key]
+            self._forget(key)
+        if any(change.kind >= Kind.USER for change in rows):
+            for key in tuple(self._wide):
+                value = self._young.get(key, self._old.get(key, ABSENT))
+                if value is ABSENT or any(touches_value(change, key, value) for change in rows):
+                    self._forget(key)
+
+    def _forget(self, key: Key) -> None:
+        if self._young.pop(key, ABSENT) is ABSENT:
+            self._old.pop(key, ABSENT)
+        self._wide.discard(key)
 
     def _patch(self, key: Key, change: Change) -> bool:
         """Let a cached listing follow one change; says whether it could."""
@@ -217,6 +224,7 @@ class View:
         self.zones = {}
         self.scopes = {}
         self._young, self._old, self._young_bytes = {}, {}, 0
+        self._wide = set()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
         """Take loaded facts, each read at its zone's revision `at`; says whether all of them were current.
@@ -227,7 +235,7 @@ class View:
         complete = True
         for key, value in facts.items():
             zone = self.zones.get(zone_of[key])
-            if zone is None or not self._is_current(zone, key, at[zone_of[key]]):
+            if zone is None or not self._is_current(zone, key, value, at[zone_of[key]]):
                 complete = False
                 continue
             if key[0] == "page":
@@ -237,7 +245,7 @@ class View:
         return complete
 
     @staticmethod
-    def _is_current(zone: Zone, key: Key, revision: int) -> bool:
+    def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
         if zone.revision == revision:
             return True
         if key[0] == "page":
@@ -248,11 +256,15 @@ class View:
         if len(later) != zone.revision - revision:
             return False
         return not any(
-            key in keys or any(touches_everything_of(change, key) for change in rows) for _, rows, keys in later
+            key in keys or (key[0] in WIDE and any(touches_value(change, key, value) for change in rows))
+            for _, rows, keys in later
         )
 
     def _put(self, key: Key, value: Value) -> None:
         self._young[key] = value
+        self._old.pop(key, ABSENT)  # a load may bring along what is there; what is stale must not stay in the other
+        if key[0] in WIDE:
+            self._wide.add(key)
         self._young_bytes += size_of(key, value)
         if self._young_bytes > self.bytes_max // 2:
             self._old, self._young, self._young_bytes = self._young, {}, 0

@@ -134,7 +134,7 @@ def rows_of(node: Node) -> dict[str, list[tuple[object, ...]]]:
     """Every row of a node's SQLite store, read on a connection of its own."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        return {table: connection.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in tables}
+        return {table: sorted(connection.execute(f"SELECT * FROM {table}").fetchall(), key=repr) for table in tables}
 
 
 @contextmanager

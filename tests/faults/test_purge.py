@@ -1,0 +1,106 @@
+"""A purge is killed in the middle, more than once: begun again, it deletes just the files that the table's metadata listed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
+
+from limnos.store.faults import PURGE_POINT
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import PREFIX, namespace_body, table_path
+
+APPENDS = 4
+KILLED_AFTER = (1, 3, 5)
+"""Files deleted by each worker that dies."""
+
+
+def path_of(location: str) -> Path:
+    """Return the path of a local location."""
+    return Path(unquote(urlsplit(location).path))
+
+
+def make_table(rig: Rig, tag: str) -> Table:
+    """Make a table with some snapshots, through PyIceberg."""
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
+    catalog = load_catalog("main", type="rest", uri=f"{rig.node.uri}/iceberg", warehouse="main", token=rig.node.token)
+    rows = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+    table = catalog.create_table((tag, "t"), schema=rows.schema)
+    for _ in range(APPENDS):
+        table.append(rows)
+    return table
+
+
+def listed_files(table: Table) -> set[Path]:
+    """Return every file that a table's metadata leads to, as PyIceberg reads it."""
+    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    for snapshot in table.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            found.add(manifest.manifest_path)
+            found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    return {path_of(location) for location in found}
+
+
+def decoys(table: Table) -> set[Path]:
+    """Put files that nobody lists beside the listed ones."""
+    home = path_of(table.location())
+    made = {home / "stray", home / "data" / "stray.parquet", home / "metadata" / "stray.metadata.json"}
+    for path in made:
+        path.write_text("not the table's")
+    return made
+
+
+def test_killed_purge_goes_on(rig: Rig) -> None:
+    """Workers die after some files; the last one finishes: all listed files are gone, all others are there."""
+    table = make_table(rig, rig.tag())
+    (tag, name), metadata_file = table.name(), path_of(table.metadata_location)
+    listed, strays = listed_files(table), decoys(table)
+    assert len(listed) > sum(KILLED_AFTER)
+
+    rig.arm(PURGE_POINT, count=KILLED_AFTER[0])
+    dropped = rig.admin.ask("DELETE", f"{table_path(tag, name)}?purgeRequested=true")
+    rig.node.wait_killed()
+    left = [sum(path.exists() for path in listed)]
+    for count in KILLED_AFTER[1:]:
+        rig.sql("UPDATE task SET leased_until = 0, due_at = 0")  # as when the time of the dead one's lease is over
+        rig.arm(PURGE_POINT, count=count)
+        rig.node.spawn()
+        rig.node.wait_killed()
+        left.append(sum(path.exists() for path in listed))
+    kept = metadata_file.exists()
+    rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
+    rig.start()
+
+    assert dropped.status == 204
+    assert left == sorted(left, reverse=True)
+    assert left[0] == len(listed) - KILLED_AFTER[0]
+    assert kept, "the metadata file went before the files that it leads to"
+    assert not [path for path in listed if path.exists()]
+    assert all(path.exists() for path in strays)
+    assert rig.rows("SELECT 1 FROM task") == []
+    assert rig.admin.ask("HEAD", table_path(tag, name)).status == 404
+    assert complaints(rig.database) == []
+
+
+def test_leased_purge_is_left_alone(rig: Rig) -> None:
+    """While a dead worker's lease lasts, another node does not take its task: a slow one might still be at it."""
+    table = make_table(rig, rig.tag())
+    tag, name = table.name()
+    listed = listed_files(table)
+    rig.arm(PURGE_POINT)
+    rig.try_to("DELETE", f"{table_path(tag, name)}?purgeRequested=true", None)
+    rig.node.wait_killed()
+
+    rig.start()
+
+    assert sum(path.exists() for path in listed) == len(listed) - 1
+    assert len(rig.rows("SELECT 1 FROM task WHERE leased_until > 0")) == 1
+    rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
+    rig.node.stop()
+    rig.start()
+    assert not [path for path in listed if path.exists()]

@@ -1,0 +1,114 @@
+"""The check of a whole store sees what is broken: each planted wound is told."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.faults.rig import Rig
+from tests.faults.whole import CHECKS, complaints
+from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
+    PREFIX,
+    namespace_body,
+    namespace_path,
+    rights_body,
+    rights_path,
+    table_body,
+)
+
+A_TABLE = "(SELECT max(id) FROM node WHERE kind = 4 AND deleted = 0)"
+A_NAMESPACE = "(SELECT min(id) FROM node WHERE kind = 3 AND deleted = 0)"
+A_CATALOG = "(SELECT id FROM node WHERE kind = 2)"
+WOUNDS = {
+    "clock behind": ("clocks_are_dense", f"UPDATE clock SET revision = revision - 1 WHERE zone = {A_CATALOG}"),
+    "clock ahead": ("clocks_are_dense", f"UPDATE clock SET revision = revision + 1 WHERE zone = {A_CATALOG}"),
+    "gap in the feed": ("clocks_are_dense", f"DELETE FROM change WHERE zone = {A_CATALOG} AND revision = 2"),
+    "half a revision": (
+        "clocks_are_dense",
+        "DELETE FROM change WHERE ordinal = 0 AND (zone, revision) IN (SELECT zone, revision FROM change WHERE ordinal = 1)",
+    ),
+    "access ahead": ("clocks_are_dense", "UPDATE clock SET access_revision = revision + 1 WHERE zone = 0"),
+    "changes without a clock": ("clocks_are_dense", f"DELETE FROM clock WHERE zone = {A_CATALOG}"),
+    "catalog without a clock": ("zones_have_clocks", f"DELETE FROM clock WHERE zone = {A_CATALOG}"),
+    "node of the future": ("zones_have_clocks", f"UPDATE node SET revision = 10000 WHERE id = {A_TABLE}"),
+    "dead parent": ("tree_holds", f"UPDATE node SET deleted = id WHERE id = {A_NAMESPACE}"),
+    "cycle": ("tree_holds", f"UPDATE node SET parent_id = id WHERE id = {A_NAMESPACE}"),
+    "wrong zone": ("tree_holds", f"UPDATE node SET zone = 0 WHERE id = {A_TABLE}"),
+    "same name twice": (
+        "names_are_unique",
+        f"DROP INDEX node_name; UPDATE node SET name = 't', parent_id = (SELECT parent_id FROM node WHERE id = {A_TABLE})"
+        " WHERE kind = 4",
+    ),
+    "id given twice": ("ids_are_unique", f"UPDATE token SET id = {A_TABLE} WHERE id = (SELECT min(id) FROM token)"),
+    "id to come again": ("ids_are_unique", "UPDATE store SET next_id = next_id - 3"),
+    "no owner": ("owners_are_there", f"DELETE FROM owner WHERE object_id = {A_TABLE}"),
+    "owner of nothing": (
+        "owners_are_there",
+        "INSERT INTO owner (object_id, principal_id) SELECT 7, min(id) FROM principal",
+    ),
+    "unknown owner": ("owners_are_there", f"UPDATE owner SET principal_id = 7 WHERE object_id = {A_TABLE}"),
+    "member of nothing": ("graph_holds", "UPDATE group_member SET group_id = 7"),
+    "holder of nothing": ("graph_holds", "UPDATE role_member SET role_id = 7"),
+    "rule of no role": ("graph_holds", "UPDATE access_grant SET role_id = 7"),
+    "table without document": ("documents_are_there", f"DELETE FROM document WHERE node_id = {A_TABLE}"),
+    "document without table": ("documents_are_there", f"UPDATE document SET node_id = 7 WHERE node_id = {A_TABLE}"),
+    "no file": ("files_are_there", "UPDATE document SET metadata_location = metadata_location || '.gone'"),
+    "another file": ("files_are_there", f"UPDATE document SET body = '{{}}' WHERE node_id = {A_TABLE}"),
+    "untold name": ("feed_tells_the_tree", f"UPDATE node SET name = 'other' WHERE id = {A_TABLE}"),
+    "untold drop": ("feed_tells_the_tree", f"UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
+    "purge of the living": (
+        "tasks_are_readable",
+        "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until)"
+        " SELECT 7, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
+    ),
+}
+"""What is wrong, the check that must say so, and how it is done."""
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Make a store with a little of everything."""
+    with Rig(tmp_path_factory.mktemp("sound"), None) as rig:
+        admin = rig.admin
+        admin.do("POST", f"{PREFIX}/namespaces", namespace_body("a", "b"))
+        for name in ("t", "u"):
+            admin.do("POST", f"{namespace_path('a', 'b')}/tables", table_body(name))
+        for kind, name in (("users", "ana"), ("groups", "crew")):
+            admin.do("POST", f"{GRAVITINO}/{kind}", {"name": name})
+        admin.do("POST", f"{GRAVITINO}/roles", {"name": "reader", "properties": {}, "securableObjects": []})
+        admin.do("PUT", rights_path("reader", "catalog", "main", "grant"), rights_body("use_catalog"))
+        admin.do("PUT", f"{GRAVITINO}/permissions/users/ana/grant", {"roleNames": ["reader"]})
+        admin.do("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["ana"]})
+        rig.node.stop()
+        yield Path(rig.database)
+
+
+def test_sound_store_has_no_complaints(sound: Path) -> None:
+    """A store that was only used has nothing to complain about."""
+    assert complaints(str(sound)) == []
+
+
+@pytest.mark.parametrize("wound", WOUNDS)
+def test_wound_is_told(sound: Path, tmp_path: Path, wound: str) -> None:
+    """The check that is about a planted wound names it."""
+    check, statement = WOUNDS[wound]
+    copy = tmp_path / "limnos.db"
+    shutil.copyfile(sound, copy)
+    with closing(sqlite3.connect(copy)) as connection:
+        connection.executescript(statement)
+
+    told = complaints(str(copy))
+
+    assert any(text.startswith(f"{check}: ") for text in told), told
+
+
+def test_every_check_is_wounded() -> None:
+    """No check goes untried."""
+    assert {check for check, _ in WOUNDS.values()} == {check.__name__ for check in CHECKS}

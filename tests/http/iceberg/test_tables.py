@@ -1,0 +1,397 @@
+"""Table routes: create, staged create, load with ETag, list, rename, drop, metrics, locations."""
+
+from __future__ import annotations
+
+import json
+import uuid
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import (
+    PREFIX,
+    ROOT,
+    SCHEMA,
+    commit,
+    creation,
+    error_of,
+    files_of,
+    local,
+    make_space,
+    make_table,
+    metadata_of,
+    nothing_done,
+    point,
+    set_properties,
+    snapshot,
+    space_path,
+    table_path,
+)
+
+ROOTS = ["/iceberg/v1", f"/iceberg/v1/{PREFIX}"]
+RENAME = f"{ROOT}/tables/rename"
+
+
+def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
+    """The body of a rename."""
+    ends = {"source": source, "destination": target}
+    return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
+
+
+@pytest.mark.parametrize("root", ROOTS)
+def test_every_route(lake: Node, root: str) -> None:
+    """A table is made, found, committed to, renamed, registered and dropped, with the prefix and without."""
+    lake.done("POST", f"{root}/namespaces", {"namespace": ["a", "b"]})
+    space, home = space_path("a", "b", root=root), table_path("a", "b", "t", root=root)
+
+    made = lake.post(f"{space}/tables", {"name": "t", "schema": SCHEMA})
+    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    committed = lake.post(home, {"requirements": [], "updates": [set_properties(k="v")]})
+    reported = lake.post(f"{home}/metrics", {"report-type": "scan-report", "table-name": "t"})
+    listed = lake.get(f"{space}/tables")
+    renamed = lake.post(f"{root}/tables/rename", rename(("a", "b", "t"), ("a", "b", "u")))
+    dropped = lake.delete(table_path("a", "b", "u", root=root))
+    registered = lake.post(f"{space}/register", {"name": "t", "metadata-location": committed["metadata-location"]})
+
+    assert [answer.status for answer in (made, loaded, there, committed, reported)] == [200, 200, 204, 200, 204]
+    assert [answer.status for answer in (listed, renamed, dropped, registered)] == [200, 204, 204, 200]
+    assert loaded.json() == made.json()
+    assert (there.body, reported.body, renamed.body, dropped.body) == (b"", b"", b"", b"")
+    assert listed.json() == {"identifiers": [{"namespace": ["a", "b"], "name": "t"}], "next-page-token": None}
+    assert registered["metadata"] == committed["metadata"]
+
+
+def test_create(lake: Node) -> None:
+    """A new table has fresh ids, a location of its own without names in it, and its metadata in a file besides."""
+    spec = {"fields": [{"source-id": 5, "name": "city", "transform": "identity"}]}
+    order = {"order-id": 7, "fields": [
+        {"source-id": 5, "transform": "identity", "direction": "asc", "null-order": "nulls-first"},
+    ]}  # fmt: skip
+    schema = {"type": "struct", "fields": [{"id": 5, "name": "city", "required": False, "type": "string"}]}
+    properties = {"k": "v", "format-version": "3"}
+
+    made = make_table(lake, "a", "t", schema=schema, partition_spec=spec, write_order=order, properties=properties)
+    metadata = metadata_of(lake, "a", "t")
+
+    assert made["metadata"] == metadata == json.loads(local(made["metadata-location"]).read_bytes())
+    assert made["config"] == {}
+    assert metadata["format-version"] == 3
+    assert metadata["schemas"][0]["fields"][0]["id"] == 1
+    assert metadata["partition-specs"][0]["fields"][0] == {
+        "source-id": 1, "field-id": 1000, "name": "city", "transform": "identity",
+    }  # fmt: skip
+    assert (metadata["default-sort-order-id"], metadata["sort-orders"][0]["fields"][0]["source-id"]) == (1, 1)
+    assert metadata["properties"] == {"k": "v", "write.parquet.compression-codec": "zstd"}
+    assert str(metadata["location"]).endswith(f"/warehouse/main/{uuid.UUID(metadata['table-uuid']).hex}")
+
+
+def test_create_over_a_table(lake: Node) -> None:
+    """A name that a table has is 409, whether the table is to be made or only staged; the table stays as it was."""
+    before = make_table(lake, "a", "t")
+
+    answers = [
+        lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA, "stage-create": staged})
+        for staged in (False, True)
+    ]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(409, "AlreadyExistsException")] * 2
+    assert lake.get(table_path("a", "t")).json() == before
+    assert len(files_of(lake)) == 1
+
+
+def test_create_in_a_missing_namespace(lake: Node) -> None:
+    """A table is not made where there is no namespace; no file is left."""
+    answer = lake.post(f"{space_path('gone')}/tables", {"name": "t", "schema": SCHEMA})
+
+    assert error_of(answer)[:2] == (404, "NoSuchNamespaceException")
+    assert files_of(lake) == []
+
+
+def test_staged_create(lake: Node) -> None:
+    """A staged create stores nothing; the commit that follows makes the table with everything it carries."""
+    make_space(lake, "a")
+    asked = {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": "v"}}
+    staged = lake.post(f"{space_path('a')}/tables", asked).json()
+    absent = (lake.ask("HEAD", table_path("a", "t")).status, files_of(lake))
+    location = staged["metadata"]["location"]
+    updates = [*creation(location), set_properties(k="v"), snapshot(1), point(1)]
+    made = commit(lake, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
+
+    assert set(staged) == {"metadata", "config"}
+    assert absent == (404, [])
+    assert made.status == 200
+    metadata = metadata_of(lake, "a", "t")
+    assert metadata == made["metadata"] == json.loads(local(made["metadata-location"]).read_bytes())
+    assert (metadata["location"], metadata["current-snapshot-id"], metadata["properties"]["k"]) == (location, 100, "v")
+
+
+def test_staged_create_that_came_second(lake: Node) -> None:
+    """Of two commits that finish staged creates of one name the second is 409, in the words that clients look for."""
+    make_space(lake, "a")
+    warehouse = str(lake.data / "warehouse" / "main")
+    asked = [(f"file://{warehouse}/{name}", [{"type": "assert-create"}]) for name in "xy"]
+
+    first, second = (commit(lake, "a", "t", updates=creation(at), requirements=needs) for at, needs in asked)
+
+    assert first.status == 200
+    assert error_of(second) == (409, "CommitFailedException", "Requirement failed: table already exists")
+    assert files_of(lake) == [str(local(first["metadata-location"]))]
+
+
+def test_etag(lake: Node) -> None:
+    """Create, load and commit carry an ETag; one that is sent back answers 304 without a body, until a commit."""
+    make_space(lake, "a")
+    made = lake.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA})
+    home, etag = table_path("a", "t"), made.headers["etag"]
+
+    loaded = lake.get(home)
+    same = lake.get(home, if_none_match=etag)
+    among = lake.get(home, if_none_match=f'W/"other", {etag}')
+    other = lake.get(home, if_none_match='W/"other"')
+    committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
+    stale = lake.get(home, if_none_match=etag)
+    fresh = lake.get(home, if_none_match=committed.headers["etag"])
+
+    assert loaded.headers["etag"] == etag
+    assert [(answer.status, answer.body) for answer in (same, among, fresh)] == [(304, b"")] * 3
+    assert same.headers["etag"] == etag
+    assert "content-length" not in same.headers
+    assert (other.status, stale.status) == (200, 200)
+    assert stale.headers["etag"] == committed.headers["etag"] != etag
+
+
+def test_etag_differs_by_snapshots_mode(lake: Node) -> None:
+    """What was loaded with all snapshots is not 304 for only those of references, and the other way round."""
+    make_table(lake, "a", "t")
+    home = table_path("a", "t")
+    everything, refs = lake.get(home).headers["etag"], lake.get(f"{home}?snapshots=refs").headers["etag"]
+
+    statuses = [
+        lake.get(f"{home}?snapshots={mode}", if_none_match=etag).status
+        for mode in ("all", "refs")
+        for etag in (everything, refs)
+    ]
+
+    assert everything != refs
+    assert statuses == [304, 200, 200, 304]
+
+
+def test_304_is_decided_first(lake: Node) -> None:
+    """Who may no longer load the table gets 403 for an ETag that was once given out, at the very next request."""
+    make_table(lake, "a", "t")
+    role = grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    home = table_path("a", "t")
+    etag = lake.get(home, user="ana").headers["etag"]
+    before = lake.get(home, user="ana", if_none_match=etag)
+
+    lake.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+    after = lake.get(home, user="ana", if_none_match=etag)
+
+    assert (before.status, after.status) == (304, 403)
+
+
+def test_etag_of_a_recreated_table(lake: Node) -> None:
+    """A table that was dropped and made again under its name has another ETag."""
+    make_table(lake, "a", "t")
+    home = table_path("a", "t")
+    etag = lake.get(home).headers["etag"]
+    lake.delete(home)
+    gone = lake.get(home, if_none_match=etag)
+    make_table(lake, "a", "t")
+
+    again = lake.get(home, if_none_match=etag)
+
+    assert (gone.status, again.status) == (404, 200)
+
+
+def test_snapshots_of_references(lake: Node) -> None:
+    """`snapshots=refs` leaves out what no reference points to, and nothing else changes."""
+    make_table(lake, "a", "t")
+    commit(lake, "a", "t", updates=[snapshot(1), point(1)])
+    commit(lake, "a", "t", updates=[snapshot(2, parent=1), point(2), point(1, "old", "tag")])
+    commit(lake, "a", "t", updates=[snapshot(3, parent=2), point(3)])
+
+    loaded = [lake.get(f"{table_path('a', 't')}?snapshots={mode}")["metadata"] for mode in ("all", "refs", "")]
+
+    ids = [[one["snapshot-id"] for one in metadata.pop("snapshots")] for metadata in loaded]
+    assert ids == [[100, 200, 300], [100, 300], [100, 200, 300]]
+    assert loaded[0] == loaded[1]
+
+
+def test_unknown_snapshots_mode(node: Node) -> None:
+    """A mode that is not known is 400 and names those that are."""
+    make_table(node, "a", "t")
+
+    answer = node.get(f"{table_path('a', 't')}?snapshots=some")
+
+    assert error_of(answer) == (400, "IllegalArgumentException", "snapshots is all or refs, not some")
+
+
+@pytest.mark.parametrize("name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"])
+def test_odd_names(lake: Node, name: str) -> None:
+    """A table's name may hold anything that a level may; its location does not."""
+    made = make_table(lake, name, name)
+
+    assert lake.get(table_path(name, name)).json() == made
+    assert lake.get(f"{space_path(name)}/tables")["identifiers"] == [{"namespace": [name], "name": name}]
+    assert lake.post(RENAME, rename((name, name), (name, f"{name}2"))).status == 204
+    assert lake.delete(table_path(name, f"{name}2")).status == 204
+    assert name not in str(made["metadata"]["location"]).rpartition("/")[2]
+
+
+def test_metadata_table_names_are_names(lake: Node) -> None:
+    """A table in a nested namespace that is called like one of Iceberg's metadata tables is a table; the others are 404."""
+    for name in ("files", "snapshots", "history"):
+        make_table(lake, "a", "b", name)
+
+    assert [lake.get(table_path("a", "b", name)).status for name in ("files", "snapshots", "history")] == [200] * 3
+    assert error_of(lake.get(table_path("a", "b", "files", "partitions")))[0] == 404
+
+
+def test_rename_across_namespaces(lake: Node) -> None:
+    """A table moves to another namespace with its id, documents and grants on it; the old name is free."""
+    made = make_table(lake, "a", "b", "t")
+    make_space(lake, "c")
+    grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.a:b.t")
+
+    answer = lake.post(RENAME, rename(("a", "b", "t"), ("c", "u")))
+
+    assert answer.status == 204
+    assert lake.get(table_path("a", "b", "t")).status == 404
+    assert lake.get(table_path("c", "u"), user="ana").json() == made
+    assert make_table(lake, "a", "b", "t")["metadata"]["table-uuid"] != made["metadata"]["table-uuid"]
+
+
+def test_renames_that_cannot_be(lake: Node) -> None:
+    """A missing table, a missing target and a taken name are told apart, and nothing moves."""
+    first, second = make_table(lake, "a", "t"), make_table(lake, "b", "u")
+
+    answers = {
+        target: error_of(lake.post(RENAME, rename(source, target)))[:2]
+        for source, target in (
+            (("a", "gone"), ("a", "x")),
+            (("gone", "t"), ("a", "y")),
+            (("a", "t"), ("gone", "t")),
+            (("a", "t"), ("b", "u")),
+        )
+    }
+
+    assert answers == {
+        ("a", "x"): (404, "NoSuchTableException"),
+        ("a", "y"): (404, "NoSuchTableException"),
+        ("gone", "t"): (404, "NoSuchNamespaceException"),
+        ("b", "u"): (409, "AlreadyExistsException"),
+    }
+    assert [lake.get(table_path(*levels)).json() for levels in (("a", "t"), ("b", "u"))] == [first, second]
+
+
+def test_rename_to_itself_changes_nothing(node: Node) -> None:
+    """A rename to the name that the table has is done already."""
+    made = make_table(node, "a", "t")
+
+    answer = node.post(RENAME, rename(("a", "t"), ("a", "t")))
+
+    assert answer.status == 204
+    assert node.get(table_path("a", "t")).json() == made
+
+
+def test_drop_keeps_files(lake: Node) -> None:
+    """A drop without purge leaves the table's files, and the name is free at once."""
+    made = make_table(lake, "a", "t")
+
+    dropped = lake.delete(table_path("a", "t"))
+
+    assert dropped.status == 204
+    assert local(made["metadata-location"]).exists()
+    assert error_of(lake.get(table_path("a", "t"))) == (404, "NoSuchTableException", "Table does not exist: a.t")
+    assert error_of(lake.delete(table_path("a", "t")))[0] == 404
+    assert lake.get(f"{space_path('a')}/tables")["identifiers"] == []
+
+
+def test_metrics_of_a_missing_table(node: Node) -> None:
+    """A report about a table that is not there is 404."""
+    make_space(node, "a")
+
+    answer = node.post(f"{table_path('a', 'gone')}/metrics", {"report-type": "commit-report"})
+
+    assert error_of(answer)[:2] == (404, "NoSuchTableException")
+
+
+def test_locations_are_unique(lake: Node) -> None:
+    """Tables made at once under one name after the other never share a place, and a chosen place is taken once."""
+    places = []
+    for _ in range(3):
+        places.append(make_table(lake, "a", "t")["metadata"]["location"])
+        lake.delete(table_path("a", "t"))
+
+    assert len(set(places)) == 3
+
+
+@pytest.mark.parametrize("spelling", ["file://{}/x", "{}/x", "file:{}/x", "file://{}//x", "file://{}/x/"])
+def test_chosen_location_is_taken_once(lake: Node, spelling: str) -> None:
+    """A place that one table has, however it is spelled, is refused to another; no file is left of the attempt."""
+    warehouse = str(lake.data / "warehouse" / "main")
+    make_table(lake, "a", "t", location=f"file://{warehouse}/x")
+    files = files_of(lake)
+
+    asked = {"name": "u", "schema": SCHEMA, "location": spelling.format(warehouse)}
+    answer = lake.post(f"{space_path('a')}/tables", asked)
+
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (400, "IllegalArgumentException")
+    assert "Another table lies at location" in message
+    assert lake.ask("HEAD", table_path("a", "u")).status == 404
+    assert files_of(lake) == files
+
+
+def test_chosen_location_is_honoured(lake: Node) -> None:
+    """A location that a client gives within the roots is the table's, without the slash at its end."""
+    warehouse = str(lake.data / "warehouse" / "main")
+
+    made = make_table(lake, "a", "t", location=f"file://{warehouse}/deep/er/")
+
+    assert made["metadata"]["location"] == f"file://{warehouse}/deep/er"
+    assert local(made["metadata-location"]).parent == lake.data / "warehouse" / "main" / "deep" / "er" / "metadata"
+
+
+@pytest.mark.parametrize(
+    "location",
+    ["file:///etc", "{}/../other", "{}/%2e%2e/other", "{}x/t", "s3://bucket/t", "{}/a/./b"],
+)
+@pytest.mark.parametrize("way", ["create", "stage", "property", "commit", "staged-commit"])
+def test_location_outside_the_roots(node: Node, location: str, way: str) -> None:
+    """No way of naming a place outside the catalog's roots works, and nothing is left of the attempt."""
+    make_table(node, "a", "t")
+    place = location.format(f"file://{node.data}/warehouse/main")
+    bodies: dict[str, dict[str, object]] = {
+        "create": {"location": place},
+        "stage": {"location": place, "stage-create": True},
+        "property": {"properties": {"write.metadata.path": place}},
+    }
+
+    with nothing_done(node):
+        if way in bodies:
+            answer = node.post(f"{space_path('a')}/tables", {"name": "u", "schema": SCHEMA, **bodies[way]})
+        elif way == "commit":
+            answer = commit(node, "a", "t", updates=[{"action": "set-location", "location": place}])
+        else:
+            answer = commit(node, "a", "u", updates=creation(place), requirements=[{"type": "assert-create"}])
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+
+
+def test_allowed_locations(node: Node) -> None:
+    """The catalog's property `allowed-locations` opens further roots, at the next request."""
+    outside = node.data / "elsewhere"
+    asked = {"name": "t", "schema": SCHEMA, "location": f"file://{outside}/t"}
+    make_space(node, "a")
+    before = node.post(f"{space_path('a')}/tables", asked)
+    update = {"@type": "setProperty", "property": "allowed-locations", "value": f"s3://b/x, file://{outside}"}
+    node.done("PUT", f"{API}/lake/catalogs/main", {"updates": [update]})
+
+    after = node.post(f"{space_path('a')}/tables", asked)
+
+    assert (before.status, after.status) == (400, 200)
+    assert "allowed-locations" in error_of(before)[2]
+    assert local(after["metadata-location"]).is_relative_to(outside / "t")
