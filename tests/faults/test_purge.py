@@ -15,7 +15,7 @@ from tests.faults.whole import complaints
 from tests.nodes.wire import PREFIX, namespace_body, table_path
 
 APPENDS = 4
-KILLED_AFTER = (1, 3, 5)
+KILLED_AFTER = (1, 4)
 """Files deleted by each worker that dies."""
 
 

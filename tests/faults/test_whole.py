@@ -43,8 +43,7 @@ WOUNDS = {
     "wrong zone": ("tree_holds", f"UPDATE node SET zone = 0 WHERE id = {A_TABLE}"),
     "same name twice": (
         "names_are_unique",
-        f"DROP INDEX node_name; UPDATE node SET name = 't', parent_id = (SELECT parent_id FROM node WHERE id = {A_TABLE})"
-        " WHERE kind = 4",
+        "DROP INDEX node_name; UPDATE node SET name = 't' WHERE kind = 4",
     ),
     "id given twice": ("ids_are_unique", f"UPDATE token SET id = {A_TABLE} WHERE id = (SELECT min(id) FROM token)"),
     "id to come again": ("ids_are_unique", "UPDATE store SET next_id = next_id - 3"),
@@ -60,13 +59,12 @@ WOUNDS = {
     "table without document": ("documents_are_there", f"DELETE FROM document WHERE node_id = {A_TABLE}"),
     "document without table": ("documents_are_there", f"UPDATE document SET node_id = 7 WHERE node_id = {A_TABLE}"),
     "no file": ("files_are_there", "UPDATE document SET metadata_location = metadata_location || '.gone'"),
-    "another file": ("files_are_there", f"UPDATE document SET body = '{{}}' WHERE node_id = {A_TABLE}"),
+    "another file": ("files_are_there", f"UPDATE document SET body = x'7b7d' WHERE node_id = {A_TABLE}"),
     "untold name": ("feed_tells_the_tree", f"UPDATE node SET name = 'other' WHERE id = {A_TABLE}"),
     "untold drop": ("feed_tells_the_tree", f"UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
     "purge of the living": (
         "tasks_are_readable",
-        "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until)"
-        " SELECT 7, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
+        "INSERT INTO task SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0, NULL, NULL FROM document",
     ),
 }
 """What is wrong, the check that must say so, and how it is done."""

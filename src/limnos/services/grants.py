@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
-from limnos.model.errors import IllegalObject, IllegalPrivilege, IllegalRole, NotFound
+from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege, check_binding
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
@@ -77,6 +77,12 @@ def check_wishes(wishes: tuple[Wish, ...]) -> None:
         conditions = dict(wish.privileges)
         if any(conditions[privilege] is not condition for privilege, condition in wish.privileges):
             raise IllegalPrivilege(f"A privilege on {wish.full_name} is both allowed and denied: choose one")
+
+
+def refuse_twice(wishes: tuple[Wish, ...]) -> None:
+    """Refuse a role in which the same object stands twice."""
+    if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
+        raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
 def _found(scene: Scene, wish: Wish, separator: str, policy: str) -> Found:
@@ -157,6 +163,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
 async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tuple[Wish, ...]) -> Ruled:
     """Replace all rules of a role."""
     check_wishes(wishes)
+    refuse_twice(wishes)
     found = [await wished(ctx, metalake, wish, granting=True) for wish in wishes]
 
     def decide(scene: Scene) -> Permit[RulesReplace]:

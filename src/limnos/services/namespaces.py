@@ -16,7 +16,7 @@ from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import NamespaceRecord
 from limnos.names.iceberg import render
-from limnos.names.path import check_part
+from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.scene import Scope
@@ -61,11 +61,15 @@ class NamespaceDrop:
 
 @dataclass(frozen=True, slots=True)
 class NamespaceMove:
-    """Give a namespace another name, another parent, or both; its subtree goes along."""
+    """Give a namespace another name, another parent, or both; its subtree goes along.
+
+    `room`: how many levels may lie below it where it goes; None when it does not go deeper.
+    """
 
     namespace: Node
     into: Node
     name: str
+    room: int | None
 
 
 def not_found(levels: Levels) -> NotFound:
@@ -213,7 +217,8 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
         decisions = [scene.require(Action.NAMESPACE_MOVE, chain)]
         if into.id != node.parent_id:
             decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
-        return scene.permit(NamespaceMove(node, into, target[-1]), *decisions)
+        room = PARTS_MAX - len(target) if len(target) > len(source) else None
+        return scene.permit(NamespaceMove(node, into, target[-1], room), *decisions)
 
     await ctx.write(scope, decide, namespace_place)
 
@@ -236,4 +241,6 @@ def namespace_place(tx: Tx, permit: Permit[NamespaceMove]) -> None:
     into = tx.nodes.hold(command.into)
     if tx.nodes.is_below(into.id, held.id):
         raise BadRequest(f"Namespace {held.name} cannot be moved into itself or below itself: choose another target")
+    if command.room is not None and tx.nodes.height(held.id) > command.room:
+        raise BadRequest(f"Moved there, what lies in namespace {held.name} would be deeper than {PARTS_MAX} levels")
     tx.nodes.place(held, parent_id=into.id, name=command.name, moves_access=True)

@@ -12,9 +12,9 @@ from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.decisions import Link
 from limnos.model.entities import Grant, Node, RoleEntity, Ruled
-from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
-from limnos.services.grants import Wish, check_wishes, wished
+from limnos.services.grants import Wish, check_wishes, refuse_twice, wished
 from limnos.services.objects import codec_of, role_find, role_require, scope_for, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
@@ -156,8 +156,7 @@ async def role_create(
     """
     check_principal_name(name, Kind.ROLE)
     check_wishes(wishes)
-    if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
-        raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
+    refuse_twice(wishes)
     found = [await wished(ctx, metalake, wish, granting=False) for wish in wishes]
 
     def decide(scene: Scene) -> Permit[RoleCreate]:

@@ -130,6 +130,10 @@ RECORD = Sql(
 )
 BURY = Sql("UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id")
 ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
+HEIGHT = Sql(
+    "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
+    " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth) FROM below"
+)
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
@@ -229,6 +233,11 @@ class NodeWrites:
         self.tx.changed(
             Draft("drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True)
         )
+
+    def height(self, node_id: int) -> int:
+        """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down."""
+        found: int = self.tx.rows(HEIGHT, {"id": node_id})[0][0]
+        return found
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
         """Say whether the node is the ancestor or lies below it: a move there would make a cycle."""
