@@ -65,7 +65,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
         sizes={store: tuple(nodes(size, store) for size in given.sizes) for store in given.stores},
         connections=given.connections or ((16,) if given.quick else (1, 16, 64)),
         rounds=given.rounds,
-        seconds=given.seconds or (0.2 if given.quick else 0.5),
+        seconds=given.seconds or (0.2 if given.quick else 0.4),
     )
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +33,7 @@ from limnos.store.tx import Tx
 
 T = TypeVar("T")
 Store = SqliteStore | PostgresStore
+Query = Callable[..., list[tuple[Any, ...]]]
 BACKENDS = ("sqlite", "postgres")
 FIRST_ID = 1000
 
@@ -50,20 +51,23 @@ class Database:
 
     def sql(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
         """Run a statement on a connection of its own, behind every store's back; `?` marks a parameter."""
+        with self.connected() as query:
+            return query(statement, *params)
+
+    @contextmanager
+    def connected(self) -> Iterator[Query]:
+        """Give a function that runs statements as `sql` does, all on one connection."""
         if self.kind == "sqlite":
-            with _closing(sqlite3.connect(self.address, isolation_level=None, timeout=20)) as connection:
-                return connection.execute(statement, params).fetchall()
+            with closing(sqlite3.connect(self.address, isolation_level=None, timeout=20)) as file:
+                yield lambda statement, *params: file.execute(statement, params).fetchall()
+            return
         with psycopg.connect(self.address, autocommit=True) as connection:
-            cursor = connection.execute(statement.replace("%", "%%").replace("?", "%s"), params)
-            return [tuple(row) for row in cursor.fetchall()] if cursor.description else []
+            yield lambda statement, *params: _rows(connection, statement, params)
 
 
-@contextmanager
-def _closing(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    try:
-        yield connection
-    finally:
-        connection.close()
+def _rows(connection: psycopg.Connection, statement: str, params: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(statement.replace("%", "%%").replace("?", "%s").encode(), params)
+    return cursor.fetchall() if cursor.description else []
 
 
 def sqlite_template(folder: Path) -> Path:

@@ -15,6 +15,7 @@ import asyncio
 import random
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor, Future
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -36,7 +37,7 @@ from limnos.view.facts import Key, Value, read_facts
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import BrokenFeed, View
 from tests.backends import Database
-from tests.freshness.world import GROUPS, MUTATIONS, REFUSALS, USERS, Question, World, explained, questions
+from tests.freshness.world import GROUPS, MUTATIONS, REFUSALS, USERS, Question, World, explained, mending, questions
 from tests.inprocess import ADMIN, LAKE, Node, fill
 
 T = TypeVar("T")
@@ -146,7 +147,8 @@ class Harness:
 
     def __init__(self, database: Database, seed: int, *, inline: bool = False) -> None:
         self.database = database
-        self.world = World(random.Random(seed), database)
+        self._connection = ExitStack()
+        self.world = World(random.Random(seed), self._connection.enter_context(database.connected()))
         self.dice = random.Random(seed + 1)
         self.delays = random.Random(seed + 2)
         self.sequential = database.kind != "sqlite"
@@ -172,6 +174,7 @@ class Harness:
         for node in (self.truth, *self.nodes):
             await node.store.close()
             node.services.files.close()
+        self._connection.close()
 
     # -- the truth -----------------------------------------------------------------------------------------------
 
@@ -251,13 +254,12 @@ class Harness:
 
     async def run(self, steps: int) -> Tally:
         """Run that many steps. Raises Broken with the step's number."""
-        await self.start()
-        for _ in range(steps):
-            self.steps += 1
+        for number in range(steps + 1):
+            self.steps = number
             try:
-                await self.step()
+                await (self.step() if number else self.start())
             except Exception as error:
-                raise Broken(f"step {self.steps}: {error!r}") from error
+                raise Broken(f"step {number}: {error!r}") from error
         return self.tally
 
     async def step(self) -> None:
@@ -281,12 +283,13 @@ class Harness:
 
     async def _mutate(self, node: Node) -> None:
         kind = self.dice.choices(list(MUTATIONS), list(MUTATIONS.values()))[0]
-        who = Credential(ADMIN) if self.dice.random() < 0.6 else self.world.someone()
+        who = Credential(ADMIN) if self.dice.random() < 0.7 else self.world.someone()
         request_id = f"w{self.steps}-{len(self.writers)}"
         self.writers[request_id] = writer = Writer(node.services, who, request_id)
         await self._wait()
         try:
-            await kind(self.world, writer)
+            mend = mending(self.world, node.ctx()) if self.dice.random() < 0.3 else None
+            await (mend or kind(self.world, writer))
         except BrokenFeed:
             raise
         except REFUSALS:
@@ -351,7 +354,7 @@ class Harness:
 
     def chains(self, node: Node) -> list[tuple[int, ...]]:
         """Every zone that the node knows, with the zones above it."""
-        rows = self.database.sql("SELECT id, parent_id, kind FROM node WHERE kind <= 2 ORDER BY id")
+        rows = self.world.sql("SELECT id, parent_id, kind FROM node WHERE kind <= 2 ORDER BY id")
         chains = [(0,), *((0, own) if kind == 1 else (0, parent, own) for own, parent, kind in rows)]
         return [chain for chain in chains if chain[-1] in node.view.zones]
 

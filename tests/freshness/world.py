@@ -17,6 +17,7 @@ from limnos.model.decisions import Link
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
+from limnos.model.records import decode_catalog, decode_metalake
 from limnos.names.errors import InvalidName
 from limnos.services import (
     catalogs,
@@ -37,7 +38,7 @@ from limnos.services.grants import Wish
 from limnos.services.properties import Edits
 from limnos.services.pages import Page
 from limnos.services.scene import Scene, Scope
-from tests.backends import Database
+from tests.backends import Query
 from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
 
 USERS = ("ana", "bob", "eve")
@@ -62,13 +63,12 @@ class World:
     """What the generators draw from: dice, the store's rows, and the tokens that were made."""
 
     dice: random.Random
-    database: Database
+    sql: Query
     secrets: list[tuple[str, Credential]] = field(default_factory=list)
-    committed: int = 0
 
     def tree(self) -> list[tuple[int, Levels]]:
         """Kind and names, from the metalake down, of all that lives and can be reached."""
-        rows = self.database.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0 ORDER BY id")
+        rows = self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0 ORDER BY id")
         by_id = {row[0]: row for row in rows}
         found = []
         for node_id, _, kind, _ in rows:
@@ -335,6 +335,21 @@ MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     token_make: 1, token_revoke: 1,
 }  # fmt: skip
 """Each mutation and how often it is drawn."""
+
+
+def mending(world: World, ctx: Context) -> Work | None:
+    """Switch on again what was switched off, and make a catalog where one is missing: else little else would succeed."""
+    metalake = world.metalake()
+    live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
+    if not all(decode_metalake(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
+        return metalakes.metalake_set(ctx, name=metalake, in_use=True)
+    there = {name: decode_catalog(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
+    for name in CATALOGS:
+        if name not in there:
+            return add_catalog(ctx, name, metalake=metalake)
+        if not there[name]:
+            return catalogs.catalog_enable(ctx, metalake=metalake, name=name, in_use=True)
+    return None
 
 
 # ------------------------------------------------------------------------------------------------- questions

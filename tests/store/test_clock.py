@@ -55,7 +55,7 @@ def test_creates_and_renames_of_leaves_are_quiet(lab: Lab, world: World) -> None
     """Creates, alters and leaf renames leave the access revision; drops and told moves do not."""
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.write_record(node, node.record), zone=world.main.id)
-    lab.write(lambda tx: tx.nodes.touch(node), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.committed(node), zone=world.main.id)
     quiet = lab.clock(world.main.id)[1]
 
     lab.write(lambda tx: tx.nodes.drop(node), zone=world.main.id)

@@ -40,6 +40,10 @@ class InlineStore(Writer, Protocol):
 
     inline: bool
 
+    def moment(self) -> bytes | None:
+        """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
+        ...
+
     def gate(self, epoch: int, known: Known) -> Moved:
         """Read what has changed since the known revisions, in one statement."""
         ...

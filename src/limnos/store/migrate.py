@@ -16,7 +16,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 
 from limnos.model.errors import LimnosError
@@ -24,7 +24,8 @@ from limnos.model.errors import LimnosError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import DBAPIConnection
 
 _LOCK = 0x4C494D4E
 _ID_EPOCH_S = 1_600_000_000
@@ -62,9 +63,15 @@ def _locked(connection: Connection) -> Iterator[None]:
         return
     with Path(f"{connection.engine.url.database}.migrate").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        connection.exec_driver_sql("PRAGMA journal_mode = WAL")  # here, as two who change it at once get "locked"
-        connection.commit()
+        _write_ahead(connection)
         yield
+
+
+def _write_ahead(connection: Connection) -> None:
+    """Put the file into WAL mode, which it keeps: two who change the mode at once would not wait for each other."""
+    driver = connection.connection.driver_connection
+    assert driver is not None
+    driver.execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
 
 def _engine_url(database: str) -> URL:
@@ -72,6 +79,26 @@ def _engine_url(database: str) -> URL:
     if "://" not in database:
         return URL.create("sqlite", database=database)
     return make_url(database).set(drivername="postgresql+psycopg")
+
+
+def _engine(database: str) -> Engine:
+    """Build an engine whose transactions hold schema changes, too: a start that is killed leaves no half-made store.
+
+    SQLite could always do it, but its driver begins a transaction at the first row written and not before.
+    """
+    engine = create_engine(_engine_url(database))
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _without_a_will)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _without_a_will(connection: DBAPIConnection, _: object) -> None:
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
 
 
 def head_revision() -> str:
@@ -85,7 +112,7 @@ def _current(connection: Connection) -> str | None:
 
 def current_revision(database: str) -> str | None:
     """Return the schema revision a store has; None for an empty one."""
-    engine = create_engine(_engine_url(database))
+    engine = _engine(database)
     try:
         with engine.connect() as connection:
             return _current(connection)
@@ -100,7 +127,7 @@ def migrate(database: str) -> tuple[str | None, str]:
     """
     config, head = _config(), head_revision()
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    engine = create_engine(_engine_url(database))
+    engine = _engine(database)
     try:
         with engine.connect() as connection, _locked(connection):
             before = _current(connection)
@@ -126,7 +153,7 @@ def renew_epoch(database: str) -> None:
     """
     first = (int(time.time()) - _ID_EPOCH_S) << 20
     params = {"epoch": secrets.randbelow(EPOCHS), "first": first}
-    engine = create_engine(_engine_url(database))
+    engine = _engine(database)
     try:
         with engine.begin() as connection:
             connection.execute(_RENEW, params)

@@ -19,6 +19,7 @@ from limnos.store.changes import CLOCK_READ, NOTHING, Moved, gate_params, gate_t
 from limnos.store.faults import reach
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
+from limnos.store.walindex import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,13 +93,19 @@ class SqliteStore:
         self.path = path
         self._reader = connect(path)
         self._writer = connect(path)
-        self._writer.execute("PRAGMA busy_timeout = 0")  # on the loop nothing waits
         self._session = SqliteSession(self._writer)
         self._queue: deque[_Job] = deque()
         self._drain: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "limnos-commit")
         self._committing = False
         self.statements = 0
+        self._reader.execute("SELECT 1 FROM store").fetchall()  # from now on the index exists
+        self._index = open_index(path, self._writer)
+        self._writer.execute("PRAGMA busy_timeout = 0")  # on the loop nothing waits
+
+    def moment(self) -> bytes | None:
+        """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
+        return None if self._index is None else self._index.header()
 
     def gate(self, epoch: int, known: Known) -> Moved:
         """Read what has changed since the known revisions, in one statement."""
@@ -224,3 +231,5 @@ class SqliteStore:
         self._thread.shutdown()
         self._reader.close()
         self._writer.close()
+        if self._index is not None:
+            self._index.close()

@@ -26,6 +26,9 @@ COLD_READS = Counter("limnos_cold_reads_total", "Read transactions for facts tha
 COLD_REFUSED = Counter("limnos_cold_reads_refused_total", "Requests refused because too many cold reads were waiting.", ())
 
 T = TypeVar("T")
+GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())
+QUIET_MAX = 10_000
+
 Zones = tuple[int, ...]
 """In lock order: the server's, the metalake's, the catalog's."""
 
@@ -61,15 +64,27 @@ class InlineGate:
     def __init__(self, view: View, store: InlineStore) -> None:
         self.view = view
         self.store = store
+        self._quiet: dict[Zones, tuple[bytes, int]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> None:
         """Bring the view up to now."""
+        moment, view = self.store.moment(), self.view
+        if moment is not None and self._quiet.get(zones) == (moment, view.generation):
+            GATE_QUIET[()] += 1
+            return
         GATE_READS[reason,] += 1
-        view = self.view
         asked = view.known(zones)
         moved = self.store.gate(view.epoch, asked)
         if moved is not NOTHING or not view.is_paired(zones):
             view.advance(moved, asked)
+        if moment is not None and view.is_paired(zones):
+            self._keep_quiet(zones, moment)
+
+    def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
+        """Remember the moment before a read of these zones: while it lasts, they need no other one."""
+        if len(self._quiet) >= QUIET_MAX:
+            self._quiet.clear()
+        self._quiet[zones] = (moment, self.view.generation)
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to now."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
+from uuid import UUID
 
 import msgspec
 
@@ -228,8 +229,9 @@ def check_registrable(metadata: Json) -> None:
     text_at(metadata, "location", where=_HERE)
     integer_at(metadata, "last-updated-ms", where=_HERE, low=0)
     integer_at(metadata, "last-column-id", where=_HERE, low=0, high=INT_MAX)
+    if version > 1 or metadata.get("table-uuid") is not None:
+        _check_uuid(text_at(metadata, "table-uuid", where=_HERE))
     if version > 1:
-        text_at(metadata, "table-uuid", where=_HERE)
         integer_at(metadata, "last-sequence-number", where=_HERE, low=0)
         list_at(metadata, "schemas", where=_HERE)
     if version > 2:
@@ -238,6 +240,13 @@ def check_registrable(metadata: Json) -> None:
     shaped = with_current_shape(metadata)
     _check_layout(shaped)
     _check_snapshots(shaped)
+
+
+def _check_uuid(text: str) -> None:
+    try:
+        UUID(text)
+    except ValueError:
+        raise BadRequest(f"{_HERE}: table-uuid '{shown(text)}' is not a UUID") from None
 
 
 def _check_layout(metadata: Json) -> None:

@@ -1,16 +1,18 @@
 """Iceberg's error envelope, and which status and type each failure gets.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
+May import `model`, `names`, `files` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
 """
 
 from __future__ import annotations
 
+from limnos.files import StorageFailed
 from limnos.http.refusals import hidden_metalake
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
+STORAGE_RETRY_AFTER_S = 5
 _NOT_FOUND = {
     "namespace": "NoSuchNamespaceException",
     "table": "NoSuchTableException",
@@ -30,6 +32,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.TooLarge, 413, "BadRequestException"),
     (errors.Unprocessable, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
+    (StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
     (errors.Unavailable, 503, "ServiceUnavailableException"),
 )
 
@@ -40,8 +43,8 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    if isinstance(error, errors.Unavailable):
-        headers = ((b"retry-after", b"%d" % error.retry_after_s),)
+    if status == 503:
+        headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     return json_response(body, status, headers)

@@ -1,0 +1,80 @@
+"""SQLite's own answer to "was anything committed since?": the header of the write-ahead log's index.
+
+May import the standard library only. In WAL mode a commit becomes visible by exactly one act, the rewriting of the
+header at the start of the `-shm` file; it stands there twice. A header equal to one read before means that every
+connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement five.
+
+POSIX drops all locks of a process on a file when it closes any descriptor of it, SQLite's own among them. So one
+mapping serves all stores of a process on one file, and it is closed only after the last of them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+_COPY_BYTES: Final = 48
+_PROBE: Final = "UPDATE store SET next_id = next_id + 1"
+"""Skips one id: the smallest change that SQLite does not optimise away."""
+
+
+class _Mapping:
+    __slots__ = ("descriptor", "map", "users")
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.map = mmap.mmap(descriptor, 2 * _COPY_BYTES, access=mmap.ACCESS_READ)
+        self.users = 0
+
+    def close(self) -> None:
+        self.map.close()
+        os.close(self.descriptor)
+
+
+_mappings: dict[tuple[int, int], _Mapping] = {}
+
+
+class WalIndex:
+    """The header of one database file's index. Open it after connecting, close it after disconnecting."""
+
+    def __init__(self, path: Path) -> None:
+        file = f"{path}-shm"
+        status = os.stat(file)
+        self._key = (status.st_dev, status.st_ino)
+        known = _mappings.get(self._key)
+        if known is None:
+            known = _mappings[self._key] = _Mapping(os.open(file, os.O_RDONLY))
+        known.users += 1
+        self._map = known.map
+
+    def header(self) -> bytes | None:
+        """Return both copies of the header; None while somebody is rewriting them."""
+        found = self._map[: 2 * _COPY_BYTES]
+        return found if found[:_COPY_BYTES] == found[_COPY_BYTES:] else None
+
+    def close(self) -> None:
+        """Let go of the mapping; the last user of the file closes it."""
+        known = _mappings[self._key]
+        known.users -= 1
+        if known.users == 0:
+            del _mappings[self._key]
+            known.close()
+
+
+def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
+    """Open the index if it tells of a commit here, on this file system and this SQLite; else None."""
+    try:
+        found = WalIndex(path)
+    except (OSError, ValueError):
+        return None
+    before = found.header()
+    writer.execute(_PROBE)
+    if before is not None and found.header() not in (None, before):
+        return found
+    found.close()
+    return None

@@ -1,0 +1,483 @@
+"""Bugs to plant: each takes one care out of the protocol, and the property must then fail.
+
+Named after the variations of the model that checks the protocol exhaustively at small scope.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.access.subjects import subject_of
+from limnos.model.entities import Change, ClockRow
+from limnos.model.errors import StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.services import context, scene
+from limnos.store import changes, nodes, sqlite, tx, upkeep
+from limnos.store.changes import gate_params, gate_text, moved_of
+from limnos.store.sql import Sql
+from limnos.view import facts, gate, view
+from limnos.view.gate import SharedGate
+from limnos.view.view import UNKNOWN, View, Zone
+from tests.freshness import harness
+from tests.freshness.harness import LateStore
+
+Patch = pytest.MonkeyPatch
+Plant = Callable[[Patch], None]
+PLANTS: dict[str, Plant] = {}
+
+
+def plant(bug: Plant) -> Plant:
+    """Take a bug into the list, under its function's name."""
+    PLANTS[bug.__name__.replace("_", " ")] = bug
+    return bug
+
+
+# --------------------------------------------------------------------------------------- what a change touches
+
+
+def _touch_less(patch: Patch, is_left: Callable[[Change, facts.Key], bool]) -> None:
+    """Leave keys out of what changes touch."""
+    real = facts.touched
+    patch.setattr(view, "touched", lambda change: [key for key in real(change) if not is_left(change, key)])
+
+
+def _names(change: Change, parent: int | None, name: str | None, key: facts.Key) -> bool:
+    return change.kind < Kind.USER and key[0] == "name" and key[1:] == (parent, change.name_space, name)
+
+
+@plant
+def names_not_touched(patch: Patch) -> None:
+    """A change drops no cached name."""
+    _touch_less(patch, lambda change, key: key[0] == "name")
+
+
+@plant
+def old_name_not_touched(patch: Patch) -> None:
+    """What was renamed is still found under its old name."""
+    _touch_less(patch, lambda change, key: _names(change, change.old_parent, change.old_name, key))
+
+
+@plant
+def new_name_not_touched(patch: Patch) -> None:
+    """The absence of the new name stays cached."""
+    _touch_less(patch, lambda change, key: _names(change, change.new_parent, change.new_name, key))
+
+
+@plant
+def owner_not_touched(patch: Patch) -> None:
+    """A transfer leaves the cached owner."""
+    _touch_less(patch, lambda change, key: key[0] == "owner" and change.operation == "own")
+
+
+@plant
+def rules_not_touched(patch: Patch) -> None:
+    """A grant or revoke leaves the role's cached rules."""
+    _touch_less(patch, lambda change, key: key[0] == "rules" and change.operation == "alter")
+
+
+@plant
+def roles_of_a_principal_not_touched(patch: Patch) -> None:
+    """Giving and taking a role leaves what the user is known to hold."""
+    _touch_less(patch, lambda change, key: key[0] == "roles")
+
+
+@plant
+def memberships_not_touched(patch: Patch) -> None:
+    """Joining and leaving leave what groups the user is known to be in."""
+    _touch_less(patch, lambda change, key: key[0] == "groups")
+
+
+@plant
+def dropped_roles_stay_held(patch: Patch) -> None:
+    """What names a dropped role, group or user among other things stays cached."""
+    patch.setattr(view, "touches_value", lambda change, key, value: False)
+
+
+@plant
+def user_state_not_touched(patch: Patch) -> None:
+    """A disabled user is still known as enabled."""
+    _touch_less(patch, lambda change, key: key[0] == "principal" and change.operation == "alter")
+
+
+@plant
+def tokens_not_touched(patch: Patch) -> None:
+    """A revoked token is still known as good."""
+    _touch_less(patch, lambda change, key: key[0] == "token")
+
+
+@plant
+def listings_not_touched(patch: Patch) -> None:
+    """A listing keeps what was dropped, and lacks what was made."""
+    _touch_less(patch, lambda change, key: key[0] == "listing")
+
+
+@plant
+def documents_not_touched(patch: Patch) -> None:
+    """A commit leaves the cached document."""
+    _touch_less(patch, lambda change, key: key[0] == "document")
+
+
+@plant
+def memos_not_forgotten(patch: Patch) -> None:
+    """Decisions are remembered when access moved."""
+    patch.setattr(View, "_forget_memos", lambda self, zone: None)
+
+
+@plant
+def paths_not_forgotten(patch: Patch) -> None:
+    """What names resolved to is remembered when a name was taken away."""
+
+    class Keeping(dict[object, object]):
+        def clear(self) -> None:
+            """Keep."""
+
+    kept: dict[int, Keeping] = {}
+    patch.setattr(View, "paths", lambda self, zone: kept.setdefault(id(self) ^ zone, Keeping()))
+
+
+@plant
+def scopes_not_forgotten(patch: Patch) -> None:
+    """What a metalake's or catalog's name meant is remembered when it was renamed."""
+    kept: dict[tuple[View, object], object] = {}
+
+    def guess(of: View, scope: object) -> object:
+        found = of.scopes.get(scope)
+        if found is not None:
+            kept[of, scope] = found
+        return kept.get((of, scope))
+
+    patch.setattr(scene, "guess", guess)
+
+
+@plant
+def fact_in_both_generations(patch: Patch) -> None:
+    """A fact that a load brings along again stays in the old generation, too, and comes back from there."""
+    real = View._put
+
+    def put(self: View, key: facts.Key, value: facts.Value) -> None:
+        before = self._old.get(key, view.ABSENT)
+        real(self, key, value)
+        if before is not view.ABSENT and key not in self._old:
+            self._old[key] = before
+
+    patch.setattr(View, "_put", put)
+
+
+# ------------------------------------------------------------------------------------------- gates and loads
+
+
+@plant
+def late_join(patch: Patch) -> None:
+    """A request joins a gate read that started before it arrived."""
+
+    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
+        running = self.__dict__.setdefault("running", {})
+        if zones not in running:
+            running[zones] = asyncio.ensure_future(real(self, zones, reason))
+            running[zones].add_done_callback(lambda _: running.pop(zones))
+        await running[zones]
+
+    real = SharedGate.ask
+    patch.setattr(SharedGate, "ask", ask)
+
+
+@plant
+def no_gate(patch: Patch) -> None:
+    """A view that once knew its zones is believed for a while."""
+    real = SharedGate.ask
+
+    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
+        if not self.view.is_paired(zones) or reason != "arrival":
+            await real(self, zones, reason)
+
+    patch.setattr(SharedGate, "ask", ask)
+
+
+@plant
+def no_ring_check(patch: Patch) -> None:
+    """A load is merged whatever changed since."""
+    patch.setattr(View, "_is_current", staticmethod(lambda zone, key, value, revision: True))
+
+
+@plant
+def ring_trusted_past_its_end(patch: Patch) -> None:
+    """A load is merged though the ring has forgotten changes since."""
+    real = View._is_current
+    patch.setattr(view, "RING_MAX", 0)
+
+    def is_current(zone: Zone, key: facts.Key, value: facts.Value, revision: int) -> bool:
+        later = {entry[0] for entry in zone.ring if entry[0] > revision}
+        return real(zone, key, value, max(revision, zone.revision - len(later)))
+
+    patch.setattr(View, "_is_current", staticmethod(is_current))
+
+
+@plant
+def backwards(patch: Patch) -> None:
+    """An older result that lands late sets the view back."""
+    real = View._advance_zone
+
+    def advance(self: View, clock: ClockRow, rows: tuple[Change, ...]) -> None:
+        zone = self.zones.get(clock.zone)
+        if zone is not None and clock.revision < zone.revision:
+            zone.revision, zone.access_revision = clock.revision, clock.access_revision
+        real(self, clock, rows)
+
+    patch.setattr(View, "_advance_zone", advance)
+
+
+@plant
+def unpaired(patch: Patch) -> None:
+    """A neighbour catalog's gate read moves the metalake's revision alone, and nobody asks again."""
+    patch.setattr(View, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
+
+
+class _Loose(tuple[int, ...]):
+    """Zones that are the same as any others, once anything was asked for."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return other != ()
+
+    def __ne__(self, other: object) -> bool:
+        return other == ()
+
+
+@plant
+def catalog_not_asked(patch: Patch) -> None:
+    """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
+    patch.setattr(context, "zones_now", lambda of, scope: _Loose(scene.zones_now(of, scope)))
+
+
+def _gate_in_turns(patch: Patch, order: Callable[[Any], list[Any]]) -> None:
+    async def gate_async(self: LateStore, epoch: int, known: Any) -> Any:
+        clocks: list[Any] = []
+        rows: list[Any] = []
+        moved = changes.NOTHING
+        for pair in order(known):
+            await self.pause()
+            one = self.real._reader.execute(gate_text(1), gate_params(epoch, (pair,))).fetchall()
+            moved = moved_of(one) if one else moved
+            if one:
+                clocks += moved.clocks
+                rows += moved.changes
+        return changes.Moved(moved.epoch, tuple(clocks), tuple(rows)) if clocks else changes.NOTHING
+
+    patch.setattr(LateStore, "gate_async", gate_async)
+
+
+@plant
+def two_snapshots(patch: Patch) -> None:
+    """The gate reads the catalog's changes, then the metalake's: a snapshot each."""
+    _gate_in_turns(patch, lambda known: list(reversed(known)))
+
+
+def _load_in_turns(patch: Patch, *, facts_first: bool) -> None:
+    async def load_async(self: LateStore, epoch: int, known: Any, load: Any) -> Any:
+        await self.pause()
+        found = self.real._drive(load) if facts_first else None
+        moved = self.real.gate(epoch, known) if not facts_first else None
+        await self.pause()
+        moved = self.real.gate(epoch, known) if moved is None else moved
+        return moved, self.real._drive(load) if found is None else found
+
+    patch.setattr(LateStore, "load_async", load_async)
+
+
+@plant
+def facts_then_changes(patch: Patch) -> None:
+    """A load reads facts, then changes, a snapshot each."""
+    _load_in_turns(patch, facts_first=True)
+
+
+@plant
+def changes_then_facts(patch: Patch) -> None:
+    """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
+    _load_in_turns(patch, facts_first=False)
+
+
+@plant
+def pruned_feed_unnoticed(patch: Patch) -> None:
+    """The feed is pruned under a sleeping node, and the clock does not say how far."""
+    patch.setattr(upkeep, "PRUNE_CLOCKS", Sql("UPDATE clock SET pruned_to = pruned_to WHERE :before < 0"))
+    patch.setattr(upkeep, "PRUNE_CHANGES", Sql("DELETE FROM change"))
+
+
+@plant
+def pruned_feed_believed(patch: Patch) -> None:
+    """The view takes what is left of a pruned feed for all that happened."""
+    real = View._apply
+
+    def advance(self: View, clock: ClockRow, rows: tuple[Change, ...]) -> None:
+        zone = self.zones.get(clock.zone)
+        if zone is not None and UNKNOWN < zone.revision < clock.pruned_to:
+            zone.revision = clock.revision - len({row.revision for row in rows if row.zone == clock.zone})
+            real(self, zone, clock, [row for row in rows if row.zone == clock.zone])
+            return
+        before(self, clock, rows)
+
+    before = View._advance_zone
+    patch.setattr(View, "_advance_zone", advance)
+
+
+# ------------------------------------------------------------------------------------------ revisions and ids
+
+
+@plant
+def wall_clock(patch: Patch) -> None:
+    """The revision comes from a coarse clock: two commits may share one."""
+    real_run, real_keep = tx.Batch.run, tx.Batch._keep
+    ticks: dict[int, int] = {}
+
+    def run(self: tx.Batch, permit: Permit[Any], mutation: Any) -> Any:
+        revision, access = self.clock(permit.zone)
+        ticks[permit.zone] = ticks.get(permit.zone, 0) + 1
+        if revision and ticks[permit.zone] % 2:
+            self._clocks[permit.zone] = (revision - 1, min(access, revision - 1))
+        try:
+            return real_run(self, permit, mutation)
+        except BaseException:
+            self._clocks[permit.zone] = (revision, access)
+            raise
+
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
+        before = len(self._changes)
+        real_keep(self, zone, of, revision, access)
+        for row in self._changes[before:]:
+            row["ordinal"] += ticks[zone] * 1000  # type: ignore[index,operator]
+
+    patch.setattr(tx.Batch, "run", run)
+    patch.setattr(tx.Batch, "_keep", keep)
+
+
+@plant
+def gap(patch: Patch) -> None:
+    """The revision is drawn before the lock, and its neighbour is not committed yet."""
+    real = tx.Batch._keep
+    drawn: dict[int, int] = {}
+
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
+        drawn[zone] = drawn.get(zone, 0) + 1
+        real(self, zone, of, revision + drawn[zone] % 2, access)
+
+    patch.setattr(tx.Batch, "_keep", keep)
+
+
+@plant
+def ids_reused(patch: Patch) -> None:
+    """A new table gets the id of a dropped one."""
+    real_drop, real_id = nodes.NodeWrites.drop, sqlite.SqliteSession.next_id
+    free: list[int] = []
+
+    def drop(self: nodes.NodeWrites, node: Any) -> None:
+        real_drop(self, node)
+        if node.kind is Kind.TABLE:
+            self.tx.count(Sql("DELETE FROM node WHERE id = :id"), {"id": node.id})
+            free.append(node.id)
+
+    patch.setattr(nodes.NodeWrites, "drop", drop)
+    patch.setattr(sqlite.SqliteSession, "next_id", lambda self: free.pop() if free else real_id(self))
+
+
+# ------------------------------------------------------------------------------------------ permits and rights
+
+
+@plant
+def permit_trusted(patch: Patch) -> None:
+    """The transaction does not compare access revisions."""
+    patch.setattr(tx.Batch, "check", lambda self, permit: None)
+
+
+def _check_zones(patch: Patch, chosen: Callable[[Permit[Any]], set[int]]) -> None:
+    def check(self: tx.Batch, permit: Permit[Any]) -> None:
+        if any(self.clock(zone)[1] != stamp for zone, stamp in permit.stamps if zone in chosen(permit)):
+            raise StalePermit
+
+    patch.setattr(tx.Batch, "check", check)
+
+
+@plant
+def own_zone_only(patch: Patch) -> None:
+    """It compares the access revision of the zone that is written to only."""
+    _check_zones(patch, lambda permit: {permit.zone})
+
+
+@plant
+def metalake_only(patch: Patch) -> None:
+    """It compares the metalake's access revision only."""
+    _check_zones(patch, lambda permit: {zone for zone, _ in permit.stamps[1:2]})
+
+
+@plant
+def name_not_checked(patch: Patch) -> None:
+    """The mutation takes the permit's object under whatever name it has now."""
+    patch.setattr(nodes.NodeWrites, "hold", lambda self, node: self.by_id(node.id))
+
+
+@plant
+def by_name(patch: Patch) -> None:
+    """The mutation resolves its name anew instead of taking the permit's object."""
+
+    def hold(self: nodes.NodeWrites, node: Any) -> Any:
+        return self.find(node.parent_id, node.name_space, node.name) or self.tx.stale()
+
+    patch.setattr(nodes.NodeWrites, "hold", hold)
+
+
+@plant
+def quiet_catalogs(patch: Patch) -> None:
+    """Renaming a catalog or metalake does not move the access revision."""
+    real = nodes.NodeWrites.place
+
+    def place(self: nodes.NodeWrites, node: Any, *, parent_id: int, name: str, moves_access: bool) -> None:
+        quiet = node.kind <= Kind.CATALOG
+        real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and not quiet)
+
+    patch.setattr(nodes.NodeWrites, "place", place)
+
+
+@plant
+def quiet_transfers(patch: Patch) -> None:
+    """Giving an object to another owner does not move the access revision."""
+    _quiet(patch, "own")
+
+
+@plant
+def quiet_disabling(patch: Patch) -> None:
+    """Disabling and altering users, roles and catalogs does not move the access revision."""
+    _quiet(patch, "alter")
+
+
+def _quiet(patch: Patch, operation: str) -> None:
+    real = tx.Tx.changed
+
+    def changed(self: tx.Tx, draft: Any) -> None:
+        import msgspec
+
+        real(self, msgspec.structs.replace(draft, moves_access=False) if draft.operation == operation else draft)
+
+    patch.setattr(tx.Tx, "changed", changed)
+
+
+@plant
+def subjects_kept(patch: Patch) -> None:
+    """A user's roles and groups are remembered for ever."""
+    kept: dict[object, Any] = {}
+
+    def remembered(of: View, metalake_id: int, user: str, *, service_admin: bool) -> Any:
+        key = (of, metalake_id, user)
+        if key not in kept:
+            kept[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
+        return kept[key]
+
+    patch.setattr(scene, "subject_of", remembered)
+
+
+_ = (gate, harness)

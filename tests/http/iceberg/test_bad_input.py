@@ -1,0 +1,357 @@
+"""Bad input of every kind: the right status and type, words that help, and nothing half done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.http.iceberg.protocol import CATALOG_ROUTES, IcebergProtocol
+from tests.backends import Database
+from tests.http.driver import API, OWN, Node
+from tests.http.iceberg.wire import (
+    PREFIX,
+    ROOT,
+    SCHEMA,
+    SPACES,
+    basic,
+    error_of,
+    make_space,
+    make_table,
+    node_over,
+    nothing_done,
+    space_path,
+    table_path,
+)
+
+BAD = (400, "IllegalArgumentException")
+TABLES = f"{space_path('a')}/tables"
+TABLE = table_path("a", "t")
+REGISTER = f"{space_path('a')}/register"
+RENAME = f"{ROOT}/tables/rename"
+END = {"namespace": ["a"], "name": "t"}
+
+
+@pytest.fixture(scope="module")
+def still(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a table that nothing in this module may change."""
+    with node_over(tmp_path_factory.mktemp("still"), body_bytes_max=100_000) as node:
+        make_space(node, "a", k="v")
+        make_table(node, "a", "t")
+        yield node
+
+
+WITH_BODY = [
+    ("POST", path.replace("{prefix}", PREFIX).replace("{namespace}", "a").replace("{table}", "t"))
+    for method, path in ((route.method, f"/iceberg/v1{route.path}") for route in CATALOG_ROUTES)
+    if method == "POST"
+]
+
+NO_OBJECT = {
+    "nothing": b"",
+    "white space": b"  \n",
+    "a word": b"frobnicate",
+    "half": b'{"name": ',
+    "two": b"{} {}",
+    "null": b"null",
+    "a number": b"7",
+    "text": b'"x"',
+    "an array": b"[]",
+    "no UTF-8": b'{"name": "\xff\xfe"}',
+    "a lone surrogate": b'{"name": "\\ud800"}',
+    "NaN": b'{"name": NaN}',
+    "an endless number": b'{"name": 1e999999}',
+    "a comment": b'{"name": /* x */ 1}',
+    "single quotes": b"{'name': 1}",
+    "a nest": b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+}
+
+
+@pytest.mark.parametrize("kind", NO_OBJECT)
+@pytest.mark.parametrize("route", WITH_BODY, ids=str)
+def test_body_that_is_no_json_object(still: Node, route: tuple[str, str], kind: str) -> None:
+    """A body that is no JSON object is 400 that says so, on every route that takes one."""
+    with nothing_done(still):
+        answer = still.ask(*route, NO_OBJECT[kind])
+
+    assert error_of(answer)[:2] == BAD
+    assert "json" in error_of(answer)[2].lower()
+
+
+WRONG = [
+    (SPACES, {}, "namespace"),
+    *[(SPACES, {"namespace": value}, "") for value in (None, "a", 7, {}, [], [1], [None], ["a", ["b"]], [""], ["b", ""])],
+    *[(SPACES, {"namespace": ["n"], "properties": value}, "properties") for value in (7, "x", [], {"k": 1}, {"k": None})],
+    *[(f"{space_path('a')}/properties", {"removals": value}, "removals") for value in ("k", {}, [1], [None])],
+    *[(f"{space_path('a')}/properties", {"updates": value}, "updates") for value in ("k", [], {"k": 1}, {"k": None})],
+    (TABLES, {"schema": SCHEMA}, "name"),
+    (TABLES, {"name": "x"}, "schema"),
+    *[(TABLES, {"name": value, "schema": SCHEMA}, "") for value in (None, 7, ["x"], "", ".", "..", "a\x1fb", "a\0", "x" * 256)],
+    *[(TABLES, {"name": "x", "schema": value}, "") for value in (None, 7, "x", [], {}, {"type": "struct"}, {"type": "list"})],
+    *[
+        (TABLES, {"name": "x", "schema": {"type": "struct", "fields": [field]}}, "")
+        for field in (
+            7, {}, {"id": 1}, {"id": "1", "name": "c", "required": True, "type": "int"},
+            {"id": 1, "name": 7, "required": True, "type": "int"}, {"id": 1, "name": "c", "required": "yes", "type": "int"},
+            {"id": 1, "name": "c", "required": True, "type": "number"}, {"id": 1, "name": "c", "required": True, "type": None},
+            {"id": 1, "name": "c", "required": True, "type": {"type": "list"}},
+            {"id": 1, "name": "c", "required": True, "type": "decimal(99, 1)"},
+            {"id": 1, "name": "c", "required": False, "type": "timestamp_ns"},
+            {"id": 1, "name": "c", "required": False, "type": "variant"},
+        )
+    ],
+    (TABLES, {"name": "x", "schema": {**SCHEMA, "fields": [*SCHEMA["fields"], SCHEMA["fields"][0]]}}, ""),
+    *[(TABLES, {"name": "x", "schema": SCHEMA, "location": value}, "") for value in (7, [], "", "relative", "http://h/x", "file://host/x")],
+    *[(TABLES, {"name": "x", "schema": SCHEMA, "properties": value}, "properties") for value in (7, [], {"k": 1}, {"k": None})],
+    *[(TABLES, {"name": "x", "schema": SCHEMA, "properties": {"format-version": value}}, "") for value in ("0", "4", "x", "-1")],
+    *[(TABLES, {"name": "x", "schema": SCHEMA, "stage-create": value}, "stage-create") for value in ("true", 1, None)],
+    *[
+        (TABLES, {"name": "x", "schema": SCHEMA, "partition-spec": value}, "")
+        for value in (7, [], {}, {"fields": [{}]}, {"fields": [{"source-id": 9, "name": "n", "transform": "identity"}]},
+                      {"fields": [{"source-id": 1, "name": "n", "transform": "frobnicate"}]})
+    ],
+    *[
+        (TABLES, {"name": "x", "schema": SCHEMA, "write-order": value}, "")
+        for value in (7, [], {}, {"order-id": 1, "fields": [{"source-id": 9, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]},
+                      {"order-id": 1, "fields": [{"source-id": 1, "transform": "identity", "direction": "up", "null-order": "nulls-first"}]})
+    ],
+    *[(TABLE, {"requirements": value}, "requirements") for value in ("x", {}, 7, [7], [None])],
+    *[(TABLE, {"updates": value}, "updates") for value in ("x", {}, 7, [7], [None])],
+    *[(TABLE, {"requirements": [value]}, "") for value in ({}, {"type": 7}, {"type": "assert-nothing"}, {"type": "assert-table-uuid"})],
+    *[
+        (TABLE, {"requirements": [{"type": kind, field: value}]}, field)
+        for kind, field in (
+            ("assert-table-uuid", "uuid"), ("assert-current-schema-id", "current-schema-id"),
+            ("assert-last-assigned-field-id", "last-assigned-field-id"), ("assert-default-spec-id", "default-spec-id"),
+            ("assert-last-assigned-partition-id", "last-assigned-partition-id"),
+            ("assert-default-sort-order-id", "default-sort-order-id"),
+        )
+        for value in (None, [], 1.5, True)
+    ],
+    *[(TABLE, {"requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": 1}]}, "ref") for ref in (None, 7, [])],
+    (TABLE, {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": "1"}]}, "snapshot-id"),
+    (TABLE, {"requirements": [{"type": "assert-create"}, {"type": "assert-current-schema-id", "current-schema-id": 0}]}, "assert-create"),
+    (REGISTER, {"name": "x"}, "metadata-location"),
+    (REGISTER, {"metadata-location": "file:///x"}, "name"),
+    *[(REGISTER, {"name": value, "metadata-location": "file:///x"}, "") for value in (7, "", ".", "\x01")],
+    *[(REGISTER, {"name": "x", "metadata-location": value}, "") for value in (7, "", "x", "ftp://x/y", "file:///x\n")],
+    (REGISTER, {"name": "x", "metadata-location": "file:///x", "overwrite": "yes"}, "overwrite"),
+    (RENAME, {"source": END}, "destination"),
+    (RENAME, {"destination": END}, "source"),
+    *[(RENAME, {"source": END, "destination": value}, "") for value in (7, [], {}, {"name": "x"}, {"namespace": ["a"]}, ["a", "x"])],
+    *[(RENAME, {"source": END, "destination": {"namespace": value, "name": "x"}}, "") for value in ("a", [], [7], [""], ["a\x1fb"])],
+    *[(RENAME, {"source": END, "destination": {"namespace": ["a"], "name": value}}, "") for value in (7, "", "..", "\0", "é" * 128)],
+    (RENAME, {"source": END, "destination": {"namespace": ["n"] * 32, "name": "x"}}, "32"),
+    (f"{TABLE}/metrics", [], "object"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("path", "body", "text"), WRONG, ids=lambda value: str(value)[-70:])
+def test_field_of_the_wrong_kind(still: Node, path: str, body: object, text: str) -> None:
+    """A field that is missing or of the wrong type or value is 400 that names it, and nothing is done."""
+    with nothing_done(still):
+        answer = still.post(path, body)
+
+    assert error_of(answer)[:2] == BAD
+    assert text in error_of(answer)[2]
+
+
+PARTS = {
+    "%00": "U+0000", "%01": "U+0001", "a%01b": "U+0001", ".": "'.'", "..": "'..'", "%2E%2E": "'..'", "%": "percent escape", "%2": "percent escape",
+    "%zz": "percent escape", "a%g0": "percent escape", "%FF": "UTF-8", "%C3%28": "UTF-8", "%ED%A0%80": "UTF-8",
+    "x" * 256: "255", "%C3%A9" * 128: "255",
+}  # fmt: skip
+"""Spellings of one part that cannot be, and what the refusal must say."""
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part[:20])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "{}/namespaces/{{}}"), ("HEAD", "{}/namespaces/{{}}"), ("DELETE", "{}/namespaces/{{}}"),
+        ("GET", "{}/namespaces?parent={{}}"), ("GET", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/{{}}/tables"),
+        ("HEAD", "{}/namespaces/a/tables/{{}}"), ("DELETE", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/a%1F{{}}/tables/t"),
+    ],
+)  # fmt: skip
+def test_name_that_cannot_be(still: Node, method: str, path: str, part: str) -> None:
+    """A part of a path that no name can be is 400 with the reason, whatever is asked of it."""
+    with nothing_done(still):
+        answer = still.ask(method, path.format(ROOT).format(part))
+
+    assert answer.status == 400
+    if method != "HEAD":
+        assert error_of(answer)[:2] == BAD
+        assert PARTS[part] in error_of(answer)[2]
+
+
+@pytest.mark.parametrize("levels", ["a%1F", "%1Fa", "a%1F%1Fb", "%1F", "%1F".join(["a"] * 33)])
+def test_levels_that_cannot_be(still: Node, levels: str) -> None:
+    """Empty levels and more than 32 of them are 400."""
+    answers = [still.get(f"{SPACES}/{levels}"), still.get(f"{SPACES}?parent={levels}"), still.get(f"{SPACES}/{levels}/tables/t")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
+
+
+def test_empty_name_in_a_path(still: Node) -> None:
+    """A path with nothing between its slashes is 400, not another route."""
+    answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 2
+
+
+@pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])
+def test_namespace_name_in_a_body_that_cannot_be(still: Node, name: str) -> None:
+    """Names that the tree refuses are 400 in bodies as well, at any level, and no parent is left behind."""
+    with nothing_done(still):
+        answers = [still.post(SPACES, {"namespace": levels}) for levels in ([name], ["p", name], [name, "c"])]
+
+    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
+
+
+def test_names_too_deep(still: Node) -> None:
+    """A name of more than 32 parts is 400, the table's own name counted, by path and by body."""
+    deep = [f"d{number}" for number in range(33)]
+    with nothing_done(still):
+        answers = [
+            still.post(SPACES, {"namespace": deep}),
+            still.post(f"{space_path(*deep[:32])}/tables", {"name": "t", "schema": SCHEMA}),
+            still.post(f"{space_path(*deep[:32])}/register", {"name": "t", "metadata-location": "file:///x"}),
+        ]
+
+    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
+    assert all("32" in error_of(answer)[2] for answer in answers)
+
+
+@pytest.mark.parametrize("prefix", ["main", "lake", "lake.main.x", "lake.", ".main", "la%20ke.main", "lake%2Emain%2Ex", "é.main", "%"])
+def test_prefix_that_cannot_be(still: Node, prefix: str) -> None:
+    """A prefix that is not a metalake and a catalog is 400 and says where to get one."""
+    answer = still.get(f"/iceberg/v1/{prefix}/namespaces")
+
+    assert error_of(answer)[:2] == BAD
+
+
+def test_body_over_the_limit(still: Node) -> None:
+    """A body over the limit is 413 by its declared and by its real length; one at the limit is read."""
+    limit = still.built.application.body_bytes_max
+    padded = {"namespace": ["a"], "properties": {"k": ""}}
+    with nothing_done(still):
+        real = still.post(SPACES, b'{"namespace": ["z"], "x": "' + b"x" * limit + b'"}')
+        declared = still.ask("POST", SPACES, {"namespace": ["z"]}, content_length=str(limit + 1))
+        padded["properties"] = {"k": "x" * (limit - len(str(padded)))}
+        under = still.post(SPACES, padded)
+
+    assert [error_of(answer)[:2] for answer in (real, declared)] == [(413, "BadRequestException")] * 2
+    assert "server.body_bytes_max" in error_of(real)[2]
+    assert under.status == 409
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plan", f"{TABLE}/sign", f"{ROOT}/transactions/commit",
+     f"{space_path('a')}/views", "/iceberg/v1/oauth/tokens", "/iceberg/v1/config/x", f"{ROOT}/tables"],
+)  # fmt: skip
+def test_unknown_route(still: Node, path: str) -> None:
+    """A path under `/iceberg` that is no route is 404 in Iceberg's shape, also those of the protocol that are not served."""
+    answers = [still.ask(method, path, {}) for method in ("GET", "POST")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
+
+
+def test_unknown_method(still: Node) -> None:
+    """Every method that a route does not have is 405 in Iceberg's shape."""
+    routes = {(route.path, route.method) for route in IcebergProtocol().router.routes}
+    paths = {path for path, _ in routes}
+    for path in paths:
+        filled = path.replace("{prefix}", PREFIX).replace("{namespace}", "a").replace("{table}", "t")
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "FROBNICATE"):
+            if (path, method) not in routes:
+                answer = still.ask(method, f"/iceberg/v1{filled}", {})
+
+                assert error_of(answer)[:2] == (405, "UnsupportedOperationException"), (method, path)
+
+
+CREDENTIALS = [
+    "Bearer", "Bearer ", "Bearer x", "Bearer lim_", "Bearer lim_1", "Bearer lim_1_", "Bearer lim_x_y", "Bearer lim_1_wrong",
+    "Bearer lim_99999999999999999999_x", "Bearer lim_9999999999999999_x", "Bearer lim_-1_x", "Bearer lim_\u00b2_x", "Basic", "Basic !!!", "Basic QUJD/w==", "Basic Og==",
+    "Digest x", "None", "bearer none", "Negotiate", "lim_1_x", "Bearer eyJhbGciOiJub25lIn0.e30.",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", CREDENTIALS)
+def test_credential_that_cannot_be_verified(still: Node, header: str) -> None:
+    """A credential that is malformed or wrong is 401 everywhere, asks for a Bearer token, and does not repeat it."""
+    answers = [
+        still.ask(method, path, body, user=None, authorization=header)
+        for method, path, body in (("GET", "/iceberg/v1/config", None), ("GET", TABLE, None), ("POST", TABLE, {"updates": []}))
+    ]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(401, "NotAuthorizedException")] * 3
+    assert {answer.headers["www-authenticate"] for answer in answers} == {"Bearer"}
+    assert "wrong" not in header or header.rpartition("_")[2] not in error_of(answers[0])[2].split()[3:]
+
+
+def test_revoked_and_expired_tokens(node: Node) -> None:
+    """A token works until it is revoked or has expired, and is 401 at the very next request."""
+    make_table(node, "a", "t")
+    kept = node.post(f"{OWN}/tokens", {"name": "kept"}).json()
+    short = node.post(f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).json()
+
+    def status(token: dict[str, object], secret: str = "") -> int:
+        return node.get(TABLE, user=None, authorization=f"Bearer {token['token']}{secret}").status
+
+    first = [status(kept), status(short), status(kept, "x")]
+    node.delete(f"{OWN}/tokens/{kept['id']}")
+    ends = time.monotonic() + 1.1
+    revoked = status(kept)
+    while time.monotonic() < ends:
+        time.sleep(0.05)
+
+    assert first == [200, 200, 401]
+    assert (revoked, status(short)) == (401, 401)
+
+
+def test_nobody(still: Node) -> None:
+    """No header and `Bearer None` are the user `anonymous`, who is refused as a stranger is: 403, not 401."""
+    answers = [still.get(TABLE, user=None), still.get(TABLE, user=None, authorization="Bearer None")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(403, "ForbiddenException")] * 2
+    assert all("anonymous" in error_of(answer)[2] for answer in answers)
+
+
+@pytest.mark.parametrize("target", ["metalake", "catalog"])
+def test_disabled_metalake_or_catalog(node: Node, target: str) -> None:
+    """Everything below a disabled metalake or catalog is 403 with the reason, for its owner too, until it is enabled."""
+    make_table(node, "a", "t")
+    path = f"{API}/lake" + ("/catalogs/main" if target == "catalog" else "")
+    node.done("PATCH", path, {"inUse": False})
+
+    with nothing_done(node):
+        refused = [
+            node.get(SPACES), node.get(space_path("a")), node.get(TABLES), node.get(TABLE), node.ask("HEAD", TABLE),
+            node.post(SPACES, {"namespace": ["b"]}), node.post(TABLES, {"name": "u", "schema": SCHEMA}),
+            node.post(TABLE, {"updates": [{"action": "set-properties", "updates": {"k": "v"}}]}), node.delete(TABLE),
+            node.post(RENAME, {"source": END, "destination": {**END, "name": "u"}}), node.delete(space_path("a")),
+            node.post(f"{space_path('a')}/properties", {"updates": {"k": "v"}}), node.post(f"{TABLE}/metrics", {}),
+        ]  # fmt: skip
+    node.done("PATCH", path, {"inUse": True})
+
+    assert [answer.status for answer in refused] == [403] * len(refused)
+    assert "is disabled" in error_of(refused[3])[2]
+    assert node.get(TABLE).status == 200
+
+
+def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -> None:
+    """U+0000 is refused in names and kept in properties, the same on either backend; as a user it is nobody known."""
+    url = None if database.kind == "sqlite" else database.address
+    with node_over(tmp_path, database=url) as node:
+        make_space(node, "a")
+        made = node.post(SPACES, {"namespace": ["b"], "properties": {"k\0": "v\0"}})
+        table = node.post(TABLES, {"name": "t", "schema": SCHEMA, "properties": {"k\0": "v\0"}})
+        users = [node.get(TABLE, user=None, authorization=basic(user)) for user in ("a\0b", "x" * 5000, "ü", "\x1f", "' OR 1=1 --")]
+
+        assert (made.status, node.get(space_path("b"))["properties"]) == (200, {"k\0": "v\0"})
+        assert table["metadata"]["properties"]["k\0"] == "v\0"
+        assert [error_of(answer)[0] for answer in users] == [403] * 5
+        assert error_of(node.get(f"{SPACES}/a%00"))[:2] == BAD

@@ -1,0 +1,447 @@
+"""POST of a table: what each failure answers, lost races, no-ops, gzip, metadata files that fall off the log."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from limnos.model.errors import StateUnknown, Unavailable
+from limnos.services import commits
+from limnos.services.commits import LOST_RACES, RACES_MAX
+from tests.http.driver import Answer, Node
+from tests.http.iceberg.wire import (
+    ROOT,
+    SCHEMA,
+    at_once,
+    commit,
+    error_of,
+    files_of,
+    local,
+    make_table,
+    metadata_of,
+    nothing_done,
+    point,
+    set_properties,
+    snapshot,
+    table_path,
+)
+
+UUID = "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11"
+NEW_COLUMN = {"id": 3, "name": "c", "required": False, "type": "int"}
+NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
+
+
+@pytest.mark.parametrize(
+    ("requirement", "text"),
+    [
+        ({"type": "assert-create"}, "table already exists"),
+        ({"type": "assert-table-uuid", "uuid": UUID}, "UUID does not match: expected "),
+        ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 200}, "branch main has changed: "),
+        ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}, "branch main was created concurrently"),
+        ({"type": "assert-ref-snapshot-id", "ref": "v1", "snapshot-id": 200}, "tag v1 has changed: "),
+        ({"type": "assert-ref-snapshot-id", "ref": "none", "snapshot-id": 100}, "branch or tag none is missing"),
+        ({"type": "assert-last-assigned-field-id", "last-assigned-field-id": 9}, "last assigned field id changed: "),
+        ({"type": "assert-current-schema-id", "current-schema-id": 9}, "current schema changed: "),
+        ({"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 9}, "last assigned partition id changed: "),
+        ({"type": "assert-default-spec-id", "default-spec-id": 9}, "default partition spec changed: "),
+        ({"type": "assert-default-sort-order-id", "default-sort-order-id": 9}, "default sort order changed: "),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_requirement_that_fails(node: Node, requirement: dict[str, object], text: str) -> None:
+    """A requirement that does not hold is 409 in the words that clients and their kit look for, and nothing is done."""
+    make_table(node, "a", "t")
+    commit(node, "a", "t", updates=[snapshot(1), point(1), point(1, "v1", "tag")])
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=[set_properties(k="v")], requirements=[requirement])
+
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (409, "CommitFailedException")
+    assert message.startswith(f"Requirement failed: {text}")
+
+
+def test_requirements_that_hold(lake: Node) -> None:
+    """Requirements that hold let the commit through; the uuid is compared without regard to case."""
+    made = make_table(lake, "a", "t")
+    held = [
+        {"type": "assert-table-uuid", "uuid": str(made["metadata"]["table-uuid"]).upper()},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": 2},
+        {"type": "assert-current-schema-id", "current-schema-id": 0},
+        {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 999},
+        {"type": "assert-default-spec-id", "default-spec-id": 0},
+        {"type": "assert-default-sort-order-id", "default-sort-order-id": 0},
+    ]
+
+    answer = commit(lake, "a", "t", updates=[snapshot(1), point(1)], requirements=held)
+
+    assert answer.status == 200
+    assert metadata_of(lake, "a", "t") == answer["metadata"]
+    assert answer["metadata"]["metadata-log"][0]["metadata-file"] == made["metadata-location"]
+
+
+@pytest.mark.parametrize(
+    ("updates", "status", "kind", "text"),
+    [
+        ([{"action": "frobnicate"}], 400, "IllegalArgumentException", "Unknown update action 'frobnicate'"),
+        ([{}], 400, "IllegalArgumentException", "action"),
+        (["set-properties"], 400, "IllegalArgumentException", "updates"),
+        ([{"action": "set-properties"}], 400, "IllegalArgumentException", "updates"),
+        ([{"action": "set-properties", "updates": {"k": 1}}], 400, "IllegalArgumentException", "k"),
+        ([{"action": "assign-uuid", "uuid": UUID}], 400, "IllegalArgumentException", "Cannot reassign uuid"),
+        ([{"action": "assign-uuid", "uuid": "x"}], 400, "IllegalArgumentException", "is not a UUID"),
+        ([{"action": "upgrade-format-version", "format-version": 1}], 400, "IllegalArgumentException", "downgrade"),
+        ([{"action": "upgrade-format-version", "format-version": 9}], 400, "IllegalArgumentException", "v9"),
+        ([{"action": "set-current-schema", "schema-id": 7}], 400, "IllegalArgumentException", "7"),
+        ([{"action": "set-current-schema", "schema-id": -1}], 400, "IllegalArgumentException", "schema"),
+        ([{"action": "set-default-spec", "spec-id": 7}], 400, "IllegalArgumentException", "7"),
+        ([{"action": "set-default-sort-order", "sort-order-id": 7}], 400, "IllegalArgumentException", "7"),
+        ([{"action": "remove-schemas", "schema-ids": [0]}], 400, "IllegalArgumentException", "schema"),
+        ([{"action": "remove-partition-specs", "spec-ids": [0]}], 400, "IllegalArgumentException", "spec"),
+        ([point(7)], 400, "IllegalArgumentException", "700"),
+        ([point(1, "main", "tag")], 400, "IllegalArgumentException", "main"),
+        ([snapshot(1)], 400, "IllegalArgumentException", "100"),
+        ([snapshot(1, parent=1) | {"snapshot": {"snapshot-id": 5}}], 400, "IllegalArgumentException", ""),
+        (
+            [{"action": "add-schema", "schema": {**SCHEMA, "fields": [{**NEW_COLUMN, "type": "timestamp_ns"}]}}],
+            400, "IllegalArgumentException", "timestamp_ns",
+        ),
+        (
+            [{"action": "add-snapshot", "snapshot": {**snapshot(2, parent=1)["snapshot"], "sequence-number": 1}}],
+            409, "CommitFailedException", "sequence number",
+        ),
+    ],
+    ids=lambda value: str(value)[:48],
+)  # fmt: skip
+def test_update_that_cannot_be(node: Node, updates: list[object], status: int, kind: str, text: str) -> None:
+    """What is wrong with an update is 400 with its name; a snapshot that is only behind is 409, to be built again."""
+    make_table(node, "a", "t")
+    commit(node, "a", "t", updates=[snapshot(1), point(1)])
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=updates)
+
+    assert error_of(answer)[:2] == (status, kind)
+    assert text in error_of(answer)[2]
+
+
+def test_updates_are_all_or_nothing(node: Node) -> None:
+    """When the last of several updates is refused, none of the others is made."""
+    make_table(node, "a", "t")
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=[set_properties(k="v"), snapshot(1), point(1), {"action": "unknown"}])
+
+    assert answer.status == 400
+
+
+def test_commit_that_changes_nothing(node: Node) -> None:
+    """A commit without effect answers the table as it is and writes nothing."""
+    made = make_table(node, "a", "t")
+
+    with nothing_done(node):
+        answers = [commit(node, "a", "t", updates=updates) for updates in ([], [{"action": "remove-properties", "removals": ["x"]}])]
+
+    assert {answer["metadata-location"] for answer in answers} == {made["metadata-location"]}
+
+
+def test_missing_table(node: Node) -> None:
+    """A commit to a table that is not there is 404, and 404 of its namespace when a staged create is to be finished."""
+    answers = [
+        commit(node, "gone", "t", updates=[set_properties(k="v")]),
+        commit(node, "gone", "t", updates=[], requirements=[{"type": "assert-create"}]),
+    ]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchTableException"), (404, "NoSuchNamespaceException")]
+
+
+def test_unknown_fields_are_kept(lake: Node) -> None:
+    """A field of a schema or snapshot that we do not know is in the metadata ever after; one of the request is ignored."""
+    make_table(lake, "a", "t", schema={**SCHEMA, "x-schema": {"deep": [1, None]}}, unknown=1)
+    update = snapshot(1)
+    update["snapshot"]["x-snapshot"] = 2**53  # type: ignore[index]
+
+    commit(lake, "a", "t", updates=[{**update, "x-update": 1}, point(1)])
+    metadata = metadata_of(lake, "a", "t")
+
+    assert metadata["schemas"][0]["x-schema"] == {"deep": [1, None]}
+    assert metadata["snapshots"][0]["x-snapshot"] == 2**53
+    assert "unknown" not in metadata
+
+
+def test_concurrent_commits_all_come_through(lake: Node) -> None:
+    """Commits that race for one table are built again on the server until each is in: nothing is lost, nothing twice."""
+    make_table(lake, "a", "t")
+    lost = LOST_RACES[()]
+    names = [f"k{number}" for number in range(4)]
+
+    answers = at_once(lake, *(("POST", table_path("a", "t"), {"updates": [set_properties(**{name: "v"})]}) for name in names))
+
+    metadata = metadata_of(lake, "a", "t")
+    assert [answer.status for answer in answers] == [200] * 4
+    assert set(names) <= set(metadata["properties"])
+    assert len(metadata["metadata-log"]) == 4
+    assert len(files_of(lake)) == 5
+    assert LOST_RACES[()] > lost
+
+
+def test_concurrent_schema_changes(lake: Node) -> None:
+    """Of two commits that assert the same schema one wins and the other is 409: its requirement no longer holds."""
+    make_table(lake, "a", "t")
+    body = {
+        "requirements": [{"type": "assert-current-schema-id", "current-schema-id": 0}],
+        "updates": [{"action": "add-schema", "schema": NEW_SCHEMA}, {"action": "set-current-schema", "schema-id": -1}],
+    }
+
+    answers = at_once(lake, *[("POST", table_path("a", "t"), body)] * 2)
+
+    assert sorted(answer.status for answer in answers) == [200, 409]
+    loser = next(answer for answer in answers if answer.status == 409)
+    assert error_of(loser)[2].startswith("Requirement failed: current schema changed: ")
+    assert len(files_of(lake)) == 2
+
+
+def test_concurrent_appends_to_different_branches(lake: Node) -> None:
+    """Appends to different branches that carry one sequence number do not both fit: the loser rebuilds, as 409 tells it."""
+    make_table(lake, "a", "t")
+    commit(lake, "a", "t", updates=[snapshot(1), point(1)])
+    bodies = [
+        {
+            "requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": None}],
+            "updates": [snapshot(2, parent=1) | {"snapshot": {**snapshot(2, parent=1)["snapshot"], "snapshot-id": number}},
+                        {**point(2, ref), "snapshot-id": number}],
+        }
+        for ref, number in (("x", 201), ("y", 202))
+    ]  # fmt: skip
+
+    answers = at_once(lake, *(("POST", table_path("a", "t"), body) for body in bodies))
+
+    assert sorted(answer.status for answer in answers) == [200, 409]
+    assert len(metadata_of(lake, "a", "t")["snapshots"]) == 2
+
+
+def test_concurrent_creates(lake: Node) -> None:
+    """Of creates of one name that race exactly one makes the table; the others are 409 and leave no file."""
+    make_table(lake, "a", "other")
+    body = {"name": "t", "schema": SCHEMA}
+
+    answers = at_once(lake, *[("POST", f"{table_path('a', 't').rpartition('/')[0]}", body)] * 4)
+
+    made = [answer for answer in answers if answer.status == 200]
+    assert sorted(answer.status for answer in answers) == [200, 409, 409, 409]
+    assert lake.get(table_path("a", "t")).json() == made[0].json()
+    assert len(files_of(lake)) == 2
+
+
+def test_commit_and_rename_at_once(lake: Node) -> None:
+    """A commit that races a rename either comes first or finds no table; the table is whole and has one name."""
+    make_table(lake, "a", "t")
+    body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+
+    committed, renamed = at_once(
+        lake,
+        ("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}),
+        ("POST", f"{ROOT}/tables/rename", body),
+    )
+
+    properties = metadata_of(lake, "a", "u")["properties"]
+    assert renamed.status == 204
+    assert (committed.status, properties.get("k")) in ((200, "v"), (404, None))
+    assert lake.get(table_path("a", "t")).status == 404
+    assert len(files_of(lake)) == (2 if committed.status == 200 else 1)
+
+
+def test_races_without_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that loses every race gives up as 409, which is certain, and leaves none of the files it wrote."""
+    make_table(node, "a", "t")
+    monkeypatch.setattr(commits, "document_swap", lambda tx, permit: tx.stale())
+    lost = LOST_RACES[()]
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (409, "CommitFailedException")
+    assert LOST_RACES[()] == lost + RACES_MAX + 1
+
+
+def _raise(error: BaseException) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_unexpected_failure_of_a_commit(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the log."""
+    make_table(node, "a", "t")
+    monkeypatch.setattr(commits, "_build", _raise(ZeroDivisionError("secret")))
+
+    answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (500, "CommitStateUnknownException")
+    assert answer.headers["x-request-id"] in message
+    assert "secret" not in message
+
+
+def test_outcome_that_nobody_knows(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the store cannot say whether it committed, the answer is 500 of unknown state and the file is kept."""
+    make_table(node, "a", "t")
+    monkeypatch.setattr(commits, "document_swap", _raise(StateUnknown("The connection was lost during COMMIT")))
+
+    answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (500, "CommitStateUnknownException")
+    assert len(files_of(node)) == 2
+
+
+def test_store_that_is_not_there(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When it is certain that nothing was committed, the answer is 503 with Retry-After and the file is gone."""
+    make_table(node, "a", "t")
+    monkeypatch.setattr(commits, "document_swap", _raise(Unavailable("The store is busy: try again", retry_after_s=3)))
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (503, "ServiceUnavailableException")
+    assert answer.headers["retry-after"] == "3"
+
+
+def test_gzip(lake: Node) -> None:
+    """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served plain."""
+    made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
+    committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
+    back = commit(lake, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.compression-codec": "none"}}])
+
+    files = [local(answer["metadata-location"]) for answer in (made, committed, back)]
+    assert [file.name.endswith(".gz.metadata.json") for file in files] == [True, True, False]
+    assert [json.loads(gzip.decompress(file.read_bytes())) for file in files[:2]] == [made["metadata"], committed["metadata"]]
+    assert json.loads(files[2].read_bytes()) == metadata_of(lake, "a", "t")
+
+
+def test_file_names_count(node: Node) -> None:
+    """The version in a metadata file's name counts up, and each has a uuid of its own."""
+    made = make_table(node, "a", "t")
+    answers = [commit(node, "a", "t", updates=[set_properties(k=str(number))]) for number in range(3)]
+
+    names = [local(answer["metadata-location"]).name for answer in (made, *answers)]
+    assert [name.partition("-")[0] for name in names] == ["00000", "00001", "00002", "00003"]
+    assert len({name.partition("-")[2] for name in names}) == 4
+
+
+def test_metadata_path(node: Node) -> None:
+    """`write.metadata.path` says where the next metadata files go."""
+    make_table(node, "a", "t")
+    place = f"file://{node.data}/warehouse/main/elsewhere"
+
+    answer = commit(node, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.path": place}}])
+
+    assert str(answer["metadata-location"]).startswith(f"{place}/00001-")
+    assert local(answer["metadata-location"]).exists()
+
+
+def _kept(node: Node, answers: list[Answer]) -> list[bool]:
+    return [local(answer["metadata-location"]).exists() for answer in answers]
+
+
+@pytest.mark.parametrize("deletes", ["true", "false"])
+def test_files_that_fall_off_the_log(lake: Node, deletes: str) -> None:
+    """Metadata files that leave the log are deleted after the commit when the table asks for it, and only then."""
+    properties = {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": deletes}
+    make_table(lake, "a", "t", properties=properties)
+
+    answers = [commit(lake, "a", "t", updates=[set_properties(k=str(number))]) for number in range(5)]
+
+    log = [entry["metadata-file"] for entry in metadata_of(lake, "a", "t")["metadata-log"]]
+    assert log == [answer["metadata-location"] for answer in answers[2:4]]
+    assert _kept(lake, answers) == [deletes == "false"] * 2 + [True] * 3
+
+
+def test_times_rise(node: Node) -> None:
+    """Entries of the metadata log never go back in time, however fast commits follow."""
+    make_table(node, "a", "t")
+    for number in range(5):
+        commit(node, "a", "t", updates=[set_properties(k=str(number))])
+
+    metadata = metadata_of(node, "a", "t")
+    times = [entry["timestamp-ms"] for entry in metadata["metadata-log"]] + [metadata["last-updated-ms"]]
+    assert all(earlier <= later for earlier, later in pairwise(times))
+
+
+def test_large_metadata(lake: Node) -> None:
+    """A document of half a megabyte is committed to and served like a small one, while others are answered."""
+    make_table(lake, "a", "t")
+    make_table(lake, "a", "small")
+    big = {f"p{number}": "x" * 500 for number in range(1000)}
+    commit(lake, "a", "t", updates=[set_properties(**big)])
+
+    answers = at_once(
+        lake,
+        ("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}),
+        ("POST", table_path("a", "small"), {"updates": [set_properties(k="v")]}),
+        ("GET", table_path("a", "t"), None),
+    )
+
+    assert [answer.status for answer in answers] == [200] * 3
+    assert metadata_of(lake, "a", "t")["properties"].items() >= {**big, "k": "v"}.items()
+
+
+def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is too late before its change reaches the store is 503 with Retry-After: nothing was changed."""
+    make_table(node, "a", "t")
+    node.built.application.request_timeout_s = 0.05
+
+    async def slow(*_: object) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(commits, "_build", slow)
+
+    with nothing_done(node):
+        answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (503, "ServiceUnavailableException")
+    assert int(answer.headers["retry-after"]) > 0
+    assert "nothing was changed" in error_of(answer)[2]
+
+
+def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is too late while the store works on its change is 500 of unknown state, and the file is kept."""
+    make_table(node, "a", "t")
+    node.built.application.request_timeout_s = 0.05
+    submit = node.built.services.store.submit
+
+    async def slow(*given: object) -> object:
+        done = await submit(*given)
+        await asyncio.sleep(30)
+        return done
+
+    monkeypatch.setattr(node.built.services.store, "submit", slow)
+
+    answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (500, "CommitStateUnknownException")
+    assert "look before you repeat" in error_of(answer)[2]
+    assert len(files_of(node)) == 2
+    assert metadata_of(node, "a", "t")["properties"]["k"] == "v"
+
+
+def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that is too late with what follows its commit does not say that nothing was changed."""
+    make_table(node, "a", "t")
+    node.built.application.request_timeout_s = 0.05
+
+    async def slow(*_: object) -> None:
+        await asyncio.sleep(30)
+
+    monkeypatch.setattr(commits, "_clean", slow)
+
+    answer = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert error_of(answer)[:2] == (500, "CommitStateUnknownException")
+    assert metadata_of(node, "a", "t")["properties"]["k"] == "v"

@@ -1,0 +1,155 @@
+"""Lists of namespaces and tables: pages, and what a caller with partial sight sees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, space_path, table_path
+
+NAMES = ["B", "a", "b", "c c", "c/c", "d", "é", "数"]
+"""In the order of their code points."""
+
+
+def walk(node: Node, path: str, size: int, *, user: str = "admin") -> Iterator[list[str]]:
+    """Every page of a list: the last part of each name."""
+    token = ""
+    while True:
+        answer = node.get(f"{path}{'&' if '?' in path else '?'}pageToken={quote(token)}&pageSize={size}", user=user)
+        assert answer.status == 200
+        body = answer.json()
+        token = body.pop("next-page-token")
+        (items,) = body.values()
+        yield [item["name"] if isinstance(item, dict) else item[-1] for item in items]
+        if token is None:
+            return
+
+
+@pytest.fixture
+def tables(lake: Node) -> Node:
+    """A node with eight tables in namespace `n`."""
+    for name in reversed(NAMES):
+        make_table(lake, "n", name)
+    return lake
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
+def test_pages_of_tables(tables: Node, size: int) -> None:
+    """Pages of any size hold every table once, in order, and the last one has no token."""
+    pages = list(walk(tables, f"{space_path('n')}/tables", size))
+
+    assert [name for page in pages for name in page] == NAMES
+    assert {len(page) for page in pages[:-1]} <= {size}
+    assert len(pages) == -(-len(NAMES) // size)
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_pages_of_namespaces(lake: Node, size: int) -> None:
+    """The same for namespaces, at the top and below a parent."""
+    for name in NAMES:
+        make_space(lake, name)
+        make_space(lake, "parent", name)
+
+    pages = list(walk(lake, f"{SPACES}?parent=parent", size))
+    top = list(walk(lake, SPACES, size))
+
+    assert [name for page in pages for name in page] == NAMES
+    assert [name for page in top for name in page] == sorted([*NAMES, "parent"])
+
+
+def test_without_token_everything_comes(tables: Node) -> None:
+    """Who sends no token gets everything at once; an empty token begins paging, here with all on one page."""
+    listed = [tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")]
+
+    assert listed[0] == listed[1] == listed[2]
+    assert len(listed[0]["identifiers"]) == len(NAMES)
+    assert listed[0]["next-page-token"] is None
+
+
+def test_pages_of_partial_sight(tables: Node) -> None:
+    """A caller who may see some tables gets full pages of just those, and follows grants at the next page."""
+    grant(tables, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    for name in ("B", "b", "d"):
+        grant(tables, "ana", "select_table", kind="TABLE", on=f"main.n.{name}")
+    path = f"{space_path('n')}/tables"
+
+    pages = list(walk(tables, path, 2, user="ana"))
+    first = tables.get(f"{path}?pageToken=&pageSize=2", user="ana").json()
+    grant(tables, "ana", "modify_table", kind="TABLE", on="main.n.a")
+    tables.delete(table_path("n", "d"))
+    grant(tables, "ana", "select_table", kind="TABLE", on="main.n.é")
+    rest = tables.get(f"{path}?pageToken={first['next-page-token']}&pageSize=2", user="ana").json()
+
+    assert pages == [["B", "b"], ["d"]]
+    assert [item["name"] for item in rest["identifiers"]] == ["é"]
+    assert [page for page in walk(tables, path, 10, user="ana")] == [["B", "a", "b", "é"]]
+
+
+def test_denied_items_are_left_out(tables: Node) -> None:
+    """Who may read everything but one table sees all but that one, on whole pages."""
+    grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(tables, "ana", "select_table", kind="TABLE", on="main.n.b", condition="deny")
+
+    pages = list(walk(tables, f"{space_path('n')}/tables", 7, user="ana"))
+
+    assert pages == [[name for name in NAMES if name != "b"]]
+
+
+def test_namespaces_of_partial_sight(lake: Node) -> None:
+    """Namespaces that a caller may not use are left out of the list."""
+    for name in ("a", "b", "c"):
+        make_space(lake, name)
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema", kind="SCHEMA", on="main.b")
+
+    assert lake.get(SPACES, user="ana")["namespaces"] == [["b"]]
+    assert list(walk(lake, SPACES, 1, user="ana")) == [["b"]]
+
+
+def test_pages_stay_right_while_names_come_and_go(tables: Node) -> None:
+    """A token goes on behind the last name of its page, also when that name was dropped and others came."""
+    path = f"{space_path('n')}/tables"
+    first = tables.get(f"{path}?pageToken=&pageSize=3").json()
+    tables.delete(table_path("n", "b"))
+    make_table(tables, "n", "aa")
+    make_table(tables, "n", "cc")
+
+    rest = tables.get(f"{path}?pageToken={first['next-page-token']}").json()
+
+    assert [item["name"] for item in first["identifiers"]] == ["B", "a", "b"]
+    assert [item["name"] for item in rest["identifiers"]] == ["c c", "c/c", "cc", "d", "é", "数"]
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "x", "1.5", "100001", "9" * 5000, "%31%FF", "٣", "1e3", "0x10"])
+def test_malformed_page_size(node: Node, size: str) -> None:
+    """A page size that is no number from 1 to the largest is 400."""
+    make_space(node, "n")
+    escaped = size if "%" in size else quote(size)
+
+    answers = [node.get(f"{path}?pageSize={escaped}") for path in (SPACES, f"{space_path('n')}/tables")]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(400, "IllegalArgumentException")] * 2
+
+
+@pytest.mark.parametrize("token", ["%21%21", "abc", "%FF", "_w", "é", "YQ%3D%3Dx"])
+def test_foreign_page_token(node: Node, token: str) -> None:
+    """A token that this server never gave is 400 and says to start again."""
+    make_space(node, "n")
+
+    answer = node.get(f"{SPACES}?pageToken={token if '%' in token else quote(token)}")
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+
+
+def test_dropped_user_sees_nothing(tables: Node) -> None:
+    """Who was removed from the metalake between two pages is refused at the next one."""
+    grant(tables, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    path = f"{space_path('n')}/tables"
+    token = tables.get(f"{path}?pageSize=2", user="ana")["next-page-token"]
+
+    tables.done("DELETE", f"{API}/lake/users/ana")
+
+    assert tables.get(f"{path}?pageToken={token}", user="ana").status == 403

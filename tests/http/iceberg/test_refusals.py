@@ -1,0 +1,102 @@
+"""403 or 404: decision record 0006, cell by cell, and what a refusal must not tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import Answer, Node
+from tests.http.iceberg import refusals, wire
+from tests.http.iceberg.refusals import CALLERS, Row
+
+WRITTEN = dict(refusals.rows_written())
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, dict[Row, Answer]]]:
+    """What every caller was answered for every row, in the order of the rows, so that changes come after looks."""
+    data: Path = tmp_path_factory.mktemp("refusals")
+    with wire.node_over(data) as node:
+        files = refusals.prepare(node)
+        yield {
+            who: {row: node.ask(*request, user=who) for row, request in refusals.requests(who, files).items()}
+            for who in CALLERS
+        }
+
+
+def test_every_route_has_its_rows() -> None:
+    """The record has each route that the protocol has, and no other, with what exists and what does not."""
+    assert {route for route, _ in WRITTEN} == refusals.routes()
+    assert set(WRITTEN) == set(refusals.requests("uses", dict.fromkeys([f"{age}_uses" for age in ("old", "older")] + ["warehouse"], "/w")))
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+    """Every caller gets the status that the record states for the route and what it is asked about."""
+    told = {who: asked[who][row].status for who in CALLERS}
+
+    assert told == WRITTEN[row]
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_refusals_have_the_protocols_shape(asked: dict[str, dict[Row, Answer]], row: Row) -> None:
+    """Each refusal is an Iceberg error; a 403 names who is asking or which privilege is missing on what."""
+    refused = [asked[who][row] for who in CALLERS if asked[who][row].status in (403, 404, 409)]
+
+    for answer in refused:
+        if row[0].startswith("HEAD"):
+            assert answer.body == b""
+            continue
+        status, kind, message = wire.error_of(answer)
+        assert kind != "ForbiddenException" or status == 403
+        assert len(message) > 10
+
+
+PAIRS = [
+    (route, there, missing)
+    for route, there in WRITTEN
+    for missing in (f"no {there}",)
+    if (route, missing) in WRITTEN
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[str, dict[Row, Answer]], pair: tuple[str, str, str]) -> None:
+    """Who gets 403 for an object that is there gets the same words for one that is not, unless the record says 404."""
+    route, there, missing = pair
+
+    for who in CALLERS:
+        first, second = asked[who][route, there], asked[who][route, missing]
+        if first.status == second.status == 403 and not route.startswith("HEAD"):
+            names = [("gone", "there"), ("nowhere", "main"), ("nolake", "lake"), (f"drop_{who}", "t")]
+            told = [answer.json()["error"]["message"] for answer in (first, second)]
+            for name, other in names:
+                told = [text.replace(name, other) for text in told]
+            assert told[0] == told[1] or "gone" in second.body.decode(), who
+
+
+def test_missing_privilege_is_named(asked: dict[str, dict[Row, Answer]]) -> None:
+    """A member who lacks one privilege is told which, and on what."""
+    table = "GET /{prefix}/namespaces/{namespace}/tables/{table}"
+
+    message = wire.error_of(asked["uses"][table, "table"])[2]
+
+    assert "SELECT_TABLE" in message
+    assert "there" in message
+
+
+def test_disabled_user_is_refused_everywhere(node: Node) -> None:
+    """A disabled user gets 403 with the reason from every route but the configuration, which knows of no metalake then."""
+    files = refusals.prepare(node)
+    node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/owner", {"enabled": False})
+
+    answers = {row: node.ask(*request, user="owner") for row, request in refusals.requests("owner", files).items()}
+
+    for row, answer in answers.items():
+        if row in {(refusals.CONFIG, "no metalake")}:
+            assert answer.status == 404
+        else:
+            assert answer.status == 403, row
+            assert row[0].startswith("HEAD") or "disabled" in answer.body.decode() or "nolake" in answer.body.decode(), row

@@ -1,0 +1,227 @@
+"""POST register: tables of metadata files that exist already, and files that are none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import Answer, Node
+from tests.http.iceberg.wire import (
+    commit,
+    error_of,
+    local,
+    make_space,
+    make_table,
+    metadata_of,
+    nothing_done,
+    set_properties,
+    space_path,
+    table_path,
+)
+
+
+def warehouse(node: Node) -> Path:
+    """The directory of the catalog's warehouse."""
+    return node.data / "warehouse" / "main"
+
+
+def register(node: Node, name: str, location: object, **more: object) -> Answer:
+    """Register a metadata file as a table of namespace `a`."""
+    return node.post(f"{space_path('a')}/register", {"name": name, "metadata-location": str(location), **more})
+
+
+def dropped_table(node: Node) -> str:
+    """Make a table with two metadata files and drop it; returns the newest file."""
+    make_table(node, "a", "gone")
+    location = str(commit(node, "a", "gone", updates=[set_properties(k="v")])["metadata-location"])
+    node.delete(table_path("a", "gone"))
+    return location
+
+
+def test_register(lake: Node) -> None:
+    """A table of an existing file has its uuid, its place and its history, and can be committed to."""
+    location = dropped_table(lake)
+    file = json.loads(local(location).read_bytes())
+
+    registered = register(lake, "t", location)
+    committed = commit(lake, "a", "t", updates=[set_properties(n="1")])
+
+    assert (registered["metadata"], registered["metadata-location"]) == (file, location)
+    assert lake.get(table_path("a", "t"), if_none_match=registered.headers["etag"]).status == 200
+    assert local(committed["metadata-location"]).name.startswith("00002-")
+    assert [entry["metadata-file"] for entry in committed["metadata"]["metadata-log"]][-1] == location
+
+
+def test_unknown_fields_survive(lake: Node) -> None:
+    """What another writer put into the file that we do not know is served and committed as it was."""
+    location = dropped_table(lake)
+    file = json.loads(local(location).read_bytes()) | {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}
+    local(location).write_text(json.dumps(file))
+
+    register(lake, "t", location)
+    commit(lake, "a", "t", updates=[set_properties(n="1")])
+
+    assert metadata_of(lake, "a", "t").items() >= {"x-new": {"deep": [1, 2.5, None]}, "x-big": 2**62}.items()
+
+
+def test_compressed_file(node: Node) -> None:
+    """A file that is compressed is read as what it holds."""
+    location = dropped_table(node)
+    packed = local(location).with_name("00007-x.gz.metadata.json")
+    packed.write_bytes(gzip.compress(local(location).read_bytes()))
+
+    answer = register(node, "t", f"file://{packed}")
+
+    assert answer["metadata"] == json.loads(local(location).read_bytes())
+
+
+def test_name_that_is_taken(lake: Node) -> None:
+    """Registering over a table is 409 unless it is asked to overwrite; the table stays."""
+    location = dropped_table(lake)
+    before = make_table(lake, "a", "t")
+
+    answer = register(lake, "t", location)
+
+    assert error_of(answer)[:2] == (409, "AlreadyExistsException")
+    assert lake.get(table_path("a", "t")).json() == before
+
+
+def test_overwrite(lake: Node) -> None:
+    """With overwrite the table points at the file from now on, under the same grants and another ETag."""
+    location = dropped_table(lake)
+    make_table(lake, "a", "t")
+    old = lake.get(table_path("a", "t")).headers["etag"]
+
+    answer = register(lake, "t", location, overwrite=True)
+    again = register(lake, "t", location, overwrite=True)
+    fresh = register(lake, "u", f"{location}", overwrite=False)
+
+    assert (answer.status, again.status) == (200, 200)
+    assert answer["metadata-location"] == lake.get(table_path("a", "t"))["metadata-location"] == location
+    assert lake.get(table_path("a", "t"), if_none_match=old).status == 200
+    assert error_of(fresh)[:2] == (400, "IllegalArgumentException")
+    assert "Another table lies at location" in error_of(fresh)[2]
+
+
+def test_overwrite_of_nothing(node: Node) -> None:
+    """Overwrite where there is no table makes one."""
+    location = dropped_table(node)
+
+    answer = register(node, "t", location, overwrite=True)
+
+    assert answer.status == 200
+    assert metadata_of(node, "a", "t") == answer["metadata"]
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+@pytest.mark.parametrize("location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"])
+def test_file_outside_the_roots(node: Node, location: str, overwrite: bool) -> None:
+    """A file outside the catalog's roots is refused before it is looked at."""
+    make_table(node, "a", "t")
+
+    with nothing_done(node):
+        answer = register(node, "t" if overwrite else "u", location.format(warehouse(node)), overwrite=overwrite)
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+
+
+def test_table_outside_the_roots(node: Node) -> None:
+    """A file within the roots whose table lies outside them is refused."""
+    location = dropped_table(node)
+    file = json.loads(local(location).read_bytes()) | {"location": "file:///elsewhere/t"}
+    local(location).write_text(json.dumps(file))
+
+    with nothing_done(node):
+        answer = register(node, "t", location)
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+    assert "allowed-locations" in error_of(answer)[2]
+
+
+@pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
+def test_file_that_is_not_there(node: Node, place: str) -> None:
+    """A file that is missing, or is a directory, is 404 with the type that says it is the file."""
+    make_table(node, "a", "t")
+
+    with nothing_done(node):
+        answer = register(node, "u", f"file://{warehouse(node)}/{place}")
+
+    assert error_of(answer)[:2] == (404, "NotFoundException")
+    assert f"{warehouse(node)}" in error_of(answer)[2]
+
+
+GARBAGE = {
+    "empty": b"",
+    "no JSON": b"PAR1\x00\x01",
+    "no object": b"[1]",
+    "cut off": b'{"format-version": 2, "loc',
+    "deep": b"[" * 100_000,
+    "broken gzip": b"\x1f\x8b\x08\x00junk",
+    "no UTF-8": b'{"format-version": 2, "location": "\xff"}',
+    "bare": b"{}",
+    "another version": b'{"format-version": 9}',
+    "a view": b'{"view-uuid": "x", "format-version": 1}',
+}
+
+
+@pytest.mark.parametrize("kind", GARBAGE)
+def test_file_that_is_no_metadata(node: Node, kind: str) -> None:
+    """A file that is no table metadata is 400 that says why, and makes no table."""
+    make_space(node, "a")
+    path = warehouse(node) / "x.metadata.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(GARBAGE[kind])
+
+    with nothing_done(node):
+        answer = register(node, "t", f"file://{path}")
+
+    status, type_name, message = error_of(answer)
+    assert (status, type_name) == (400, "IllegalArgumentException")
+    assert "metadata" in message
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"table-uuid": None}, {"table-uuid": 7}, {"table-uuid": "x\0y"}, {"location": 7}, {"location": ""}, {"location": "x\0y"}, {"schemas": {}},
+        {"schemas": []}, {"current-schema-id": 9}, {"default-spec-id": "0"}, {"snapshots": [{}]}, {"current-snapshot-id": 5},
+        {"refs": {"main": 1}}, {"properties": {"a": 1}}, {"last-updated-ms": -1}, {"last-column-id": 2**40},
+        {"metadata-log": [{"metadata-file": 1}]}, {"last-sequence-number": None}, {"format-version": "2"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_metadata_with_a_wrong_field(lake: Node, change: dict[str, object]) -> None:
+    """Metadata with a field that cannot be right is 400, on either backend, and makes no table."""
+    location = dropped_table(lake)
+    local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
+
+    answer = register(lake, "t", location)
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+    assert lake.ask("HEAD", table_path("a", "t")).status == 404
+
+
+def test_same_file_twice(node: Node) -> None:
+    """A file whose table is there already is not made a second table."""
+    made = make_table(node, "a", "t")
+
+    with nothing_done(node):
+        answer = register(node, "u", made["metadata-location"])
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+
+
+def test_moved_directory(node: Node) -> None:
+    """A file that was copied elsewhere registers as the table it describes, at the place it describes."""
+    location = dropped_table(node)
+    copied = warehouse(node) / "copy.metadata.json"
+    shutil.copy(local(location), copied)
+
+    answer = register(node, "t", f"file://{copied}")
+
+    assert answer["metadata-location"] == f"file://{copied}"
+    assert answer["metadata"] == json.loads(local(location).read_bytes())
