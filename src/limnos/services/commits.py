@@ -118,10 +118,10 @@ async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bo
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> None:
     """Swap the document. Raises StalePermit when the table has moved or another commit came first."""
     command = permit.command
-    held = tx.nodes.hold(command.table)
+    tx.nodes.require(command.table)
     if not tx.documents.swap(command.document, expected=command.expected, relocates=command.relocates):
         tx.stale()
-    tx.nodes.committed(held)
+    tx.nodes.committed(command.table)
 
 
 async def _clean(ctx: Context, old: Json, new: Json, place: Place) -> None:

@@ -281,6 +281,10 @@ class Scene:
             links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
         return parent, (*reversed(links), *self.place.outer)
 
+    def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
+        """Say whether a name is known to be taken; one that is not cached counts as free, for the mutation looks itself."""
+        return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
+
     def node(self, node_id: int) -> Node:
         """Return a node of the scope's zone by id."""
         return cast("Node", need(self.view, node_key(node_id), zone=self.zone))

@@ -29,6 +29,8 @@ from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, is_local, place_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.decisions import Chain
     from limnos.model.permits import Permit
@@ -166,9 +168,8 @@ def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: 
         scene.require(action, (Link.absent(Kind.NAMESPACE, namespace[-1]), *chain))
         raise not_found(namespace)
     decision = scene.require(action, chain)
-    taken, _ = scene.find((*namespace, name), Kind.TABLE)
-    if taken is not None:
-        raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind=taken.kind.word)
+    if scene.is_taken(node.id, Kind.TABLE, name):
+        raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
     permit = scene.permit(None, decision)
     return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene, fallback))
 
@@ -197,9 +198,7 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 def build(request: TableRequest, place: Place) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     table_uuid = str(uuid.uuid4())
-    location = request.location or f"{place.warehouse}/{table_uuid.replace('-', '')}"
-    if request.location is not None:
-        place.check(location)
+    location = request.location or place.own_location(table_uuid)
     return new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
         write_order=request.write_order, properties=request.properties, now_ms=time.time_ns() // 1_000_000,
@@ -218,23 +217,39 @@ async def table_make(
         return draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE).command(name, document)
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties):
-        made = await ctx.write(scope, decide, table_insert, first=draft.command(name, document))
+        made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
     return made, catalog
 
 
-def document_of(
-    metadata: Json, *, previous: Document | None, node_id: int, place: Place
-) -> tuple[Document, bytes]:
-    """Build the document of new metadata, and what goes into its file, under a fresh name. Raises OutsideRoots."""
+async def _make(
+    ctx: Context, scope: Scope, decide: Callable[[Scene], Permit[TableCreate]], path: Levels, *,
+    first: Permit[TableCreate] | None = None,
+) -> Document:  # fmt: skip
+    """Insert the table; that its name is taken is told with the whole path."""
+    try:
+        return await ctx.write(scope, decide, table_insert, first=first)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"{error.kind.capitalize()} already exists: {render(path)}", kind=error.kind) from None
+
+
+def document_of(metadata: Json, *, previous: Document | None, node_id: int, place: Place) -> tuple[Document, bytes]:
+    """Build the document of new metadata, and what goes into its file, under a fresh name.
+
+    A location is checked when the commit brings it, not again at every commit. Raises OutsideRoots.
+    """
     version = documents.version_of(None if previous is None else previous.metadata_location) + 1
     packs = documents.wants_gzip(metadata)
-    location, directory = cast("str", metadata["location"]), documents.metadata_directory(metadata)
-    place.check(location)
-    place.check(directory)
+    table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
+    directory = documents.metadata_directory(metadata)
+    known = place.own_location(table_uuid) if previous is None else previous.location
+    if location != known:
+        place.check(location)
+    if directory != f"{location}/metadata":
+        place.check(directory)
     document = Document(
-        node_id=node_id, version=1 if previous is None else previous.version + 1,
-        uuid=cast("str", metadata["table-uuid"]), location=normalise(location), body=documents.encode(metadata),
+        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=location,
         metadata_location=f"{directory}/{documents.file_name(version, uuid=str(uuid.uuid4()), gzip=packs)}",
+        body=documents.encode(metadata),
     )  # fmt: skip
     return document, documents.pack(document.body) if packs else document.body
 
@@ -242,9 +257,9 @@ def document_of(
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     """Insert the table, its owner and its document."""
     command = permit.command
-    namespace = tx.nodes.hold(command.namespace)
+    tx.nodes.require(command.namespace)
     node = tx.nodes.create(
-        kind=Kind.TABLE, space=command.space, name=command.name, parent_id=namespace.id, zone=permit.zone,
+        kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
         record=TableRecord(comment=None, properties={}), owner_id=command.owner_id, node_format="iceberg",
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
@@ -353,7 +368,7 @@ async def table_register(
         )
 
     if replaced is None:
-        return await ctx.write(scope, decide, table_insert), place.catalog
+        return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_point), place.catalog
 
 

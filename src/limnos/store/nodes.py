@@ -114,6 +114,7 @@ def page_read(parent_id: int, space: str, kind: Kind, after: str, limit: int) ->
 HELD = Sql(
     f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
 )
+STILL = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
 ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 NAMED = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0")
 INSERT = Sql(
@@ -150,6 +151,11 @@ class NodeWrites:
         if not rows:
             raise StalePermit
         return node_of(rows[0])
+
+    def require(self, node: Node) -> None:
+        """As `hold`, for mutations that need to know only that the node is still what was decided on."""
+        if not self.tx.rows(STILL, {"id": node.id, "parent": node.parent_id, "name": node.name}):
+            raise StalePermit
 
     def find(self, parent_id: int, space: str, name: str) -> Node | None:
         """Read the live node of a name, if there is one."""

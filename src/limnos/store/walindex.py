@@ -43,8 +43,8 @@ class WalIndex:
     """The header of one database file's index. Open it after connecting, close it after disconnecting."""
 
     def __init__(self, path: Path) -> None:
-        file = f"{path}-shm"
-        status = os.stat(file)
+        file = path.with_name(f"{path.name}-shm")
+        status = file.stat()
         self._key = (status.st_dev, status.st_ino)
         known = _mappings.get(self._key)
         if known is None:
