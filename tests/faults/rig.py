@@ -23,21 +23,24 @@ _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
 class Rig:
     """A store, its node, and the admin's connection."""
 
-    def __init__(self, directory: Path, database: str | None, *, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, database: str | None, *, env: dict[str, str] | None = None, name: str = "node"
+    ) -> None:
         data = directory / "data"
         data.mkdir(parents=True, exist_ok=True)
+        self.directory = directory
         self.is_sqlite = database is None
         self.database = database or str(data / "limnos.db")
-        self._armed = directory / "fault"
-        self.node = Process(
-            data,
-            log=directory / "node.log",
-            database=database,
-            env={"LIMNOS_FAULT_FILE": str(self._armed)} | (env or {}),
-        )
+        self._armed = directory / f"{name}.fault"
+        env = {"LIMNOS_FAULT_FILE": str(self._armed)} | (env or {})
+        self.node = Process(data, log=directory / f"{name}.log", database=database, env=env)
         self._wires: dict[str, Wire] = {}
         self._count = 0
         migrate(self.database)
+
+    def beside(self) -> Rig:
+        """Return another node over the same store, not yet started."""
+        return Rig(self.directory, None if self.is_sqlite else self.database, name="other")
 
     def __enter__(self) -> Self:
         self.start()

@@ -35,8 +35,8 @@ from limnos.services import (
 )
 from limnos.services.context import Context
 from limnos.services.grants import Wish
-from limnos.services.properties import Edits
 from limnos.services.pages import Page
+from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
 from tests.backends import Query
 from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
@@ -64,7 +64,21 @@ class World:
 
     dice: random.Random
     sql: Query
+    focus: bool = False
     secrets: list[tuple[str, Credential]] = field(default_factory=list)
+
+    @property
+    def mutations(self) -> dict[Callable[[World, Context], Work], int]:
+        """What is drawn from, and how often each; in focus everybody is after a few tables, and ana's rights to them."""
+        return _FOCUS if self.focus else _MUTATIONS
+
+    def user(self) -> str:
+        """A user."""
+        return "ana" if self.focus and self.dice.random() < 0.8 else self.dice.choice(USERS)
+
+    def role(self) -> str:
+        """A role."""
+        return "r" if self.focus else self.dice.choice(ROLES)
 
     def tree(self) -> list[tuple[int, Levels]]:
         """Kind and names, from the metalake down, of all that lives and can be reached."""
@@ -83,7 +97,7 @@ class World:
     def likely(self, kind: Kind) -> Levels | None:
         """The names of something of this kind that is there, mostly; None for the rest."""
         there = [names for found, names in self.tree() if found == kind]
-        return self.dice.choice(there) if there and self.dice.random() < 0.8 else None
+        return self.dice.choice(there) if there and self.dice.random() < (0.95 if self.focus else 0.8) else None
 
     def metalake(self) -> str:
         """The metalake's name now."""
@@ -118,13 +132,13 @@ class World:
 
     def someone(self) -> Credential:
         """A user who asks: by name, or by a token that may be revoked by now."""
-        if self.secrets and self.dice.random() < 0.3:
+        if self.secrets and self.dice.random() < (0.05 if self.focus else 0.3):
             return self.dice.choice(self.secrets)[1]
-        return Credential(self.dice.choice((*USERS, ADMIN)))
+        return Credential(ADMIN if self.dice.random() < 0.2 else self.user())
 
     def securable(self) -> tuple[Kind, str]:
         """A kind and a full name to grant on, own or explain."""
-        kind = self.dice.choice(tuple(_PRIVILEGES))
+        kind = Kind.TABLE if self.focus and self.dice.random() < 0.6 else self.dice.choice(tuple(_PRIVILEGES))
         if kind is Kind.METALAKE:
             return kind, self.metalake()
         if kind is Kind.CATALOG:
@@ -136,7 +150,7 @@ class World:
     def principal(self) -> tuple[Kind, str]:
         """A user or a group."""
         kind = self.dice.choice((Kind.USER, Kind.USER, Kind.GROUP))
-        return kind, self.dice.choice(USERS if kind is Kind.USER else GROUPS)
+        return kind, self.user() if kind is Kind.USER else self.dice.choice(GROUPS)
 
 
 # ------------------------------------------------------------------------------------------------- mutations
@@ -241,7 +255,7 @@ def principal_remove(world: World, ctx: Context) -> Work:
 
 def user_enable(world: World, ctx: Context) -> Work:
     """Enable or disable a user."""
-    name, enabled = world.dice.choice(USERS), world.dice.random() < 0.7
+    name, enabled = world.user(), world.dice.random() < 0.7
     return users.user_enable(ctx, metalake=world.metalake(), name=name, enabled=enabled)
 
 
@@ -253,27 +267,27 @@ def member_add(world: World, ctx: Context) -> Work:
 
 def member_remove(world: World, ctx: Context) -> Work:
     """End a membership."""
-    group, user = world.dice.choice(GROUPS), world.dice.choice(USERS)
+    group, user = world.dice.choice(GROUPS), world.user()
     return groups.member_remove(ctx, metalake=world.metalake(), group=group, user=user)
 
 
 def role_create(world: World, ctx: Context) -> Work:
     """Make a role with a rule."""
     return roles.role_create(
-        ctx, metalake=world.metalake(), name=world.dice.choice(ROLES), properties={}, wishes=(wish(world),)
+        ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),)
     )
 
 
 def role_drop(world: World, ctx: Context) -> Work:
     """Drop a role."""
-    return roles.role_drop(ctx, metalake=world.metalake(), name=world.dice.choice(ROLES))
+    return roles.role_drop(ctx, metalake=world.metalake(), name=world.role())
 
 
 def role_give(world: World, ctx: Context) -> Work:
     """Give a role to a user or group, or take it."""
     kind, name = world.principal()
     return grants.roles_give(
-        ctx, metalake=world.metalake(), kind=kind, name=name, roles=(world.dice.choice(ROLES),),
+        ctx, metalake=world.metalake(), kind=kind, name=name, roles=(world.role(),),
         gives=world.dice.random() < 0.7,
     )  # fmt: skip
 
@@ -281,21 +295,21 @@ def role_give(world: World, ctx: Context) -> Work:
 def privilege_grant(world: World, ctx: Context) -> Work:
     """Grant privileges on an object to a role, or revoke them."""
     return grants.privileges_grant(
-        ctx, metalake=world.metalake(), role=world.dice.choice(ROLES), wish=wish(world),
+        ctx, metalake=world.metalake(), role=world.role(), wish=wish(world),
         grants_them=world.dice.random() < 0.7,
     )  # fmt: skip
 
 
 def rules_override(world: World, ctx: Context) -> Work:
     """Replace all rules of a role."""
-    return grants.rules_override(ctx, metalake=world.metalake(), role=world.dice.choice(ROLES), wishes=(wish(world),))
+    return grants.rules_override(ctx, metalake=world.metalake(), role=world.role(), wishes=(wish(world),))
 
 
 def owner_set(world: World, ctx: Context) -> Work:
     """Give an object, or a role, to another owner."""
     kind, full_name = world.securable()
     if world.dice.random() < 0.15:
-        kind, full_name = Kind.ROLE, world.dice.choice(ROLES)
+        kind, full_name = Kind.ROLE, world.role()
     if kind is Kind.METALAKE:
         return owners.owner_load(ctx, metalake=world.metalake(), kind=kind, full_name=full_name)
     owner_kind, owner = world.principal()
@@ -306,7 +320,7 @@ def owner_set(world: World, ctx: Context) -> Work:
 
 async def token_make(world: World, ctx: Context) -> object:
     """Make a token for a user."""
-    user = world.dice.choice(USERS)
+    user = world.user()
     token, text = await tokens.token_create(ctx, user=user, name="n", expires_in_s=world.dice.choice((None, 9999)))
     world.secrets.append((user, Credential(None, token.id, hash_secret(text.split("_", 2)[2]))))
     return token
@@ -326,7 +340,7 @@ def wish(world: World) -> Wish:
     return Wish(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
 
 
-MUTATIONS: dict[Callable[[World, Context], Work], int] = {
+_MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
     table_create: 10, table_drop: 5, table_move: 8, table_commit: 5,
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
@@ -334,7 +348,11 @@ MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1,
 }  # fmt: skip
-"""Each mutation and how often it is drawn."""
+_FOCUS: dict[Callable[[World, Context], Work], int] = {
+    table_create: 8, table_drop: 3, table_move: 12, table_commit: 8, namespace_move: 3, catalog_rename: 5,
+    privilege_grant: 12, role_give: 6, owner_set: 10, user_enable: 3, member_add: 1, role_create: 1,
+    namespace_create: 1, principal_add: 1, token_make: 1,
+}  # fmt: skip
 
 
 def mending(world: World, ctx: Context) -> Work | None:
@@ -372,11 +390,14 @@ class Question:
             return type(error).__name__, str(error)
 
 
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 1, 1, 2]
+
+
 def questions(world: World) -> Question:
     """Draw a question."""
     (scope, levels), (at, table) = world.namespace(), world.table()
     lake = Scope(scope.metalake)
-    user, role = world.dice.choice(USERS), world.dice.choice(ROLES)
+    user, role = world.user(), world.role()
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
     readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
         (f"load {table}", at, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
@@ -396,7 +417,7 @@ def questions(world: World) -> Question:
         ("metalakes", Scope(), metalakes.metalakes_list),
         (f"who {user}", lake, lambda scene: scene.subject_of(user)),
     ]
-    weights = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 1, 1, 2]
+    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1] if world.focus else _WEIGHTS
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
 
@@ -420,6 +441,6 @@ async def explained(world: World, ctx: Context) -> object:
     await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)
     await owners.owner_load(ctx, metalake=metalake, kind=kind, full_name=full_name)
     return await explain.access_explain(
-        ctx, metalake=metalake, user=world.dice.choice(USERS), action=Action.TABLE_LOAD, kind=Kind.TABLE,
+        ctx, metalake=metalake, user=world.user(), action=Action.TABLE_LOAD, kind=Kind.TABLE,
         path=(str(scope.catalog), *table),
     )  # fmt: skip

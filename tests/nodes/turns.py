@@ -203,3 +203,23 @@ def successors(world: World) -> Iterator[Turn]:
 
 
 STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, drops, successors)
+
+
+def follow(world: World, story: Callable[[World], Iterator[Turn]], rounds: int) -> tuple[int, list[str]]:
+    """Play so many turns of a story, each on one node with the next request on the other; the nodes change places.
+
+    Returns how many requests were decided, and what was decided wrong.
+    """
+    asked, wrong = 0, []
+    for number, turn in zip(range(rounds), story(world), strict=False):
+        here = number // 2 % 2
+        turn.mutate(world.admin(here))
+        for ask in turn.asks:
+            answer = world.wire(1 - here, ask.who).ask(ask.method, ask.path, ask.body)
+            asked += 1
+            if answer.status != ask.status:
+                wrong.append(
+                    f"round {number}: after '{turn.does}' on node {here}, {ask.method} {ask.path} by {ask.who} on node "
+                    f"{1 - here} was answered {answer.status}, not {ask.status}: {answer.message}"
+                )
+    return asked, wrong

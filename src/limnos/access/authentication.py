@@ -90,7 +90,7 @@ def _parse_basic(encoded: bytes) -> Credential:
         user, _, _ = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         raise Unauthenticated("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
-    if not user:
+    if not user or "\0" in user:
         raise Unauthenticated("The Basic credential names no user")
     return Credential(user)
 

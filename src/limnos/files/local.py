@@ -6,12 +6,13 @@ Nothing is synced to disk here: a metadata document is served from the store's o
 this one are not synced by their writers either.
 """
 # `exists` is asked on every load of a table, and pathlib costs more than the call it wraps.
-# ruff: noqa: PTH103, PTH108, PTH116, PTH120
+# ruff: noqa: PTH108, PTH116, PTH120
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 
@@ -88,8 +89,20 @@ def _created(path: str) -> int:
     try:
         return os.open(path, _CREATE, 0o666)
     except FileNotFoundError:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        _make(os.path.dirname(path))
         return os.open(path, _CREATE, 0o666)
+
+
+def _make(directory: str) -> None:
+    """Make a directory and what is missing above it, with no more system calls than that takes."""
+    try:
+        os.mkdir(directory)  # noqa: PTH102 - a third of the time of pathlib
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make(os.path.dirname(directory))
+        with suppress(FileExistsError):
+            os.mkdir(directory)  # noqa: PTH102 - a third of the time of pathlib
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -68,7 +68,8 @@ def parse(location: str) -> Place:
         place = Place(LOCAL, "", _local_segments(location, rest))
     else:
         place = _object_place(location, scheme, rest)
-    if any(_has_dots(part) for part in (place.authority, *place.segments)):
+    may_have_dots = "/." in location or "%" in location  # the slow look is for few
+    if may_have_dots and any(_has_dots(part) for part in (place.authority, *place.segments)):
         raise _refused(location, "it has a '.' or '..' segment; write the path without")
     return place
 

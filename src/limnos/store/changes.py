@@ -5,6 +5,7 @@ May import `model` and the room's `sql`. Knows nothing of what a change means to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -109,8 +110,13 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 EPOCH = Sql("SELECT epoch FROM store")
-CLOCK_READ = Sql("SELECT revision, access_revision FROM clock WHERE zone = :zone")
-CLOCK_HOLD = Sql("SELECT revision, access_revision FROM clock WHERE zone = :zone FOR UPDATE")
+CLOCK_HOLD = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone = :zone FOR UPDATE")
+def clock_params(zones: Sequence[int]) -> dict[str, int]:
+    """The parameters of `CLOCKS_READ` for one to three zones."""
+    return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
+
+
+CLOCKS_READ = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone IN (:zone0, :zone1, :zone2)")
 CLOCK_MOVE = Sql("UPDATE clock SET revision = :revision, access_revision = :access_revision WHERE zone = :zone")
 CLOCK_NEW = Sql("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (:zone, 0, 0, 0)")
 CHANGE_NEW = Sql(

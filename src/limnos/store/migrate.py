@@ -69,9 +69,7 @@ def _locked(connection: Connection) -> Iterator[None]:
 
 def _write_ahead(connection: Connection) -> None:
     """Put the file into WAL mode, which it keeps: two who change the mode at once would not wait for each other."""
-    driver = connection.connection.driver_connection
-    assert driver is not None
-    driver.execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
+    connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
 
 
 def _engine_url(database: str) -> URL:

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import asyncpg
 import psycopg
 
-from limnos.model.errors import StateUnknown, Unavailable
-from limnos.model.kinds import ROOT_ID
-from limnos.store.changes import CLOCK_HOLD, CLOCK_READ, Moved, gate_query_postgres, moved_of
+from limnos.model.errors import BadRequest, StateUnknown, Unavailable
+from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
@@ -32,6 +31,9 @@ T = TypeVar("T")
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks
 ATTEMPTS = 3
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
+_SHARED_TWICE = Sql(
+    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
+)
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
 _NEXT_ID = Sql("SELECT nextval('limnos_id')")
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
@@ -42,6 +44,9 @@ _LOST = (
 )  # fmt: skip
 
 
+_NO_TEXT = "A name or another text holds U+0000, which no stored text can: leave it out"
+
+
 class _Reader(Protocol):
     """An asyncpg connection, from a pool or not."""
 
@@ -49,7 +54,10 @@ class _Reader(Protocol):
 
 
 async def _fetch(connection: _Reader, statement: Sql, params: Params) -> list[Row]:
-    rows = await connection.fetch(statement.asyncpg, *[params[name] for name in statement.order])
+    try:
+        rows = await connection.fetch(statement.asyncpg, *[params[name] for name in statement.order])
+    except asyncpg.CharacterNotInRepertoireError:
+        raise BadRequest(_NO_TEXT) from None
     return [tuple(row) for row in rows]
 
 
@@ -82,10 +90,11 @@ class PostgresSession:
         found: int = self.rows(_NEXT_ID, {})[0][0]
         return found
 
-    def read_clock(self, zone: int) -> tuple[int, int]:
-        """Read a zone's clock, after the locks, in a statement of its own; the mutation's own row is held."""
-        rows = self.rows(CLOCK_HOLD if zone == self.zone else CLOCK_READ, {"zone": zone})
-        return rows[0] if rows else (0, 0)
+    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
+        """Read clocks after the locks, in a statement of its own; the mutation's own row is held by another."""
+        if list(zones) == [self.zone]:
+            return self.rows(CLOCK_HOLD, {"zone": self.zone})
+        return self.rows(CLOCKS_READ, clock_params(zones))
 
     def lock(self, permit: Permit[object]) -> None:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
@@ -93,12 +102,15 @@ class PostgresSession:
         A catalog's own lock is its clock row, held when its clock is read. A metalake's mutation that looks at a
         catalog needs no lock there: whoever moves the catalog holds the metalake shared.
         """
-        for zone, _ in permit.stamps:
-            if zone == permit.zone:
-                if zone == ROOT_ID or len(permit.stamps) == 1 or permit.stamps[1][0] == zone:
-                    self.rows(_EXCLUSIVE, _lock(zone))
-                return
+        zones = [zone for zone, _ in permit.stamps]
+        above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
+        if len(above) == 2:
+            self.rows(_SHARED_TWICE, {"space": LOCK_CLASS, "server": str(above[0]), "metalake": str(above[1])})
+            return
+        for zone in above:
             self.rows(_SHARED, _lock(zone))
+        if permit.zone in zones:
+            self.rows(_EXCLUSIVE, _lock(permit.zone))
 
 
 class PostgresStore:
@@ -178,6 +190,9 @@ class PostgresStore:
                     connection.close()
                 if attempt == ATTEMPTS - 1:
                     raise Unavailable("The database does not answer: try again", cause=str(error)) from error
+            except psycopg.DataError as error:
+                self._give_back(connection)
+                raise BadRequest(_NO_TEXT) if "NUL" in str(error) else error from None
             except BaseException:
                 self._give_back(connection)
                 raise

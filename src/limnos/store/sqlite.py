@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StateUnknown, Unavailable
-from limnos.store.changes import CLOCK_READ, NOTHING, Moved, gate_params, gate_text, moved_of
+from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
@@ -67,10 +67,9 @@ class SqliteSession:
         found: int = self.connection.execute(_NEXT_ID).fetchone()[0]
         return found
 
-    def read_clock(self, zone: int) -> tuple[int, int]:
-        """Read a zone's clock; the write lock of the file is every lock of the protocol at once."""
-        rows = self.rows(CLOCK_READ, {"zone": zone})
-        return rows[0] if rows else (0, 0)
+    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
+        """Read clocks; the write lock of the file is every lock of the protocol at once."""
+        return self.rows(CLOCKS_READ, clock_params(zones))
 
 
 class _Job:

@@ -49,8 +49,8 @@ class Session(Protocol):
         """Draw an id that was never drawn before."""
         ...
 
-    def read_clock(self, zone: int) -> tuple[int, int]:
-        """Read (revision, access revision) of a zone; held to the commit when it is the mutation's own."""
+    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
+        """Read (zone, revision, access revision) of at most three zones; the mutation's own is held to the commit."""
         ...
 
 
@@ -140,11 +140,19 @@ class Batch:
         """Return the zone's clock as this batch would leave it."""
         found = self._clocks.get(zone)
         if found is None:
-            found = self._clocks[zone] = self.session.read_clock(zone)
+            self._read((zone,))
+            found = self._clocks[zone]
         return found
+
+    def _read(self, zones: Sequence[int]) -> None:
+        self._clocks.update(dict.fromkeys(zones, (0, 0)))
+        self._clocks.update({zone: (revision, access) for zone, revision, access in self.session.read_clocks(zones)})
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
+        unread = [zone for zone, _ in permit.stamps if zone not in self._clocks]
+        if unread:
+            self._read(unread)
         for zone, access_revision in permit.stamps:
             if self.clock(zone)[1] != access_revision:
                 raise StalePermit

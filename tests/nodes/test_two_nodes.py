@@ -1,11 +1,14 @@
-"""Clients on two nodes race on one table, one name, one empty store: nothing is lost, nothing is doubled."""
+"""Two nodes with nobody else about: decisions when all is quiet; then clients that race on one table or one name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar, cast
 
+import pytest
+
+from tests.nodes.turns import STORIES, Turn, follow
 from tests.nodes.wire import (
     PREFIX,
     Wire,
@@ -18,11 +21,21 @@ from tests.nodes.wire import (
 )
 from tests.nodes.world import World
 
+ROUNDS = 20
 CLIENTS = 4
 COMMITS = 15
 TRIES = 500
 T = TypeVar("T")
 Metadata = dict[str, object]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_quiet_nodes_hear_of_each_other(world: World, story: Callable[[World], Iterator[Turn]]) -> None:
+    """What a node may conclude from a store in which nothing moves ends with the other's first acknowledged mutation."""
+    asked, wrong = follow(world, story, ROUNDS)
+
+    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
+    assert asked >= ROUNDS
 
 
 def race(world: World, run: Callable[[Wire, int], T], clients: int = CLIENTS) -> list[T]:

@@ -1,0 +1,41 @@
+"""One of two nodes is killed inside a mutation: the other's next request is true at once, and it can write at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.faults.mutations import Case, namespace_chain, privilege_grant, table_commit, table_rename
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+
+
+@pytest.fixture(scope="module")
+def victim(rig: Rig) -> Iterator[Rig]:
+    """A second node over the rig's store, to be killed."""
+    with rig.beside() as other:
+        yield other
+
+
+@pytest.mark.parametrize("point", ["written", "before-commit", "after-commit"])
+@pytest.mark.parametrize(
+    "mutation", [namespace_chain, table_commit, table_rename, privilege_grant], ids=lambda mutation: mutation.__name__
+)
+def test_survivor_knows_at_once(rig: Rig, victim: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+    """The node that lives on tells what the dead one left: all of a mutation after its commit, else nothing."""
+    case = mutation(rig)
+    assert not case.is_done()
+    victim.arm(point)
+
+    answer = victim.try_to(case.method, case.path, case.body)
+    victim.node.wait_killed()
+    done = case.is_done()
+    again = rig.admin.ask(case.method, case.path, case.body)
+
+    assert answer is None
+    assert done == (point == "after-commit")
+    assert again.status in (case.again if done else (200, 204)), f"done again: {again}"
+    assert case.is_done()
+    assert complaints(rig.database) == []
+    victim.start()
