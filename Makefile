@@ -60,8 +60,9 @@ fix: setup ## let ruff mend and format what it can
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
-docs: setup ## write the tables of docs/errors.md and docs/metrics.md from the code
+docs: setup ## write the tables of docs/errors.md and docs/metrics.md, and openapi/, from the code
 	@$(BIN)/python scripts/generate_docs.py
+	@$(BIN)/python scripts/generate_openapi.py
 
 bench: setup ## CPU per request, requests per second and latencies, per operation and store
 	@$(BIN)/python -m bench $(ARGS)

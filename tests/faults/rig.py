@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -15,6 +16,8 @@ from limnos.store.migrate import migrate
 from tests.nodes.process import Process
 from tests.nodes.wire import Answer, Lost, Wire
 
+FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
+"""Try the whole matrices, not samples of them."""
 SETTLED_WITHIN_S = 30
 _MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
 _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"

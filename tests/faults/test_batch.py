@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.faults.mutations import Case, namespace_chain, table_commit, table_create
-from tests.faults.rig import Rig
+from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 from tests.nodes.wire import Lost, Wire
 
-FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
 BATCH = (namespace_chain, table_create, table_commit)
 POINTS = ["begin", "locked", *(f"{point}:{n}" for point in ("permitted", "written") for n in (1, 2, 3)), "drafted"]
 MATRIX = [*POINTS, "before-commit", "after-commit"]

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import pytest
 
 from tests.faults.mutations import file_of, properties_of
 from tests.faults.rig import Rig
+from tests.faults.traffic import CERTAIN, UNKNOWN, Told, Traffic
 from tests.faults.whole import complaints
 from tests.nodes.stores import Cluster
 from tests.nodes.wire import (
     PREFIX,
     Answer,
-    Lost,
     Wire,
     namespace_body,
     namespace_path,
@@ -26,26 +23,8 @@ from tests.nodes.wire import (
     table_path,
 )
 
-WRITERS = 3
 RUNNING_S = 0.5
-PAUSE_S = 0.02
 RECOVERS_WITHIN_S = 30
-CERTAIN, UNKNOWN = 503, 500
-
-
-class Told(NamedTuple):
-    """What a writer asked for, by a name that nothing else has, and what it was told; no status for a lost answer."""
-
-    kind: str
-    tag: str
-    status: int | None
-    message: str = ""
-
-    def is_true(self, *, there: bool) -> bool:
-        """Say whether the answer fits what is in the store."""
-        if self.status == UNKNOWN:
-            return self.message.startswith("The store did not say")
-        return self.status in (200, CERTAIN) and there == (self.status == 200)
 
 
 @pytest.fixture(scope="module")
@@ -63,38 +42,6 @@ def rig(own_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield running
 
 
-def write(rig: Rig, home: str, told: list[Told], stop: threading.Event) -> None:
-    """Make namespaces and tables and commit to one table, each under a new name, until told to stop."""
-    wire = Wire(rig.node.uri, user="admin")
-    for number in itertools.count():
-        tag = f"x{number}"
-        for kind, path, body in (
-            ("namespace", f"{PREFIX}/namespaces", namespace_body(home, tag)),
-            ("table", f"{namespace_path(home)}/tables", table_body(tag)),
-            ("commit", table_path(home, "busy"), properties_body(**{tag: home})),
-        ):
-            try:
-                answer = wire.ask("POST", path, body)
-                told.append(Told(kind, tag, answer.status, answer.message))
-                if answer.status != 200:
-                    time.sleep(PAUSE_S)
-            except Lost:
-                told.append(Told(kind, tag, None))
-            if stop.is_set():
-                return wire.close()
-    return None
-
-
-def is_there(rig: Rig, home: str, one: Told, properties: dict[str, str]) -> bool:
-    """Say whether what a writer asked for is in the store."""
-    if one.kind == "commit":
-        return one.tag in properties
-    path = namespace_path(home, one.tag) if one.kind == "namespace" else table_path(home, one.tag)
-    status = rig.admin.ask("HEAD", path).status
-    assert status in (204, 404)
-    return status == 204
-
-
 def wait_for_success(told: list[Told], since: int) -> None:
     """Wait until a writer was told of a success after so many answers."""
     until = time.monotonic() + RECOVERS_WITHIN_S
@@ -105,36 +52,20 @@ def wait_for_success(told: list[Told], since: int) -> None:
 
 def test_node_survives_killed_database(rig: Rig, own_cluster: Cluster) -> None:
     """While the database is dead, writes get 503 or 500; what was acknowledged is there, what got a 503 is not."""
-    homes = [rig.tag() for _ in range(WRITERS)]
-    for home in homes:
-        rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
-        rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("busy"))
-    told: list[list[Told]] = [[] for _ in homes]
-    stop = threading.Event()
-    threads = [threading.Thread(target=write, args=(rig, *each, stop)) for each in zip(homes, told, strict=True)]
+    traffic = Traffic(rig)
 
-    for thread in threads:
-        thread.start()
-    time.sleep(RUNNING_S)
-    own_cluster.kill()
-    time.sleep(RUNNING_S)
-    own_cluster.start()
-    counts = [len(each) for each in told]
-    for each, count in zip(told, counts, strict=True):
-        wait_for_success(each, count)
-    stop.set()
-    for thread in threads:
-        thread.join()
+    with traffic.running():
+        time.sleep(RUNNING_S)
+        own_cluster.kill()
+        time.sleep(RUNNING_S)
+        own_cluster.start()
+        for told in traffic.told:
+            wait_for_success(told, len(told))
 
-    wrong = []
-    for home, each in zip(homes, told, strict=True):
-        properties = properties_of(rig, home, "busy")
-        for one in each:
-            there = is_there(rig, home, one, properties)
-            if not one.is_true(there=there):
-                wrong.append(f"{home}: {one}, there: {there}")
-    assert not wrong, "\n".join(wrong[:10])
-    assert any(one.status in (CERTAIN, UNKNOWN) for each in told for one in each), "the database was not missed"
+    statuses = {one.status for one in traffic.answers()}
+    assert traffic.untrue() == []
+    assert None not in statuses, "the node broke connections of its callers"
+    assert statuses & {CERTAIN, UNKNOWN}, "the database was not missed"
     assert complaints(rig.database) == []
 
 

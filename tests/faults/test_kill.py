@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 
 import pytest
 
 from limnos.store.faults import POINTS
 from tests.faults.mutations import MUTATIONS, WITH_FILE, Case
-from tests.faults.rig import Rig
+from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 
-FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
 EVERY = 1 if FULL else 6
 """Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
 MATRIX = [

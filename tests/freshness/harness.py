@@ -41,7 +41,7 @@ from tests.freshness.world import GROUPS, REFUSALS, USERS, Question, World, expl
 from tests.inprocess import ADMIN, LAKE, Node, fill
 
 T = TypeVar("T")
-PAUSES = (0, 0, 1, 1, 2, 3, 6)
+PAUSES = (0, 0, 1, 1, 2, 3, 6, 12, 30)
 SLEEP_STEPS = 12
 
 
@@ -122,7 +122,7 @@ class LateStore:
         await self.real.close()
 
 
-@dataclass
+@dataclass(eq=False)
 class Watched:
     """A question under way, and every answer that has been true since it was asked."""
 
@@ -270,7 +270,9 @@ class Harness:
         dice, crowd = self.dice, 2 if self.world.focus else 1
         awake = self.nodes if self.steps >= self.asleep_until else self.nodes[:1]
         work = [self._mutate(dice.choice(awake)) for _ in range(crowd * dice.choice((1, 1, 2)))]
-        work += [self._ask(dice.choice(awake)) for _ in range(crowd * dice.choice((0, 1, 2, 3)))]
+        for _ in range(dice.choice((0, 1, 2, 3))):
+            question, node = questions(self.world), dice.choice(awake)
+            work += [self._ask(question, node) for _ in range(crowd)]
         if dice.random() < 0.2:
             work.append(self._wander(dice.choice(awake)))
         if dice.random() < 0.3:
@@ -312,9 +314,8 @@ class Harness:
         finally:
             del self.writers[request_id]
 
-    async def _ask(self, node: Node) -> None:
+    async def _ask(self, question: Question, node: Node) -> None:
         """Ask, while things change; the answer must have been true since the question."""
-        question = questions(self.world)
         await self._wait()
         if self.sequential:
             await question.ask(node.ctx(question.who))

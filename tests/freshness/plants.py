@@ -7,33 +7,42 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
+import msgspec
 import pytest
 
 from limnos.access.subjects import subject_of
-from limnos.model.entities import Change, ClockRow
+from limnos.model.entities import Change, ClockRow, Node
 from limnos.model.errors import StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.services import context, scene
-from limnos.store import changes, nodes, sqlite, tx, upkeep
-from limnos.store.changes import gate_params, gate_text, moved_of
-from limnos.store.sql import Sql
-from limnos.view import facts, gate, view
+from limnos.services import scene
+from limnos.store import nodes, sqlite, tx, upkeep
+from limnos.store.changes import Draft
+from limnos.store.interface import Known
+from limnos.store.sql import Load, Sql
+from limnos.view import facts, view
 from limnos.view.gate import SharedGate
 from limnos.view.view import UNKNOWN, View, Zone
-from tests.freshness import harness
 from tests.freshness.harness import LateStore
 
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
-PLANTS: dict[str, Plant] = {}
+WIDE: dict[str, Plant] = {}
+"""Bugs that a life with everything in it brings to light."""
+FOCUS: dict[str, Plant] = {}
+"""Bugs that take a crowd around a few tables."""
 
 
 def plant(bug: Plant) -> Plant:
     """Take a bug into the list, under its function's name."""
-    PLANTS[bug.__name__.replace("_", " ")] = bug
+    WIDE[bug.__name__.replace("_", " ")] = bug
+    return bug
+
+
+def plant_in_crowd(bug: Plant) -> Plant:
+    """Take a bug into the other list."""
+    FOCUS[bug.__name__.replace("_", " ")] = bug
     return bug
 
 
@@ -171,7 +180,7 @@ def fact_in_both_generations(patch: Patch) -> None:
 # ------------------------------------------------------------------------------------------- gates and loads
 
 
-@plant
+@plant_in_crowd
 def late_join(patch: Patch) -> None:
     """A request joins a gate read that started before it arrived."""
 
@@ -186,25 +195,13 @@ def late_join(patch: Patch) -> None:
     patch.setattr(SharedGate, "ask", ask)
 
 
-@plant
-def no_gate(patch: Patch) -> None:
-    """A view that once knew its zones is believed for a while."""
-    real = SharedGate.ask
-
-    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
-        if not self.view.is_paired(zones) or reason != "arrival":
-            await real(self, zones, reason)
-
-    patch.setattr(SharedGate, "ask", ask)
-
-
-@plant
+@plant_in_crowd
 def no_ring_check(patch: Patch) -> None:
     """A load is merged whatever changed since."""
     patch.setattr(View, "_is_current", staticmethod(lambda zone, key, value, revision: True))
 
 
-@plant
+@plant_in_crowd
 def ring_trusted_past_its_end(patch: Patch) -> None:
     """A load is merged though the ring has forgotten changes since."""
     real = View._is_current
@@ -217,70 +214,8 @@ def ring_trusted_past_its_end(patch: Patch) -> None:
     patch.setattr(View, "_is_current", staticmethod(is_current))
 
 
-@plant
-def backwards(patch: Patch) -> None:
-    """An older result that lands late sets the view back."""
-    real = View._advance_zone
-
-    def advance(self: View, clock: ClockRow, rows: tuple[Change, ...]) -> None:
-        zone = self.zones.get(clock.zone)
-        if zone is not None and clock.revision < zone.revision:
-            zone.revision, zone.access_revision = clock.revision, clock.access_revision
-        real(self, clock, rows)
-
-    patch.setattr(View, "_advance_zone", advance)
-
-
-@plant
-def unpaired(patch: Patch) -> None:
-    """A neighbour catalog's gate read moves the metalake's revision alone, and nobody asks again."""
-    patch.setattr(View, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
-
-
-class _Loose(tuple[int, ...]):
-    """Zones that are the same as any others, once anything was asked for."""
-
-    __slots__ = ()
-    __hash__ = tuple.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return other != ()
-
-    def __ne__(self, other: object) -> bool:
-        return other == ()
-
-
-@plant
-def catalog_not_asked(patch: Patch) -> None:
-    """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
-    patch.setattr(context, "zones_now", lambda of, scope: _Loose(scene.zones_now(of, scope)))
-
-
-def _gate_in_turns(patch: Patch, order: Callable[[Any], list[Any]]) -> None:
-    async def gate_async(self: LateStore, epoch: int, known: Any) -> Any:
-        clocks: list[Any] = []
-        rows: list[Any] = []
-        moved = changes.NOTHING
-        for pair in order(known):
-            await self.pause()
-            one = self.real._reader.execute(gate_text(1), gate_params(epoch, (pair,))).fetchall()
-            moved = moved_of(one) if one else moved
-            if one:
-                clocks += moved.clocks
-                rows += moved.changes
-        return changes.Moved(moved.epoch, tuple(clocks), tuple(rows)) if clocks else changes.NOTHING
-
-    patch.setattr(LateStore, "gate_async", gate_async)
-
-
-@plant
-def two_snapshots(patch: Patch) -> None:
-    """The gate reads the catalog's changes, then the metalake's: a snapshot each."""
-    _gate_in_turns(patch, lambda known: list(reversed(known)))
-
-
 def _load_in_turns(patch: Patch, *, facts_first: bool) -> None:
-    async def load_async(self: LateStore, epoch: int, known: Any, load: Any) -> Any:
+    async def load_async(self: LateStore, epoch: int, known: Known, load: Load[object]) -> object:
         await self.pause()
         found = self.real._drive(load) if facts_first else None
         moved = self.real.gate(epoch, known) if not facts_first else None
@@ -291,13 +226,13 @@ def _load_in_turns(patch: Patch, *, facts_first: bool) -> None:
     patch.setattr(LateStore, "load_async", load_async)
 
 
-@plant
+@plant_in_crowd
 def facts_then_changes(patch: Patch) -> None:
     """A load reads facts, then changes, a snapshot each."""
     _load_in_turns(patch, facts_first=True)
 
 
-@plant
+@plant_in_crowd
 def changes_then_facts(patch: Patch) -> None:
     """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
     _load_in_turns(patch, facts_first=False)
@@ -336,7 +271,7 @@ def wall_clock(patch: Patch) -> None:
     real_run, real_keep = tx.Batch.run, tx.Batch._keep
     ticks: dict[int, int] = {}
 
-    def run(self: tx.Batch, permit: Permit[Any], mutation: Any) -> Any:
+    def run(self: tx.Batch, permit: Permit[object], mutation: Callable[[tx.Tx], object]) -> object:
         revision, access = self.clock(permit.zone)
         ticks[permit.zone] = ticks.get(permit.zone, 0) + 1
         if revision and ticks[permit.zone] % 2:
@@ -376,7 +311,7 @@ def ids_reused(patch: Patch) -> None:
     real_drop, real_id = nodes.NodeWrites.drop, sqlite.SqliteSession.next_id
     free: list[int] = []
 
-    def drop(self: nodes.NodeWrites, node: Any) -> None:
+    def drop(self: nodes.NodeWrites, node: Node) -> None:
         real_drop(self, node)
         if node.kind is Kind.TABLE:
             self.tx.count(Sql("DELETE FROM node WHERE id = :id"), {"id": node.id})
@@ -389,46 +324,36 @@ def ids_reused(patch: Patch) -> None:
 # ------------------------------------------------------------------------------------------ permits and rights
 
 
-@plant
+@plant_in_crowd
 def permit_trusted(patch: Patch) -> None:
     """The transaction does not compare access revisions."""
     patch.setattr(tx.Batch, "check", lambda self, permit: None)
 
 
-def _check_zones(patch: Patch, chosen: Callable[[Permit[Any]], set[int]]) -> None:
-    def check(self: tx.Batch, permit: Permit[Any]) -> None:
+def _check_zones(patch: Patch, chosen: Callable[[Permit[object]], set[int]]) -> None:
+    def check(self: tx.Batch, permit: Permit[object]) -> None:
         if any(self.clock(zone)[1] != stamp for zone, stamp in permit.stamps if zone in chosen(permit)):
             raise StalePermit
 
     patch.setattr(tx.Batch, "check", check)
 
 
-@plant
+@plant_in_crowd
 def own_zone_only(patch: Patch) -> None:
     """It compares the access revision of the zone that is written to only."""
     _check_zones(patch, lambda permit: {permit.zone})
 
 
-@plant
+@plant_in_crowd
 def metalake_only(patch: Patch) -> None:
     """It compares the metalake's access revision only."""
     _check_zones(patch, lambda permit: {zone for zone, _ in permit.stamps[1:2]})
 
 
-@plant
+@plant_in_crowd
 def name_not_checked(patch: Patch) -> None:
     """The mutation takes the permit's object under whatever name it has now."""
     patch.setattr(nodes.NodeWrites, "hold", lambda self, node: self.by_id(node.id))
-
-
-@plant
-def by_name(patch: Patch) -> None:
-    """The mutation resolves its name anew instead of taking the permit's object."""
-
-    def hold(self: nodes.NodeWrites, node: Any) -> Any:
-        return self.find(node.parent_id, node.name_space, node.name) or self.tx.stale()
-
-    patch.setattr(nodes.NodeWrites, "hold", hold)
 
 
 @plant
@@ -436,14 +361,14 @@ def quiet_catalogs(patch: Patch) -> None:
     """Renaming a catalog or metalake does not move the access revision."""
     real = nodes.NodeWrites.place
 
-    def place(self: nodes.NodeWrites, node: Any, *, parent_id: int, name: str, moves_access: bool) -> None:
+    def place(self: nodes.NodeWrites, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
         quiet = node.kind <= Kind.CATALOG
         real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and not quiet)
 
     patch.setattr(nodes.NodeWrites, "place", place)
 
 
-@plant
+@plant_in_crowd
 def quiet_transfers(patch: Patch) -> None:
     """Giving an object to another owner does not move the access revision."""
     _quiet(patch, "own")
@@ -458,9 +383,7 @@ def quiet_disabling(patch: Patch) -> None:
 def _quiet(patch: Patch, operation: str) -> None:
     real = tx.Tx.changed
 
-    def changed(self: tx.Tx, draft: Any) -> None:
-        import msgspec
-
+    def changed(self: tx.Tx, draft: Draft) -> None:
         real(self, msgspec.structs.replace(draft, moves_access=False) if draft.operation == operation else draft)
 
     patch.setattr(tx.Tx, "changed", changed)
@@ -469,9 +392,9 @@ def _quiet(patch: Patch, operation: str) -> None:
 @plant
 def subjects_kept(patch: Patch) -> None:
     """A user's roles and groups are remembered for ever."""
-    kept: dict[object, Any] = {}
+    kept: dict[object, object] = {}
 
-    def remembered(of: View, metalake_id: int, user: str, *, service_admin: bool) -> Any:
+    def remembered(of: View, metalake_id: int, user: str, *, service_admin: bool) -> object:
         key = (of, metalake_id, user)
         if key not in kept:
             kept[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
@@ -479,5 +402,3 @@ def subjects_kept(patch: Patch) -> None:
 
     patch.setattr(scene, "subject_of", remembered)
 
-
-_ = (gate, harness)

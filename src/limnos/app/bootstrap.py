@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from limnos.access.authentication import Credential, user_of
-from limnos.model.errors import AlreadyExists, Unauthenticated
+from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
 from limnos.services.catalogs import ICEBERG, catalog_create
 from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
@@ -20,30 +21,48 @@ from limnos.services.tokens import token_create
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
+    from limnos.model.records import MetalakeRecord
     from limnos.services.context import Services
+    from limnos.services.scene import Scene
 
+COMMENT = "Made on first start"
 TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: Services, settings: Settings) -> None:
     """Fill an empty store, and see that the admin's token file holds a valid token."""
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
-    if not settings.server.bare and not await ctx.read(Scope(), metalakes_list):
+    if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:
+    """Make what is missing of a first start, whether this node was killed in it or another one is at it."""
     server = settings.server
+    if not await ctx.read(Scope(), metalakes_list):
+        with suppress(AlreadyExists):  # another node was first
+            await metalake_create(ctx, name=server.metalake, comment=COMMENT, properties={})
+    if await _is_untouched(ctx, server.metalake):
+        with suppress(AlreadyExists):
+            await catalog_create(
+                ctx, metalake=server.metalake, name=server.catalog, catalog_type="relational", provider=ICEBERG,
+                comment=COMMENT, properties={"warehouse": f"{ctx.services.defaults.warehouse}/{server.catalog}"},
+            )  # fmt: skip
+
+
+async def _is_untouched(ctx: Context, metalake: str) -> bool:
+    """Say whether a first start made the metalake, and nothing was done in it since."""
+
+    def read(scene: Scene) -> bool:
+        comment = cast("MetalakeRecord", scene.metalake.record).comment
+        ((_, revision),) = scene.view.known((scene.metalake.id,))
+        return comment == COMMENT and revision == 0
+
     try:
-        await metalake_create(ctx, name=server.metalake, comment="Made on first start", properties={})
-        await catalog_create(
-            ctx, metalake=server.metalake, name=server.catalog, catalog_type="relational", provider=ICEBERG,
-            comment="Made on first start",
-            properties={"warehouse": f"{ctx.services.defaults.warehouse}/{server.catalog}"},
-        )  # fmt: skip
-    except AlreadyExists:
-        return  # another node was first
+        return await ctx.read(Scope(metalake), read, refuse_disabled=False)
+    except NotFound:
+        return False
 
 
 async def _ensure_token(ctx: Context, path: Path) -> None:

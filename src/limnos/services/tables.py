@@ -175,9 +175,20 @@ def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: 
 
 
 async def table_stage(ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest) -> tuple[Json, CatalogRecord]:
-    """Build the metadata of a table that a later commit will make; stores nothing."""
-    draft = await draft_read(ctx, scope, namespace, request.name)
-    return build(request, draft.place), draft.place.catalog
+    """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would."""
+    fallback = ctx.services.defaults.warehouse
+
+    def look(scene: Scene) -> Draft:
+        draft = draft_of(scene, fallback, namespace, request.name, Action.TABLE_CREATE)
+        taken, _ = scene.find((*namespace, request.name), Kind.TABLE)  # no mutation will look
+        if taken is not None:
+            raise AlreadyExists(f"Table already exists: {render((*namespace, request.name))}", kind=taken.kind.word)
+        return draft
+
+    draft = await ctx.read(scope, look)
+    metadata = build(request, draft.place)
+    document_of(metadata, previous=None, node_id=0, place=draft.place)
+    return metadata, draft.place.catalog
 
 
 async def table_create(
@@ -198,7 +209,9 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 def build(request: TableRequest, place: Place) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     table_uuid = str(uuid.uuid4())
-    location = request.location or place.own_location(table_uuid)
+    location = place.own_location(table_uuid) if request.location is None else request.location
+    if not location:
+        raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     return new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
         write_order=request.write_order, properties=request.properties, now_ms=time.time_ns() // 1_000_000,
@@ -244,10 +257,11 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
     known = place.own_location(table_uuid) if previous is None else previous.location
     if location != known:
         place.check(location)
+    taken = known if location == known and previous is not None else normalise(location)
     if directory != f"{location}/metadata":
         place.check(directory)
     document = Document(
-        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=location,
+        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
         metadata_location=f"{directory}/{documents.file_name(version, uuid=str(uuid.uuid4()), gzip=packs)}",
         body=documents.encode(metadata),
     )  # fmt: skip

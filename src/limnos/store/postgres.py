@@ -41,6 +41,7 @@ _LOST = (
     asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
     asyncpg.OperatorInterventionError,  # it is shutting down, starting up, or was told to give up
     asyncpg.InsufficientResourcesError,  # too many connections
+    asyncpg.InternalClientError,  # what its driver says of a connection that was ended while it was idle
 )  # fmt: skip
 
 

@@ -45,9 +45,12 @@ def _rename(source: str, space: str, name: str) -> dict[str, object]:
 
 def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
     """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not meet."""
-    root, spaces = wire.ROOT, wire.SPACES
-    there, gone = wire.space_path("there"), wire.space_path("gone")
-    found = {
+    return _of_catalogs(who) | _of_namespaces(who, files) | _of_tables(who, files)
+
+
+def _of_catalogs(who: str) -> dict[Row, Request]:
+    spaces = wire.SPACES
+    return {
         (CONFIG, "catalog"): ("GET", "/iceberg/v1/config?warehouse=main", None),
         (CONFIG, "no catalog"): ("GET", "/iceberg/v1/config?warehouse=nowhere", None),
         (CONFIG, "no metalake"): ("GET", "/iceberg/v1/config?warehouse=nolake/main", None),
@@ -61,6 +64,11 @@ def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
         ("POST /{prefix}/namespaces", "below a namespace"): ("POST", spaces, {"namespace": ["there", f"new_{who}"]}),
         ("POST /{prefix}/namespaces", "below none"): ("POST", spaces, {"namespace": [f"none_{who}", "new"]}),
     }
+
+
+def _of_namespaces(who: str, files: dict[str, object]) -> dict[Row, Request]:
+    there, gone = wire.space_path("there"), wire.space_path("gone")
+    found: dict[Row, Request] = {}
     for route, method, path, body in (
         ("GET /{prefix}/namespaces/{namespace}", "GET", "", None),
         ("HEAD /{prefix}/namespaces/{namespace}", "HEAD", "", None),
@@ -81,8 +89,18 @@ def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
         (register, "free name"): ("POST", f"{there}/register", {"name": f"registered_{who}", **file}),
         (register, "taken name"): ("POST", f"{there}/register", {"name": "t", **file}),
         (register, "no namespace"): ("POST", f"{gone}/register", {"name": "t", **file}),
-        (register, "overwrite"): ("POST", f"{there}/register", {"name": f"over_{who}", "overwrite": True, **other_file}),
+        (register, "overwrite"): (
+            "POST",
+            f"{there}/register",
+            {"name": f"over_{who}", "overwrite": True, **other_file},
+        ),
     }
+    return found
+
+
+def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
+    root, there, gone = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
+    found: dict[Row, Request] = {}
     table = "/{prefix}/namespaces/{namespace}/tables/{table}"
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, path, body in (
@@ -144,7 +162,11 @@ def ask(node: Node, who: str, request: Request) -> int:
 
 def rows_written() -> Iterator[tuple[Row, dict[str, int]]]:
     """The rows of the record's table: route, object, status by caller."""
-    lines = [line.strip("| ").split("|") for line in RECORD.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    lines = [
+        line.strip("| ").split("|")
+        for line in RECORD.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
     for cells in lines:
         route, thing, *statuses = (cell.strip() for cell in cells)
         assert len(statuses) == len(CALLERS), route

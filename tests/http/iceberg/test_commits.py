@@ -37,17 +37,23 @@ NEW_SCHEMA = {**SCHEMA, "fields": [*SCHEMA["fields"], NEW_COLUMN]}
 
 
 @pytest.mark.parametrize(
-    ("requirement", "text"),
+    "requirement, text",
     [
         ({"type": "assert-create"}, "table already exists"),
         ({"type": "assert-table-uuid", "uuid": UUID}, "UUID does not match: expected "),
         ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 200}, "branch main has changed: "),
-        ({"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}, "branch main was created concurrently"),
+        (
+            {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+            "branch main was created concurrently",
+        ),
         ({"type": "assert-ref-snapshot-id", "ref": "v1", "snapshot-id": 200}, "tag v1 has changed: "),
         ({"type": "assert-ref-snapshot-id", "ref": "none", "snapshot-id": 100}, "branch or tag none is missing"),
         ({"type": "assert-last-assigned-field-id", "last-assigned-field-id": 9}, "last assigned field id changed: "),
         ({"type": "assert-current-schema-id", "current-schema-id": 9}, "current schema changed: "),
-        ({"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 9}, "last assigned partition id changed: "),
+        (
+            {"type": "assert-last-assigned-partition-id", "last-assigned-partition-id": 9},
+            "last assigned partition id changed: ",
+        ),
         ({"type": "assert-default-spec-id", "default-spec-id": 9}, "default partition spec changed: "),
         ({"type": "assert-default-sort-order-id", "default-sort-order-id": 9}, "default sort order changed: "),
     ],
@@ -87,7 +93,7 @@ def test_requirements_that_hold(lake: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("updates", "status", "kind", "text"),
+    "updates, status, kind, text",
     [
         ([{"action": "frobnicate"}], 400, "IllegalArgumentException", "Unknown update action 'frobnicate'"),
         ([{}], 400, "IllegalArgumentException", "action"),
@@ -146,7 +152,10 @@ def test_commit_that_changes_nothing(node: Node) -> None:
     made = make_table(node, "a", "t")
 
     with nothing_done(node):
-        answers = [commit(node, "a", "t", updates=updates) for updates in ([], [{"action": "remove-properties", "removals": ["x"]}])]
+        answers = [
+            commit(node, "a", "t", updates=updates)
+            for updates in ([], [{"action": "remove-properties", "removals": ["x"]}])
+        ]
 
     assert {answer["metadata-location"] for answer in answers} == {made["metadata-location"]}
 
@@ -158,7 +167,10 @@ def test_missing_table(node: Node) -> None:
         commit(node, "gone", "t", updates=[], requirements=[{"type": "assert-create"}]),
     ]
 
-    assert [error_of(answer)[:2] for answer in answers] == [(404, "NoSuchTableException"), (404, "NoSuchNamespaceException")]
+    assert [error_of(answer)[:2] for answer in answers] == [
+        (404, "NoSuchTableException"),
+        (404, "NoSuchNamespaceException"),
+    ]
 
 
 def test_unknown_fields_are_kept(lake: Node) -> None:
@@ -181,7 +193,9 @@ def test_concurrent_commits_all_come_through(lake: Node) -> None:
     lost = LOST_RACES[()]
     names = [f"k{number}" for number in range(4)]
 
-    answers = at_once(lake, *(("POST", table_path("a", "t"), {"updates": [set_properties(**{name: "v"})]}) for name in names))
+    answers = at_once(
+        lake, *(("POST", table_path("a", "t"), {"updates": [set_properties(**{name: "v"})]}) for name in names)
+    )
 
     metadata = metadata_of(lake, "a", "t")
     assert [answer.status for answer in answers] == [200] * 4
@@ -317,11 +331,16 @@ def test_gzip(lake: Node) -> None:
     """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served plain."""
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
-    back = commit(lake, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.compression-codec": "none"}}])
+    back = commit(
+        lake, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.compression-codec": "none"}}]
+    )
 
     files = [local(answer["metadata-location"]) for answer in (made, committed, back)]
     assert [file.name.endswith(".gz.metadata.json") for file in files] == [True, True, False]
-    assert [json.loads(gzip.decompress(file.read_bytes())) for file in files[:2]] == [made["metadata"], committed["metadata"]]
+    assert [json.loads(gzip.decompress(file.read_bytes())) for file in files[:2]] == [
+        made["metadata"],
+        committed["metadata"],
+    ]
     assert json.loads(files[2].read_bytes()) == metadata_of(lake, "a", "t")
 
 

@@ -18,7 +18,9 @@ def make_catalog(node: Node, name: str, **properties: str) -> None:
     node.done("POST", f"{API}/lake/catalogs", body)
 
 
-@pytest.mark.parametrize("query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"])
+@pytest.mark.parametrize(
+    "query", ["", "?warehouse=", "?warehouse=main", "?warehouse=lake/main", "?warehouse=lake%2Fmain"]
+)
 def test_warehouse_forms(node: Node, query: str) -> None:
     """No warehouse, the catalog's name, and metalake and catalog mean the same catalog."""
     answer = node.get(f"{CONFIG}{query}")

@@ -15,8 +15,8 @@ from tests.http.iceberg.wire import (
     files_of,
     local,
     make_table,
-    nothing_done,
     node_over,
+    nothing_done,
     point,
     set_properties,
     snapshot,
@@ -51,7 +51,10 @@ def append(node: Node, number: int, *, outside: Path | None = None) -> set[str]:
     listed = home / "metadata" / f"snap-{number}.avro"
     rows: list[dict[str, object]] = [{"data_file": {"file_path": f"file://{file}"}} for file in data]
     avro(listed, MANIFEST_LIST, [{"manifest_path": avro(manifest, MANIFEST, rows)}])
-    updates = [snapshot(number, manifest_list=f"file://{listed}", parent=number - 1 if number > 1 else None), point(number)]
+    updates = [
+        snapshot(number, manifest_list=f"file://{listed}", parent=number - 1 if number > 1 else None),
+        point(number),
+    ]
     answer = commit(node, "a", "t", updates=updates)
     assert answer.status == 200
     return {str(path) for path in (*data, manifest, listed, local(answer["metadata-location"]))}
@@ -131,7 +134,7 @@ def test_purge_that_is_malformed(node: Node) -> None:
     assert "purgeRequested" in error_of(answer)[2]
 
 
-@pytest.mark.parametrize(("verify", "status"), [("local", 404), ("always", 404), ("never", 200)])
+@pytest.mark.parametrize("verify, status", [("local", 404), ("always", 404), ("never", 200)])
 def test_vanished_metadata_file(tmp_path: Path, verify: str, status: int) -> None:
     """A local metadata file that is gone is noticed by the next load, 304 or not, unless the setting is `never`."""
     with node_over(tmp_path, verify=verify) as node:
@@ -170,7 +173,10 @@ def test_storage_that_cannot_be_written(node: Node) -> None:
 
     with nothing_done(node):
         answers = [
-            node.post("/iceberg/v1/namespaces/a/tables", {"name": "u", "schema": made["metadata"]["schemas"][0], "location": place}),
+            node.post(
+                "/iceberg/v1/namespaces/a/tables",
+                {"name": "u", "schema": made["metadata"]["schemas"][0], "location": place},
+            ),
             commit(node, "a", "t", updates=[{"action": "set-location", "location": place}]),
         ]
 

@@ -54,7 +54,9 @@ def test_implicit_parents_have_the_makers_owner(node: Node) -> None:
     grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
     make_space(node, "a", "b", "c", user="ana")
 
-    owners = [node.get(f"{API}/lake/owners/schema/main.{name}").json()["owner"]["name"] for name in ("a", "a:b", "a:b:c")]
+    owners = [
+        node.get(f"{API}/lake/owners/schema/main.{name}").json()["owner"]["name"] for name in ("a", "a:b", "a:b:c")
+    ]
 
     assert owners == ["admin", "ana", "ana"]
 
@@ -75,7 +77,9 @@ def test_odd_names(lake: Node, name: str) -> None:
 
     assert made["namespace"] == ["top", name, name]
     assert lake.get(space_path("top", name, name))["namespace"] == ["top", name, name]
-    assert lake.get(f"{SPACES}?parent={space_path('top', name).rpartition('/')[2]}")["namespaces"] == [["top", name, name]]
+    assert lake.get(f"{SPACES}?parent={space_path('top', name).rpartition('/')[2]}")["namespaces"] == [
+        ["top", name, name]
+    ]
     assert lake.delete(space_path("top", name, name)).status == 204
 
 
@@ -208,14 +212,16 @@ def test_dropped_name_is_free(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path"),
+    "method, path",
     [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", "/properties"), ("GET", "/tables")],
 )
 def test_missing_namespace(lake: Node, method: str, path: str) -> None:
     """Every route of a namespace that is not there is 404 to who could see it."""
     make_space(lake, "a")
 
-    answers = [lake.ask(method, f"{space_path(*levels)}{path}", {}) for levels in (("gone",), ("a", "gone"), ("x", "y", "z"))]
+    answers = [
+        lake.ask(method, f"{space_path(*levels)}{path}", {}) for levels in (("gone",), ("a", "gone"), ("x", "y", "z"))
+    ]
 
     assert [answer.status for answer in answers] == [404] * 3
     if method != "HEAD":

@@ -62,7 +62,9 @@ def test_pages_of_namespaces(lake: Node, size: int) -> None:
 
 def test_without_token_everything_comes(tables: Node) -> None:
     """Who sends no token gets everything at once; an empty token begins paging, here with all on one page."""
-    listed = [tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")]
+    listed = [
+        tables.get(f"{space_path('n')}/tables{query}").json() for query in ("", "?pageToken=", "?pageToken=&pageSize=")
+    ]
 
     assert listed[0] == listed[1] == listed[2]
     assert len(listed[0]["identifiers"]) == len(NAMES)
@@ -85,7 +87,7 @@ def test_pages_of_partial_sight(tables: Node) -> None:
 
     assert pages == [["B", "b"], ["d"]]
     assert [item["name"] for item in rest["identifiers"]] == ["é"]
-    assert [page for page in walk(tables, path, 10, user="ana")] == [["B", "a", "b", "é"]]
+    assert list(walk(tables, path, 10, user="ana")) == [["B", "a", "b", "é"]]
 
 
 def test_denied_items_are_left_out(tables: Node) -> None:

@@ -118,7 +118,9 @@ def test_overwrite_of_nothing(node: Node) -> None:
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-@pytest.mark.parametrize("location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"])
+@pytest.mark.parametrize(
+    "location", ["file:///etc/hostname", "s3://bucket/x.metadata.json", "{}/../x.json", "{}x/y.json"]
+)
 def test_file_outside_the_roots(node: Node, location: str, overwrite: bool) -> None:
     """A file outside the catalog's roots is refused before it is looked at."""
     make_table(node, "a", "t")

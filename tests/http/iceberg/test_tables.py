@@ -227,7 +227,9 @@ def test_unknown_snapshots_mode(node: Node) -> None:
     assert error_of(answer) == (400, "IllegalArgumentException", "snapshots is all or refs, not some")
 
 
-@pytest.mark.parametrize("name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"])
+@pytest.mark.parametrize(
+    "name", ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "数据", "a+b", "q?u#ery", "rename", "metrics"]
+)
 def test_odd_names(lake: Node, name: str) -> None:
     """A table's name may hold anything that a level may; its location does not."""
     made = make_table(lake, name, name)

@@ -31,7 +31,12 @@ Document = dict[str, object]
 
 @contextmanager
 def node_over(
-    data: Path, *, database: str | None = None, verify: str = "local", timeout_s: float = 30.0, body_bytes_max: int = 1 << 20
+    data: Path,
+    *,
+    database: str | None = None,
+    verify: str = "local",
+    timeout_s: float = 30.0,
+    body_bytes_max: int = 1 << 20,
 ) -> Iterator[Node]:
     """Serve in process, over a database of its own or the file in `data`."""
     settings = Settings(
@@ -78,7 +83,9 @@ def metadata_of(node: Node, *levels: str) -> Document:
     return found
 
 
-def commit(node: Node, *levels: str, updates: Sequence[object], requirements: Sequence[object] = (), user: str = "admin") -> Answer:
+def commit(
+    node: Node, *levels: str, updates: Sequence[object], requirements: Sequence[object] = (), user: str = "admin"
+) -> Answer:
     """Commit updates to a table."""
     body = {"requirements": list(requirements), "updates": list(updates)}
     return node.ask("POST", table_path(*levels), body, user=user)

@@ -1,0 +1,31 @@
+"""Kill -9 a busy node at no particular moment: every acknowledged change is there, and the store is whole."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from tests.faults.rig import FULL, Rig
+from tests.faults.traffic import Traffic
+from tests.faults.whole import complaints
+
+ROUNDS = 20 if FULL else 2
+BUSY_S = (0.1, 0.8)
+
+
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_busy_node_is_killed(rig: Rig, number: int) -> None:
+    """Whatever moment the kill meets, nothing that was acknowledged is lost, and nothing is there by half."""
+    traffic = Traffic(rig)
+
+    with traffic.running():
+        time.sleep(random.Random(number).uniform(*BUSY_S))
+        rig.node.kill()
+
+    assert complaints(rig.database) == []
+    rig.start()
+    assert traffic.untrue() == []
+    assert any(one.status == 200 for one in traffic.answers())
+    assert complaints(rig.database) == []

@@ -1,0 +1,127 @@
+"""Kill -9 a node in its very first start, while it makes the tables and what an empty store gets: the next one goes on."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from limnos.store.migrate import migrate
+from tests.faults.rig import FULL
+from tests.faults.whole import complaints
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body
+
+DIES_MIGRATING = """
+import os, signal, sys
+from sqlalchemy import event
+from sqlalchemy.engine import Engine
+from limnos.store.migrate import migrate
+
+left = int(sys.argv[2])
+
+@event.listens_for(Engine, "before_cursor_execute")
+def die(connection, cursor, statement, *_):
+    global left
+    left -= statement.split()[0] in ("CREATE", "INSERT", "UPDATE", "ALTER", "DROP")
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+migrate(sys.argv[1])
+"""
+STATEMENTS = range(1, 100) if FULL else (6, 13, 29)
+"""The writing statement before which the migration dies; by default two indexes without which names are not unique, and
+a first row."""
+FIRST_MUTATIONS = ("metalake", "catalog", "token")
+POINTS = ("locked", "written", "before-commit", "after-commit")
+BOOT_MATRIX = [(mutation, point) for mutation in FIRST_MUTATIONS for point in POINTS]
+BOOT_SAMPLE = (
+    BOOT_MATRIX if FULL else [("metalake", "after-commit"), ("catalog", "before-commit"), ("token", "after-commit")]
+)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
+    """An empty database: a URL, or None for the SQLite file in the node's own directory."""
+    return request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+
+
+def schema_of(database: str) -> set[tuple[object, ...]]:
+    """Return the tables, columns and indexes of a store, as its own catalog has them."""
+    if "://" not in database:
+        with closing(sqlite3.connect(database)) as connection:
+            return set(connection.execute("SELECT type, name, sql FROM sqlite_master").fetchall())
+    with psycopg.connect(database) as connection:
+        columns = "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns"
+        found = connection.execute(f"{columns} WHERE table_schema = 'public'").fetchall()
+        indexes = connection.execute(
+            "SELECT tablename, indexname, indexdef, '' FROM pg_indexes WHERE schemaname = 'public'"
+        )
+        return set(found) | set(indexes.fetchall())
+
+
+def test_killed_migration_leaves_nothing_half_made(database: str | None, cluster: Cluster, tmp_path: Path) -> None:
+    """A migration that is killed before any of its statements is done completely by the next one: same tables and indexes."""
+    sound = str(tmp_path / "sound.db") if database is None else cluster.database()
+    migrate(sound)
+    died = 0
+
+    for number in STATEMENTS:
+        store = str(tmp_path / f"{number}.db") if database is None else cluster.database()
+        killed = subprocess.run([sys.executable, "-c", DIES_MIGRATING, store, str(number)], check=False)
+        if killed.returncode == 0:
+            break  # it has no more statements
+        died += 1
+        assert killed.returncode == -signal.SIGKILL
+        migrate(store)
+        assert schema_of(store) == schema_of(sound), f"killed before statement {number}"
+        assert complaints(store) == []
+
+    assert died >= 3
+
+
+@pytest.mark.parametrize("mutation,point", BOOT_SAMPLE)
+def test_killed_first_start_is_finished(database: str | None, tmp_path: Path, mutation: str, point: str) -> None:
+    """A node killed while it fills an empty store: the next start makes what is missing, once, and writes a valid token."""
+    data = tmp_path / "data"
+    fault = {"LIMNOS_FAULT": f"{point}:{FIRST_MUTATIONS.index(mutation) + 1}"}
+    node = Process(data, log=tmp_path / "node.log", database=database, env=fault)
+    node.spawn()
+    node.wait_killed()
+
+    node.env = {}
+    node.start()
+
+    wire = Wire(node.uri, token=node.token)
+    told = [
+        wire.ask("GET", f"{OWN}/whoami").status,
+        wire.ask("POST", f"{PREFIX}/namespaces", namespace_body("a")).status,
+        wire.ask("GET", "/iceberg/v1/config").status,
+    ]
+    wire.close()
+    node.stop()
+    assert told == [200, 200, 200]
+    assert complaints(database or str(data / "limnos.db")) == []
+
+
+def test_dropped_catalog_stays_dropped(tmp_path: Path) -> None:
+    """A start makes what a killed first start left out, not what somebody took away."""
+    node = Process(tmp_path / "data", log=tmp_path / "node.log").start()
+    wire = Wire(node.uri, token=node.token)
+    wire.do("DELETE", "/api/metalakes/lake/catalogs/main?force=true")
+    wire.close()
+    node.stop()
+
+    node.start()
+
+    wire = Wire(node.uri, token=node.token)
+    assert wire.ask("GET", "/api/metalakes/lake/catalogs/main").status == 404
+    wire.close()
+    node.stop()

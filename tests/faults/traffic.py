@@ -1,0 +1,105 @@
+"""Writers that remember what they asked for and what they were told, so that each answer can be held against the store."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from tests.faults.mutations import properties_of
+from tests.faults.rig import Rig
+from tests.nodes.wire import PREFIX, Lost, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
+
+WRITERS = 3
+PAUSE_S = 0.02
+"""After an answer that was no success."""
+CERTAIN, UNKNOWN = 503, 500
+
+
+class Told(NamedTuple):
+    """What a writer asked for, under a name that nothing else has, and what it was told; no status for a lost answer."""
+
+    kind: str
+    home: str
+    name: str
+    status: int | None
+    message: str = ""
+
+    def is_true(self, *, there: bool) -> bool:
+        """Say whether the answer fits what is in the store."""
+        if self.status is None:
+            return True
+        if self.status == UNKNOWN:
+            return self.message.startswith("The store did not say")
+        return self.status in (200, CERTAIN) and there == (self.status == 200)
+
+
+class Traffic:
+    """A few writers at one node, each in a namespace of its own."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig = rig
+        self.told: list[list[Told]] = [[] for _ in range(WRITERS)]
+        self._stop = threading.Event()
+        self._homes = [rig.tag() for _ in range(WRITERS)]
+        for home in self._homes:
+            rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(home))
+            rig.admin.do("POST", f"{namespace_path(home)}/tables", table_body("busy"))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Write until the body ends, or until the node does not answer any more."""
+        threads = [threading.Thread(target=self._write, args=each) for each in zip(self._homes, self.told, strict=True)]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            for thread in threads:
+                thread.join()
+
+    def _write(self, home: str, told: list[Told]) -> None:
+        """Make namespaces and tables and commit to one table, each under a new name."""
+        wire = Wire(self.rig.node.uri, user="admin")
+        for number in itertools.count():
+            name = f"x{number}"
+            for kind, path, body in (
+                ("namespace", f"{PREFIX}/namespaces", namespace_body(home, name)),
+                ("table", f"{namespace_path(home)}/tables", table_body(name)),
+                ("commit", table_path(home, "busy"), properties_body(**{name: home})),
+            ):
+                try:
+                    answer = wire.ask("POST", path, body)
+                except Lost:
+                    told.append(Told(kind, home, name, None))
+                    return
+                told.append(Told(kind, home, name, answer.status, answer.message))
+                if answer.status != 200:
+                    time.sleep(PAUSE_S)
+                if self._stop.is_set():
+                    wire.close()
+                    return
+
+    def answers(self) -> list[Told]:
+        """Return everything that anybody was told."""
+        return [one for told in self.told for one in told]
+
+    def untrue(self) -> list[str]:
+        """Hold every answer against what is in the store now, and return those that were wrong."""
+        properties = {home: properties_of(self.rig, home, "busy") for home in self._homes}
+        there: dict[str, Callable[[Told], bool]] = {
+            "commit": lambda one: one.name in properties[one.home],
+            "namespace": lambda one: self._has(namespace_path(one.home, one.name)),
+            "table": lambda one: self._has(table_path(one.home, one.name)),
+        }
+        found = ((one, there[one.kind](one)) for one in self.answers())
+        return [f"{one}, there: {is_there}" for one, is_there in found if not one.is_true(there=is_there)]
+
+    def _has(self, path: str) -> bool:
+        status = self.rig.admin.ask("HEAD", path).status
+        assert status in (204, 404), f"HEAD {path} was answered {status}"
+        return status == 204

@@ -1,0 +1,43 @@
+"""Planted bugs: the property fails for each, so it can fail, and it looks where it should.
+
+Those that need one certain meeting of two requests are in `test_scripts`, step by step.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.backends import sqlite_copy
+from tests.freshness.harness import Broken, play
+from tests.freshness.plants import FOCUS, WIDE, Plant
+
+SEEDS = 40
+STEPS = 150
+
+
+def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool) -> bool:
+    """Say whether one of many short stories breaks under the bug."""
+    for seed in range(SEEDS):
+        place = folder / str(seed)
+        place.mkdir()
+        with pytest.MonkeyPatch.context() as patch:
+            bug(patch)
+            try:
+                play(sqlite_copy(template, place), seed, STEPS, focus=focus)
+            except Broken:
+                return True
+    return False
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_property_fails_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
+    """With this care taken out, a view is wrong before long."""
+    assert is_caught(WIDE[name], sqlite_template, tmp_path, focus=False)
+
+
+@pytest.mark.parametrize("name", FOCUS)
+def test_property_fails_in_a_crowd_under(name: str, sqlite_template: Path, tmp_path: Path) -> None:
+    """With this care taken out, an answer that was never true is given, or a commit is made without the right to it."""
+    assert is_caught(FOCUS[name], sqlite_template, tmp_path, focus=True)

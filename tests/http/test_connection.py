@@ -1,0 +1,441 @@
+"""Real sockets against the server's own connection class: what HTTP/1.1 allows, in the order and shape it asks for."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import uvicorn
+import uvloop
+
+from limnos.app.bootstrap import bootstrap
+from limnos.app.building import build
+from limnos.app.server import _config
+from limnos.config.settings import Server, Settings
+from tests.http.iceberg.wire import SCHEMA, basic
+
+pytestmark = pytest.mark.integration
+
+SPACES = "/iceberg/v1/namespaces"
+TABLES = f"{SPACES}/a/tables"
+TABLE = f"{TABLES}/t"
+WAIT_S = 30
+
+
+@dataclass
+class Answer:
+    """One answer off the wire."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Wire:
+    """One connection: bytes out, answers in."""
+
+    def __init__(self, port: int, *, receive_bytes: int | None = None) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(WAIT_S)
+        if receive_bytes is not None:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.connect(("127.0.0.1", port))
+        self.held = b""
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are."""
+        self.socket.sendall(data)
+
+    def head(self) -> tuple[int, dict[str, str]]:
+        """Read a status line and headers."""
+        while b"\r\n\r\n" not in self.held:
+            self._more()
+        head, _, self.held = self.held.partition(b"\r\n\r\n")
+        first, *lines = head.decode().split("\r\n")
+        pairs = (line.partition(": ") for line in lines)
+        return int(first.split()[1]), {name.lower(): value for name, _, value in pairs}
+
+    def answer(self, *, bodiless: bool = False) -> Answer:
+        """Read one answer; one to HEAD, and 204 and 304, have no body."""
+        status, headers = self.head()
+        size = 0 if bodiless or status in (204, 304) else int(headers["content-length"])
+        while len(self.held) < size:
+            self._more()
+        body, self.held = self.held[:size], self.held[size:]
+        return Answer(status, headers, body)
+
+    def ended(self) -> bool:
+        """Say whether the server has hung up, with nothing more to say."""
+        return self.held == b"" and self.socket.recv(1) == b""
+
+    def _more(self) -> None:
+        data = self.socket.recv(1 << 16)
+        assert data, "the server hung up in the middle of an answer"
+        self.held += data
+
+
+def request(method: str, path: str, body: bytes | None = None, **headers: str) -> bytes:
+    """Spell a request; underscores in names of headers are dashes."""
+    given = {
+        "host": "x",
+        "authorization": basic("admin"),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    if body is not None and "transfer-encoding" not in given:
+        given["content-length"] = str(len(body))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    return f"{method} {path} HTTP/1.1\r\n{lines}\r\n".encode() + (body or b"")
+
+
+class Served:
+    """A node that serves on a thread of its own, as `limnos server start` configures it."""
+
+    def __init__(self, data: Path) -> None:
+        self.port = 0
+        self.server: uvicorn.Server | None = None
+        self._up = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(data,), daemon=True)
+        self._thread.start()
+        assert self._up.wait(WAIT_S)
+
+    def _run(self, data: Path) -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve(data))
+
+    async def _serve(self, data: Path) -> None:
+        settings = Settings(server=Server(data=str(data)))
+        built = build(settings)
+        await bootstrap(built.services, settings)
+        listening = socket.socket()
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        self.port = listening.getsockname()[1]
+        self.server = uvicorn.Server(_config(built, settings))
+        self._up.set()
+        await self.server.serve(sockets=[listening])
+        await built.services.store.close()
+        built.services.files.close()
+
+    def stop(self) -> None:
+        """Stop serving."""
+        assert self.server is not None
+        self.server.should_exit = True
+        self._thread.join(WAIT_S)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A node with table `a.t`, and `a.big` whose metadata has several megabytes."""
+    node = Served(tmp_path_factory.mktemp("served"))
+    with closing(Wire(node.port)) as wire:
+        big = {f"k{number}": "x" * 1000 for number in range(6000)}
+        for path, body in (
+            (SPACES, {"namespace": ["a"]}),
+            (TABLES, {"name": "t", "schema": SCHEMA}),
+            (TABLES, {"name": "big", "schema": SCHEMA, "properties": big}),
+        ):
+            wire.send(request("POST", path, json.dumps(body).encode()))
+            assert wire.answer().status == 200
+    yield node
+    node.stop()
+
+
+@pytest.fixture
+def wire(served: Served) -> Iterator[Wire]:
+    """A fresh connection."""
+    connection = Wire(served.port)
+    yield connection
+    connection.close()
+
+
+def still_serves(served: Served) -> bool:
+    """Say whether a new connection is answered."""
+    with closing(Wire(served.port)) as wire:
+        wire.send(request("GET", TABLE))
+        return wire.answer().status == 200
+
+
+def test_keep_alive(wire: Wire) -> None:
+    """One connection carries request after request, of every kind of answer."""
+    seen = []
+    for method, path in (
+        ("GET", TABLE),
+        ("HEAD", TABLE),
+        ("GET", f"{TABLES}/gone"),
+        ("GET", TABLES),
+        ("HEAD", f"{TABLES}/gone"),
+        ("GET", TABLE),
+    ):
+        wire.send(request(method, path))
+        seen.append(wire.answer(bodiless=method == "HEAD").status)
+
+    assert seen == [200, 204, 404, 200, 404, 200]
+    assert wire.held == b""
+
+
+def test_pipelined_requests(wire: Wire) -> None:
+    """Requests sent in one go are answered one after the other, in their order, with nothing between."""
+    paths = [TABLE, f"{TABLES}/gone", SPACES, TABLES] * 5
+
+    wire.send(b"".join(request("GET", path) for path in paths))
+    answers = [wire.answer() for _ in paths]
+
+    assert [answer.status for answer in answers] == [200, 404, 200, 200] * 5
+    assert b'"namespaces":[["a"]]' in answers[2].body
+    assert len({answer.headers["x-request-id"] for answer in answers}) == len(paths)
+    assert wire.held == b""
+
+
+def test_pipelined_writes_and_reads(wire: Wire) -> None:
+    """A read that is pipelined behind a write sees what the write did."""
+    name = json.dumps({"namespace": ["pipelined"]}).encode()
+
+    wire.send(
+        request("POST", SPACES, name) + request("HEAD", f"{SPACES}/pipelined") + request("DELETE", f"{SPACES}/pipelined")
+        + request("HEAD", f"{SPACES}/pipelined")
+    )  # fmt: skip
+    answers = [wire.answer(bodiless=bodiless).status for bodiless in (False, True, True, True)]
+
+    assert answers == [200, 204, 204, 404]
+
+
+def test_head(wire: Wire) -> None:
+    """HEAD of a route that only has GET tells the length of the body and sends none; the next answer follows at once."""
+    wire.send(request("GET", TABLES) + request("HEAD", TABLES) + request("GET", TABLE))
+
+    full, head, following = wire.answer(), wire.answer(bodiless=True), wire.answer()
+
+    assert head.status == full.status == 200
+    assert head.headers["content-length"] == full.headers["content-length"] == str(len(full.body))
+    assert following.status == 200
+    assert json.loads(following.body)["metadata"]
+
+
+def test_not_modified(wire: Wire) -> None:
+    """304 has neither body nor length, and the connection goes on behind it."""
+    wire.send(request("GET", TABLE))
+    etag = wire.answer().headers["etag"]
+
+    wire.send(request("GET", TABLE, if_none_match=etag) + request("GET", TABLE))
+    same, following = wire.answer(), wire.answer()
+
+    assert (same.status, same.headers["etag"]) == (304, etag)
+    assert "content-length" not in same.headers
+    assert following.status == 200
+
+
+@pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
+def test_connection_close(wire: Wire, path: str) -> None:
+    """Who asks to close gets the whole answer first, and then the end."""
+    wire.send(request("GET", path, connection="close"))
+
+    answer = wire.answer()
+
+    assert answer.status in (200, 404)
+    assert json.loads(answer.body)
+    assert answer.headers["connection"] == "close"
+    assert wire.ended()
+
+
+def test_http_1_0(wire: Wire) -> None:
+    """A client of the older version gets its answer and the end."""
+    wire.send(request("GET", TABLE).replace(b"HTTP/1.1", b"HTTP/1.0"))
+
+    assert wire.answer().status == 200
+    assert wire.ended()
+
+
+def test_large_answers(wire: Wire) -> None:
+    """Answers of several megabytes come whole, also when they are pipelined with small ones."""
+    wire.send(request("GET", f"{TABLES}/big") + request("GET", TABLE) + request("GET", f"{TABLES}/big"))
+
+    first, small, second = wire.answer(), wire.answer(), wire.answer()
+
+    assert len(first.body) > 6_000_000
+    assert json.loads(first.body)["metadata"]["properties"]["k5999"] == "x" * 1000
+    assert first.body == second.body
+    assert len(small.body) < 10_000
+
+
+def test_large_request(wire: Wire) -> None:
+    """A body of several megabytes is read whole, sent in one go or piece by piece."""
+    body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * 4_000_000}}]}).encode()
+    data = request("POST", TABLE, body)
+
+    wire.send(data)
+    whole = wire.answer()
+    for start in range(0, len(data), 500_000):
+        wire.send(data[start : start + 500_000])
+    pieces = wire.answer()
+
+    assert (whole.status, pieces.status) == (200, 200)
+    assert len(json.loads(whole.body)["metadata"]["properties"]["k"]) == 4_000_000
+
+
+def test_chunked_request(wire: Wire) -> None:
+    """A body that comes in chunks is put together, whatever its pieces are."""
+    body = json.dumps({"removals": [], "updates": {"way": "chunked"}}).encode()
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in (body[:1], body[1:7], body[7:]))
+    path = f"{SPACES}/a/properties"
+
+    wire.send(request("POST", path, chunks + b"0\r\n\r\n", transfer_encoding="chunked") + request("GET", f"{SPACES}/a"))
+    changed, loaded = wire.answer(), wire.answer()
+
+    assert json.loads(changed.body)["updated"] == ["way"]
+    assert json.loads(loaded.body)["properties"]["way"] == "chunked"
+
+
+def test_chunked_request_over_the_limit(served: Served, wire: Wire) -> None:
+    """A chunked body that goes over the limit is 413 as soon as it does."""
+    wire.send(request("POST", SPACES, b"", transfer_encoding="chunked"))
+    piece = b"x" * (1 << 20)
+    with suppress(BrokenPipeError, ConnectionResetError):
+        for _ in range(33):
+            wire.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+
+    answer = wire.answer()
+
+    assert answer.status == 413
+    assert json.loads(answer.body)["error"]["code"] == 413
+    assert still_serves(served)
+
+
+def test_declared_length_over_the_limit(served: Served, wire: Wire) -> None:
+    """A body whose declared length is over the limit is 413 before it is sent."""
+    wire.send(request("POST", SPACES, content_length=str(1 << 30)))
+
+    answer = wire.answer()
+
+    assert answer.status == 413
+    assert still_serves(served)
+
+
+def test_expect_continue(wire: Wire) -> None:
+    """A client that asks first is told to go on, and then answered."""
+    body = json.dumps({"removals": ["way"]}).encode()
+
+    wire.send(request("POST", f"{SPACES}/a/properties", content_length=str(len(body)), expect="100-continue"))
+    interim = wire.head()
+    wire.send(body)
+    answer = wire.answer()
+
+    assert interim[0] == 100
+    assert answer.status == 200
+
+
+def test_expect_continue_that_is_refused(wire: Wire) -> None:
+    """A client that asks first and is refused by its headers alone gets the refusal, not the leave to send."""
+    wire.send(request("POST", SPACES, content_length=str(1 << 30), expect="100-continue"))
+
+    assert wire.head()[0] == 413
+
+
+def test_slow_reader(served: Served) -> None:
+    """A client that reads slowly gets all of it, and others are served meanwhile."""
+    with closing(Wire(served.port, receive_bytes=4096)) as slow:
+        slow.send(request("GET", f"{TABLES}/big") * 3)
+        time.sleep(0.2)
+        others = [still_serves(served) for _ in range(5)]
+        answers = [slow.answer() for _ in range(3)]
+
+    assert others == [True] * 5
+    assert [len(answer.body) for answer in answers] == [len(answers[0].body)] * 3
+    assert len(answers[0].body) > 6_000_000
+
+
+def test_slow_sender(wire: Wire) -> None:
+    """A request that comes byte by byte is a request."""
+    for byte in request("GET", TABLE):
+        wire.send(bytes([byte]))
+
+    assert wire.answer().status == 200
+
+
+@pytest.mark.parametrize("read", [0, 100_000])
+def test_client_that_goes_away_while_it_is_answered(served: Served, read: int) -> None:
+    """A client that hangs up in the middle of a large answer disturbs nobody."""
+    for _ in range(5):
+        with closing(Wire(served.port, receive_bytes=4096)) as gone:
+            gone.send(request("GET", f"{TABLES}/big") * 4)
+            if read:
+                gone.socket.recv(read)
+
+    assert still_serves(served)
+
+
+def test_client_that_goes_away_before_its_body_is_complete(served: Served, wire: Wire) -> None:
+    """A request whose body never ends changes nothing."""
+    body = json.dumps({"namespace": ["half"]}).encode()
+    with closing(Wire(served.port)) as gone:
+        gone.send(request("POST", SPACES, body)[:-5])
+        time.sleep(0.05)
+
+    wire.send(request("HEAD", f"{SPACES}/half"))
+
+    assert wire.answer(bodiless=True).status == 404
+
+
+def test_client_that_goes_away_after_its_request(served: Served) -> None:
+    """A change whose client hangs up without waiting is made whole or not at all, and can be looked up."""
+    body = json.dumps({"name": "unheard", "schema": SCHEMA}).encode()
+    with closing(Wire(served.port)) as gone:
+        gone.send(request("POST", TABLES, body))
+    ends = time.monotonic() + WAIT_S
+
+    status = 0
+    while status != 200 and time.monotonic() < ends:
+        with closing(Wire(served.port)) as wire:
+            wire.send(request("GET", f"{TABLES}/unheard"))
+            status = wire.answer().status
+
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "junk",
+    [b"frobnicate\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+)
+def test_what_is_no_http(served: Served, wire: Wire, junk: bytes) -> None:
+    """Bytes that are no HTTP are answered 400 by the parser and hung up on; others are served."""
+    wire.send(junk)
+
+    assert wire.socket.recv(1 << 16).startswith(b"HTTP/1.1 400")
+    assert still_serves(served)
+
+
+def test_raw_path_reaches_the_routes(wire: Wire) -> None:
+    """Escapes are not undone on the way: `%2F` in a name is not a slash, `%1F` separates levels."""
+    body = json.dumps({"namespace": ["sla/sh", "b"]}).encode()
+
+    wire.send(
+        request("POST", SPACES, body)
+        + request("GET", f"{SPACES}/sla%2Fsh%1Fb?x=%2F")
+        + request("GET", f"{SPACES}/sla/sh")
+    )
+    answers = [wire.answer() for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [200, 200, 404]
+    assert json.loads(answers[1].body)["namespace"] == ["sla/sh", "b"]
+
+
+def test_unread_body_does_not_become_a_request(wire: Wire) -> None:
+    """A body that its route does not read is passed over, and the next request is read as one."""
+    wire.send(
+        request("GET", TABLE, b"GET /nonsense HTTP/1.1\r\n\r\n")
+        + request("POST", "/nowhere", b"x" * 100)
+        + request("GET", TABLE)
+    )
+
+    assert [wire.answer().status for _ in range(3)] == [200, 404, 200]

@@ -1,0 +1,162 @@
+"""Endpoint coverage: every operation of openapi/ is asked by people who may do nothing.
+
+None may get through or break something, but for what coverage_allowed.txt lists with a reason. That file may only shrink.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.http.driver import API, Answer, Node
+from tests.http.iceberg import wire
+
+FOLDER = Path(__file__).parents[2] / "openapi"
+ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
+ALLOWED_MAX = 59
+"""How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should refuse."""
+
+CALLERS = {
+    "nobody": {"user": None},
+    "wrong-token": {"user": None, "authorization": "Bearer lim_1_wrong"},
+    "stranger": {"user": "stranger"},
+    "member": {"user": "member"},
+}
+NAMES = {
+    "prefix": "lake.main", "namespace": "a", "table": "t", "m": "lake", "c": "main", "s": "a", "u": "ana", "g": "crew", "r": "hands",
+    "type": "SCHEMA", "fullName": "main.a", "id": "1",
+}  # fmt: skip
+CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
+GRANT = [{"name": "use_schema", "condition": "allow"}]
+OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": GRANT}]
+BODIES: dict[str, object] = {
+    "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
+    "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
+    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {},
+    "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
+    "create-metalake": {"name": "n"}, "alter-metalake": {"updates": []}, "set-metalake": {"inUse": False},
+    "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},
+    "test-catalog": {"updates": []}, "create-schema": {"name": "n"}, "alter-schema": {"updates": []}, "add-user": {"name": "n"}, "add-group": {"name": "n"},
+    "create-role": {"name": "n", "properties": {}, "securableObjects": OBJECTS}, "set-owner": {"name": "member", "type": "USER"},
+    **{key: {"roleNames": ["hands"]} for key in [f"{what}-{whom}" for what in ("grant-roles-to", "revoke-roles-from") for whom in ("user", "group")]},
+    "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
+    "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
+    "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
+    "create-token": {"user": "admin"},
+}  # fmt: skip
+"""A body for every operation that takes one: right, so that it is refused for who asks and not for how."""
+
+
+class Operation(NamedTuple):
+    """One operation of a document."""
+
+    protocol: str
+    method: str
+    path: str
+    name: str
+    takes_body: bool
+
+    @property
+    def target(self) -> str:
+        """The path with names of things that exist."""
+        path = self.path
+        for name, value in NAMES.items():
+            path = path.replace(f"{{{name}}}", value)
+        return path
+
+
+def operations() -> Iterator[Operation]:
+    """Every operation of the committed documents."""
+    for file in sorted(FOLDER.glob("*.json")):
+        for path, methods in json.loads(file.read_text(encoding="utf-8"))["paths"].items():
+            for method, told in methods.items():
+                name = told["operationId"].removesuffix("-default-catalog")
+                yield Operation(file.stem, method.upper(), path, name, "requestBody" in told)
+
+
+OPERATIONS = tuple(operations())
+Asked = tuple[str, str]
+
+
+def allowed() -> dict[Asked, str]:
+    """What may get through: (caller, operation as `METHOD /path`) with the reason."""
+    found: dict[Asked, str] = {}
+    for line in ALLOWED.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            callers, operation, reason = (part.strip() for part in line.split("|"))
+            found |= {(caller, operation): reason for caller in callers.split()}
+    return found
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Asked, Answer]]:
+    """What every caller got for every operation. Who is refused must leave no trace in the store or the warehouse."""
+    found: dict[Asked, Answer] = {}
+    listed = allowed()
+    with wire.node_over(tmp_path_factory.mktemp("coverage")) as node:
+        prepare(node)
+        for caller, headers in CALLERS.items():
+            with wire.nothing_done(node):
+                found |= {
+                    key: ask(node, each, headers) for each in OPERATIONS if (key := _key(caller, each)) not in listed
+                }
+            found |= {key: ask(node, each, headers) for each in OPERATIONS if (key := _key(caller, each)) in listed}
+        yield found
+
+
+def _key(caller: str, operation: Operation) -> Asked:
+    return caller, f"{operation.method} {operation.path}"
+
+
+def prepare(node: Node) -> None:
+    """Make what the paths name."""
+    wire.make_table(node, "a", "t")
+    for user in ("member", "ana"):
+        node.done("POST", f"{API}/lake/users", {"name": user})
+    node.done("POST", f"{API}/lake/groups", {"name": "crew"})
+    node.done("POST", f"{API}/lake/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS})
+
+
+def ask(node: Node, operation: Operation, headers: dict[str, str | None]) -> Answer:
+    """Ask for an operation, with its body."""
+    return node.ask(operation.method, operation.target, BODIES.get(operation.name), **headers)  # type: ignore[arg-type]
+
+
+def test_every_body_is_known() -> None:
+    """Whatever takes a body is asked with one."""
+    assert {each.name for each in OPERATIONS if each.takes_body} - set(BODIES) == set()
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
+def test_nobody_gets_through(answers: dict[Asked, Answer], caller: str, operation: Operation) -> None:
+    """Who may do nothing is refused with 401, 403 or 404 in the protocol's shape, unless the list says why not."""
+    key = _key(caller, operation)
+    answer = answers[key]
+
+    if key in allowed():
+        assert 200 <= answer.status < 300
+    else:
+        assert answer.status in ((401,) if caller == "wrong-token" else (401, 403, 404)), answer.body
+        assert operation.method == "HEAD" or json.loads(answer.body)
+
+
+def test_list_only_shrinks() -> None:
+    """The list has no more entries than it had, each with a reason and for an operation that is still there."""
+    found = allowed()
+
+    assert len(found) == ALLOWED_MAX
+    assert all(len(reason) > 10 for reason in found.values())
+    assert set(found) <= {_key(caller, each) for caller in CALLERS for each in OPERATIONS}
+
+
+def test_lists_shrink_to_nothing(answers: dict[Asked, Answer]) -> None:
+    """A list that a member may ask for is empty of everything but what is the member's own."""
+    for (caller, operation), answer in answers.items():
+        if caller == "member" and operation.startswith("GET /api/metalakes/{m}/") and 200 <= answer.status < 300:
+            (items,) = [value for key, value in answer.json().items() if isinstance(value, list)]
+            assert items in ([], ["member"]), operation

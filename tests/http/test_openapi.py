@@ -1,0 +1,98 @@
+"""openapi/: the committed wire contracts say what the route tables say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.application import Protocol
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.iceberg.protocol import IcebergProtocol
+from scripts import generate_openapi
+
+FOLDER = Path(__file__).parents[2] / "openapi"
+PROTOCOLS: tuple[Protocol, ...] = (IcebergProtocol(), GravitinoProtocol(), AdminProtocol())
+
+
+def document(protocol: Protocol) -> dict:
+    """The committed document of a protocol."""
+    return json.loads((FOLDER / f"{protocol.name}.json").read_text(encoding="utf-8"))
+
+
+def refs(value: object) -> Iterator[str]:
+    """Every reference inside a document."""
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for each in value.values():
+            yield from refs(each)
+    if isinstance(value, list):
+        for each in value:
+            yield from refs(each)
+
+
+def test_documents_are_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    """Generating anew gives the committed documents, byte for byte; run `make docs` when this fails."""
+    code = generate_openapi.main(check=True)
+
+    assert code == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_every_route_is_an_operation(protocol: Protocol) -> None:
+    """A document has each route of its protocol, and nothing else."""
+    told = {(path, method.upper()) for path, methods in document(protocol)["paths"].items() for method in methods}
+
+    assert told == {(protocol.router.root + route.path, route.method) for route in protocol.router.routes}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_operations_are_whole(protocol: Protocol) -> None:
+    """Each operation has an id of its own, a summary, its path's parameters and a success; every reference leads somewhere."""
+    found = document(protocol)
+    operations = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
+
+    ids = [each["operationId"] for _, each in operations]
+    assert len(ids) == len(set(ids))
+    for path, each in operations:
+        named = [parameter["name"] for parameter in each["parameters"] if parameter["in"] == "path"]
+        assert each["summary"].endswith("."), path
+        assert path.count("{") == len(named)
+        assert {"200", "204"} & set(each["responses"])
+    for ref in refs(found):
+        target = found
+        for part in ref.removeprefix("#/").split("/"):
+            target = target[part]
+        assert target, ref
+
+
+def test_body_shapes_are_told() -> None:
+    """A body's schema is that of the struct that decodes it: names as on the wire, required ones marked."""
+    found = document(PROTOCOLS[0])
+
+    body = found["paths"]["/iceberg/v1/{prefix}/namespaces/{namespace}/register"]["post"]["requestBody"]
+    schema = found["components"]["schemas"]["RegisterTable"]
+    assert body["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/RegisterTable"}
+    assert schema["required"] == ["name", "metadata-location"]
+    assert set(schema["properties"]) == {"name", "metadata-location", "overwrite"}
+
+
+def test_document_that_is_behind_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A document that is missing or differs is named by the check, and written without it."""
+    monkeypatch.setattr(generate_openapi, "ROOT", tmp_path)
+    monkeypatch.setattr(generate_openapi, "FOLDER", tmp_path / "openapi")
+
+    before = generate_openapi.main(check=True)
+    told = capsys.readouterr().out
+    written = generate_openapi.main(check=False)
+    (tmp_path / "openapi" / "admin.json").write_text("{}")
+
+    assert (before, written) == (1, 0)
+    assert "openapi/iceberg.json: behind the code" in told
+    assert generate_openapi.main(check=True) == 1

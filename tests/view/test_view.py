@@ -1,0 +1,341 @@
+"""The view by itself: what it takes in, what it drops, when it starts afresh. Reads are made by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import Change, ClockRow
+from limnos.model.kinds import Kind
+from limnos.store.changes import NOTHING, UNKNOWN, Moved
+from limnos.view import view as module
+from limnos.view.facts import Key, name_key, node_key, owner_key
+from limnos.view.view import ABSENT, BrokenFeed, View
+
+EPOCH, ROOT, LAKE, MAIN, SIDE = 7, 0, 1, 2, 3
+CHAIN = (ROOT, LAKE, MAIN)
+NEIGHBOUR = (ROOT, LAKE, SIDE)
+
+
+def moved(*clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[Change, ...] = ()) -> Moved:
+    """A gate's answer: clocks as (zone, revision[, access revision[, pruned to]])."""
+    return Moved(EPOCH, tuple(ClockRow(*clock, *(0, 0)[len(clock) - 2 :]) for clock in clocks), rows)
+
+
+def alter(zone: int, revision: int, node_id: int = 50) -> Change:
+    """A change of a node's record."""
+    return Change(zone, revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
+
+
+def rename(zone: int, revision: int, node_id: int = 50) -> Change:
+    """A change of a node's name from `a` to `b`, below node 40."""
+    return Change(zone, revision, 0, "move", Kind.TABLE, node_id, "table", 40, "a", 40, "b", None)
+
+
+@pytest.fixture
+def view() -> View:
+    """A view that knows three clocks at revision 1, paired."""
+    view = View()
+    view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
+    return view
+
+
+def put(view: View, key: Key, value: object, *, zone: int = MAIN, at: int | None = None) -> bool:
+    """Merge one fact read at a revision, by default the known one."""
+    return view.merge({key: value}, zone_of={key: zone}, at={zone: view.zones[zone].revision if at is None else at})
+
+
+def step(view: View, zone: int, revision: int, *rows: Change, access: int = 0) -> None:
+    """Advance one zone by what a gate for it and the zones above it found."""
+    chain = CHAIN[: CHAIN.index(zone) + 1] if zone in CHAIN else NEIGHBOUR
+    view.advance(moved((zone, revision, access), rows=rows), view.known(chain))
+
+
+# ------------------------------------------------------------------------------------------------ facts
+
+
+def test_absence_is_a_fact(view: View) -> None:
+    """None is cached like any value; what is not cached is ABSENT."""
+    put(view, name_key(40, "table", "a"), None)
+
+    assert view.get(name_key(40, "table", "a")) is None
+    assert view.get(name_key(40, "table", "b")) is ABSENT
+
+
+def test_change_drops_the_facts_it_touches(view: View) -> None:
+    """A rename drops both names and the node, and leaves everything else."""
+    touched = [name_key(40, "table", "a"), name_key(40, "table", "b"), node_key(50)]
+    others = [name_key(40, "table", "c"), name_key(41, "table", "a"), node_key(51), owner_key(50)]
+    for key in touched + others:
+        put(view, key, None)
+
+    step(view, MAIN, 2, rename(MAIN, 2))
+
+    assert [view.get(key) for key in touched] == [ABSENT] * 3
+    assert [view.get(key) for key in others] == [None] * 4
+
+
+def test_late_result_changes_nothing(view: View) -> None:
+    """A result that is older than what is known sets nothing back (rule 1)."""
+    step(view, MAIN, 3, alter(MAIN, 2), alter(MAIN, 3), access=3)
+    put(view, node_key(50), "new")
+
+    view.advance(moved((MAIN, 2, 0), rows=(alter(MAIN, 2),)), ((ROOT, 1), (LAKE, 1), (MAIN, 1)))
+
+    assert (view.zones[MAIN].revision, view.zones[MAIN].access_revision) == (3, 3)
+    assert view.get(node_key(50)) == "new"
+
+
+def test_overlapping_results_apply_once(view: View) -> None:
+    """Of a result that begins before what is known only the newer part is applied."""
+    step(view, MAIN, 2, alter(MAIN, 2))
+    put(view, node_key(50), "at 2")
+
+    view.advance(moved((MAIN, 3), rows=(alter(MAIN, 2), alter(MAIN, 3, 51))), ((ROOT, 1), (LAKE, 1), (MAIN, 1)))
+
+    assert view.zones[MAIN].revision == 3
+    assert view.get(node_key(50)) == "at 2"
+
+
+@pytest.mark.parametrize("rows", [(), (3,), (2, 4)])
+def test_missing_change_rows_are_an_error(view: View, rows: tuple[int, ...]) -> None:
+    """A clock that is ahead of its change rows is never taken for "nothing changed"."""
+    with pytest.raises(BrokenFeed, match="its feed has gaps"):
+        step(view, MAIN, 3, *(alter(MAIN, revision) for revision in rows))
+
+    assert view.zones[MAIN].revision == 1
+
+
+# ------------------------------------------------------------------------------------- merging (rule 3)
+
+
+def test_fact_of_an_older_revision_enters_if_nothing_touched_it(view: View) -> None:
+    """A load that took its time is merged as far as the changes since leave it true."""
+    step(view, MAIN, 2, alter(MAIN, 2, 50))
+
+    assert put(view, node_key(51), "still true", at=1)
+    assert not put(view, node_key(50), "outdated", at=1)
+    assert view.get(node_key(51)) == "still true"
+    assert view.get(node_key(50)) is ABSENT
+
+
+def test_ring_is_not_trusted_past_its_end(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the ring has forgotten a change since a load's revision, the load is not merged."""
+    monkeypatch.setattr(module, "RING_MAX", 2)
+    step(view, MAIN, 5, *(alter(MAIN, revision) for revision in range(2, 6)))
+
+    assert not put(view, node_key(99), "who knows", at=2)
+    assert put(view, node_key(99), "known", at=3)
+
+
+def test_ring_counts_what_came_before_it_was_known() -> None:
+    """A zone whose history was not read accepts loads of its own revision only."""
+    view = View()
+    view.advance(moved((ROOT, 5)), ((ROOT, UNKNOWN),))
+
+    assert not put(view, node_key(1), "older", zone=ROOT, at=4)
+    assert put(view, node_key(1), "of now", zone=ROOT, at=5)
+
+
+def test_fact_from_the_future_does_not_enter(view: View) -> None:
+    """A fact of a revision that the view has not reached is left out."""
+    assert not put(view, node_key(50), "later", at=2)
+    assert view.get(node_key(50)) is ABSENT
+
+
+def test_fact_of_an_unknown_zone_does_not_enter(view: View) -> None:
+    """A fact whose zone was forgotten meanwhile is left out."""
+    assert not view.merge({node_key(1): "x"}, zone_of={node_key(1): 99}, at={99: 1})
+
+
+@pytest.mark.parametrize("dropped,key,value,stays", [
+    (Kind.GROUP, ("groups", 8), (50,), False), (Kind.GROUP, ("groups", 8), (51,), True),
+    (Kind.USER, ("members", 8), ("ana",), False), (Kind.USER, ("members", 8), ("bob",), True),
+    (Kind.ROLE, ("roles", 8), (50,), False), (Kind.ROLE, ("roles", 8), (51,), True),
+    (Kind.USER, ("groups", 8), (50,), True), (Kind.ROLE, ("roles on", 8, LAKE), (), False),
+])  # fmt: skip
+def test_dropped_principal_drops_what_named_it(
+    view: View, dropped: Kind, key: Key, value: object, stays: bool
+) -> None:
+    """Groups, members and roles that name the dropped one go, cached or under way; those of others stay."""
+    row = Change(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
+    put(view, key, value, zone=LAKE)
+
+    step(view, LAKE, 2, row)
+
+    assert (view.get(key) == value) is stays
+    assert put(view, key, value, zone=LAKE, at=1) is stays
+
+
+# ------------------------------------------------------------------------------------- pairing (rule 2)
+
+
+def test_one_snapshot_pairs_its_zones(view: View) -> None:
+    """Zones read in one snapshot are paired, each beginning of the chain too."""
+    assert view.is_paired(CHAIN)
+    assert view.is_paired(CHAIN[:2])
+    assert view.is_paired(CHAIN[:1])
+
+
+def test_neighbour_moves_the_metalake_alone(view: View) -> None:
+    """A gate for another catalog that finds the metalake moved unpairs this one, until it is asked for again."""
+    view.advance(moved((LAKE, 2), (SIDE, 1), rows=(alter(LAKE, 2),)), (*view.known(CHAIN[:2]), (SIDE, UNKNOWN)))
+
+    assert view.is_paired(NEIGHBOUR)
+    assert not view.is_paired(CHAIN)
+
+    view.advance(NOTHING, view.known(CHAIN))
+    assert view.is_paired(CHAIN)
+
+
+def test_late_result_does_not_pair(view: View) -> None:
+    """A result of an older snapshot does not vouch for newer zones."""
+    step(view, LAKE, 2, alter(LAKE, 2))
+
+    view.advance(moved((MAIN, 2), rows=(alter(MAIN, 2),)), ((ROOT, 1), (LAKE, 1), (MAIN, 1)))
+
+    assert view.zones[MAIN].revision == 2
+    assert not view.is_paired(CHAIN)
+
+
+def test_unknown_zone_is_not_paired(view: View) -> None:
+    """Zones that are not known, the server's own included, are asked for."""
+    assert not View().is_paired((ROOT,))
+    assert not view.is_paired((ROOT, 99))
+    assert not view.is_paired((ROOT, LAKE, 99))
+
+
+# --------------------------------------------------------------------------------------- starting afresh
+
+
+def test_other_epoch_forgets_everything(view: View) -> None:
+    """After a restore nothing that was known counts, whatever the revisions say."""
+    put(view, node_key(50), "before")
+    view.scopes["x"] = 1
+    generation = view.generation
+
+    view.advance(Moved(EPOCH + 1, (ClockRow(MAIN, 1, 0, 0),), ()), view.known((ROOT, LAKE, MAIN)))
+
+    assert view.get(node_key(50)) is ABSENT
+    assert (view.scopes, len(view), view.epoch) == ({}, 0, EPOCH + 1)
+    assert view.generation > generation
+    assert not view.is_paired(CHAIN)
+
+
+def test_pruned_feed_forgets_everything(view: View) -> None:
+    """A view that slept past the pruned feed starts afresh, from the zone's present revision."""
+    put(view, node_key(50), "before")
+    put(view, node_key(60), "of another zone", zone=LAKE)
+
+    view.advance(moved((MAIN, 9, 4, 5), rows=tuple(alter(MAIN, i) for i in range(6, 10))), view.known(CHAIN))
+
+    assert len(view) == 0
+    assert (view.zones[MAIN].revision, view.zones[MAIN].access_revision) == (9, 4)
+    assert not view.is_paired(CHAIN)
+
+
+def test_feed_pruned_up_to_what_is_known_is_enough(view: View) -> None:
+    """A view that knows the last pruned revision has missed nothing."""
+    put(view, node_key(99), "kept")
+
+    view.advance(moved((MAIN, 2, 0, 1), rows=(alter(MAIN, 2),)), view.known(CHAIN))
+
+    assert view.get(node_key(99)) == "kept"
+    assert view.zones[MAIN].revision == 2
+
+
+# -------------------------------------------------------------------------------------- what is derived
+
+
+def test_memo_lasts_until_access_moves(view: View) -> None:
+    """Decisions are remembered through quiet changes, and forgotten when access moves here or above."""
+    for zone, moving in ((MAIN, MAIN), (MAIN, LAKE), (MAIN, ROOT), (LAKE, ROOT)):
+        view.memo(zone)["decision"] = 1
+        revision = view.zones[moving].revision
+        step(view, moving, revision + 1, alter(moving, revision + 1), access=view.zones[moving].access_revision)
+        assert view.memo(zone) == {"decision": 1}
+
+        step(view, moving, revision + 2, alter(moving, revision + 2), access=revision + 2)
+
+        assert view.memo(zone) == {}
+
+
+def test_memo_of_the_metalake_outlasts_its_catalogs(view: View) -> None:
+    """Access moved in a catalog leaves what is known of the metalake's users."""
+    view.memo(LAKE)["ana"] = 1
+
+    step(view, MAIN, 2, alter(MAIN, 2), access=2)
+
+    assert view.memo(LAKE) == {"ana": 1}
+
+
+def test_names_taken_away_end_paths_and_decisions(view: View) -> None:
+    """A rename ends what names resolved to, and decisions, which speak of names; a create ends neither."""
+    view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
+    create = Change(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
+    step(view, MAIN, 2, create)
+    assert (view.paths(MAIN), view.memo(MAIN)) == ({"x": 1}, {"x": 1})
+
+    step(view, MAIN, 3, rename(MAIN, 3))
+
+    assert (view.paths(MAIN), view.memo(MAIN)) == ({}, {})
+
+
+def test_changed_catalog_ends_scopes(view: View) -> None:
+    """Any change of a metalake or catalog ends what their names meant."""
+    view.scopes["lake/main"] = 1
+    step(view, MAIN, 2, alter(MAIN, 2))
+    assert view.scopes == {"lake/main": 1}
+
+    step(view, LAKE, 2, Change(LAKE, 2, 0, "alter", Kind.CATALOG, MAIN, "catalog", None, None, None, None, None))
+
+    assert view.scopes == {}
+
+
+def test_memos_are_bounded(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is derived does not grow for ever."""
+    monkeypatch.setattr(module, "MEMO_MAX", 10)
+    for i in range(11):
+        view.memo(MAIN)[i] = view.paths(MAIN)[i] = 1
+
+    assert (view.memo(MAIN), view.paths(MAIN)) == ({}, {})
+
+
+# ---------------------------------------------------------------------------------------------- budget
+
+
+def test_budget_bounds_what_is_kept() -> None:
+    """However many facts are taken in, absences included, at most the budget stays, the latest among it."""
+    view = View(bytes_max=20_000)
+    view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
+
+    for i in range(2000):
+        put(view, name_key(1, "table", f"t{i}"), None, zone=ROOT)
+
+    assert len(view) < 20_000 / 200
+    assert view.get(name_key(1, "table", "t1999")) is None
+    assert view.get(name_key(1, "table", "t0")) is ABSENT
+
+
+def test_what_is_asked_for_stays() -> None:
+    """A fact that is used now and then outlives any number of facts that are not."""
+    view = View(bytes_max=20_000)
+    view.advance(moved((ROOT, 1)), ((ROOT, UNKNOWN),))
+    put(view, node_key(1), "hot", zone=ROOT)
+
+    for i in range(2000):
+        put(view, name_key(1, "table", f"t{i}"), None, zone=ROOT)
+        assert view.get(node_key(1)) == "hot"
+
+
+def test_fact_that_came_twice_is_dropped_wholly() -> None:
+    """A fact that a load brought along again, while its old copy was on its way out, leaves no copy when it is touched."""
+    view = View(bytes_max=2_000)
+    view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
+    put(view, node_key(50), "old")
+    while node_key(50) in view._young:
+        put(view, name_key(1, "table", f"t{len(view)}"), None)
+    put(view, node_key(50), "old")
+
+    step(view, MAIN, 2, alter(MAIN, 2, 50))
+
+    assert view.get(node_key(50)) is ABSENT
