@@ -85,7 +85,7 @@ def table_commit(rig: Rig) -> Case:
 def properties_of(rig: Rig, *parts: str) -> dict[str, str]:
     """Return a table's properties."""
     metadata = rig.admin.do("GET", table_path(*parts)).body["metadata"]
-    found: dict[str, str] = metadata["properties"]  # type: ignore[index,call-overload]
+    found: dict[str, str] = metadata["properties"]  # type: ignore[index]
     return found
 
 

@@ -117,13 +117,13 @@ class Rig:
             with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
                 connection.execute(statement)
         else:
-            with psycopg.connect(self.database) as connection:
-                connection.execute(statement)  # type: ignore[arg-type]
+            with psycopg.connect(self.database) as other:
+                other.execute(statement.encode())
 
     def rows(self, statement: str) -> list[tuple[object, ...]]:
         """Read rows."""
         if self.is_sqlite:
             with closing(sqlite3.connect(self.database, timeout=30)) as connection:
                 return connection.execute(statement).fetchall()
-        with psycopg.connect(self.database) as connection:
-            return connection.execute(statement).fetchall()  # type: ignore[arg-type]
+        with psycopg.connect(self.database) as other:
+            return other.execute(statement.encode()).fetchall()

@@ -186,7 +186,7 @@ def files_are_there(store: Store) -> Iterator[str]:
             continue
         data = path.read_bytes()
         plain = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-        if plain != bytes(body):  # type: ignore[arg-type]
+        if plain != body:
             yield f"table {node}: its metadata file {path} differs from its document"
 
 

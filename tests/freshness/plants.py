@@ -214,28 +214,17 @@ def ring_trusted_past_its_end(patch: Patch) -> None:
     patch.setattr(View, "_is_current", staticmethod(is_current))
 
 
-def _load_in_turns(patch: Patch, *, facts_first: bool) -> None:
-    async def load_async(self: LateStore, epoch: int, known: Known, load: Load[object]) -> object:
-        await self.pause()
-        found = self.real._drive(load) if facts_first else None
-        moved = self.real.gate(epoch, known) if not facts_first else None
-        await self.pause()
-        moved = self.real.gate(epoch, known) if moved is None else moved
-        return moved, self.real._drive(load) if found is None else found
-
-    patch.setattr(LateStore, "load_async", load_async)
-
-
 @plant_in_crowd
 def facts_then_changes(patch: Patch) -> None:
     """A load reads facts, then changes, a snapshot each."""
-    _load_in_turns(patch, facts_first=True)
 
+    async def load_async(self: LateStore, epoch: int, known: Known, load: Load[object]) -> object:
+        await self.pause()
+        found = self.real._drive(load)
+        await self.pause()
+        return self.real.gate(epoch, known), found
 
-@plant_in_crowd
-def changes_then_facts(patch: Patch) -> None:
-    """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
-    _load_in_turns(patch, facts_first=False)
+    patch.setattr(LateStore, "load_async", load_async)
 
 
 @plant

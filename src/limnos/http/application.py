@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 CACHED_ROUTES_MAX = 50_000
+CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
 
 
@@ -148,9 +149,10 @@ class Application:
             route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
             operation = "unknown-method" if route is None else route.operation
             target = _Target(protocol, operation, None if route is None else route.handler, params)
-            if len(self._targets) >= CACHED_ROUTES_MAX:
-                self._targets.clear()
-            self._targets[method, raw] = target
+            if len(raw) <= CACHED_PATH_BYTES_MAX:
+                if len(self._targets) >= CACHED_ROUTES_MAX:
+                    self._targets.clear()
+                self._targets[method, raw] = target
             return target
         return _Target(self._owner(segments), "unknown-route", None, ())
 

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
 
 scope_of_prefix = lru_cache(4096)(lambda raw: Scope(*iceberg.decode_prefix(raw)))
-levels_of = lru_cache(65536)(iceberg.decode_path)
-name_of = lru_cache(65536)(iceberg.decode_name)
+levels_of = lru_cache(16384)(iceberg.decode_path)
+name_of = lru_cache(16384)(iceberg.decode_name)
 
 
 def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[bytes, ...]]:

@@ -1,0 +1,452 @@
+"""Certain meetings of two requests, step by step: the protocol holds, and with one care taken out it does not.
+
+Each story returns what went wrong, None when nothing did. Stories and bugs are those of the model that need too much
+luck in random play.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.model.entities import Change, ClockRow
+from limnos.model.entities import Node as TreeNode
+from limnos.model.errors import Forbidden, LimnosError, NotFound, StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.privileges import Condition, Privilege
+from limnos.services import context, scene
+from limnos.services.catalogs import catalog_alter
+from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.namespaces import namespace_create, namespace_load
+from limnos.services.properties import Edits
+from limnos.services.roles import role_create
+from limnos.services.scene import Scene, Scope
+from limnos.services.tables import table_create, table_drop, table_find, table_move
+from limnos.services.users import principal_add
+from limnos.store import tx
+from limnos.store.changes import NOTHING, Draft, Moved
+from limnos.store.interface import Known
+from limnos.store.migrate import renew_epoch
+from limnos.store.nodes import NodeWrites
+from limnos.store.sql import Load
+from limnos.store.sqlite import SqliteStore
+from limnos.view.facts import name_key, owner_key, rules_key
+from limnos.view.view import View
+from tests.backends import Database, sqlite_copy
+from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
+
+Patch = pytest.MonkeyPatch
+SIDE = Scope(LAKE, "side")
+
+
+class HeldStore:
+    """An SQLite store whose reads must be awaited; a story may put something between a read and its landing."""
+
+    inline = False
+
+    def __init__(self, real: SqliteStore) -> None:
+        self.real = real
+        self.in_gate: Callable[[], Awaitable[None]] | None = None
+        self.in_load: Callable[[], Awaitable[None]] | None = None
+
+    async def gate_async(self, epoch: int, known: Known) -> Moved:
+        """Read, let the story go on once, land."""
+        moved = self.real.gate(epoch, known)
+        await self.meanwhile("in_gate")
+        return moved
+
+    async def load_async(self, epoch: int, known: Known, load: Load[Any]) -> Any:  # noqa: ANN401 - what the load gives
+        """Read, let the story go on once, land."""
+        found = self.real.load(epoch, known, load)
+        await self.meanwhile("in_load")
+        return found
+
+    async def meanwhile(self, place: str) -> None:
+        """Do what the story put here, once."""
+        story: Callable[[], Awaitable[None]] | None = getattr(self, place)
+        setattr(self, place, None)
+        if story is not None:
+            await story()
+
+    async def submit(self, permit: Permit[object], mutation: Callable[[tx.Tx], Any]) -> Any:  # noqa: ANN401 - the mutation's
+        """Submit at once."""
+        return await self.real.submit(permit, mutation)
+
+    async def close(self) -> None:
+        """Close the file."""
+        await self.real.close()
+
+
+class Stage:
+    """A lake with catalogs `main` and `side`, tables `t` and `u` in each; ana may use, and read what is granted to `r`."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.store = HeldStore(SqliteStore(Path(database.address)))
+        self.node = Node(self.store)
+        self.other = Node(SqliteStore(Path(database.address)))
+        self.admin = self.other.ctx()
+        self.ana = self.node.ctx("ana")
+
+    async def furnish(self) -> None:
+        """Make it."""
+        await fill(self.admin)
+        await add_catalog(self.admin, "side")
+        await principal_add(self.admin, metalake=LAKE, kind=Kind.USER, name="ana")
+        for scope in (MAIN, SIDE):
+            await namespace_create(self.admin, scope, levels=("a",), properties={})
+            for name in ("t", "u"):
+                await table_create(self.admin, scope, namespace=("a",), request=new_table(name))
+        use = ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
+        await role_create(self.admin, metalake=LAKE, name="r", properties={}, wishes=(Wish(Kind.METALAKE, LAKE, use),))
+        await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
+
+    async def grant(self, full_name: str) -> None:
+        """Let `r` read a table."""
+        wish = Wish(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+        await privileges_grant(self.admin, metalake=LAKE, role="r", wish=wish)
+
+    async def move(self, source: str, target: str) -> None:
+        """Rename a table of `main.a`."""
+        await table_move(self.admin, MAIN, source=("a", source), target=("a", target))
+
+    async def exchange(self) -> None:
+        """Let t and u change names."""
+        for source, target in (("t", "x"), ("u", "t"), ("x", "u")):
+            await self.move(source, target)
+
+    async def may_load(self, scope: Scope = MAIN, name: str = "t") -> str:
+        """What ana is told when she loads a table."""
+        try:
+            await self.ana.read(scope, lambda scene: table_find(scene, ("a",), name, Action.TABLE_LOAD))
+        except (NotFound, Forbidden) as error:
+            return type(error).__name__
+        return "loaded"
+
+    async def close(self) -> None:
+        """Close both stores."""
+        await self.store.close()
+        await self.other.store.close()
+
+
+# ---------------------------------------------------------------------------------------------- the stories
+
+
+async def late_result_lands(stage: Stage) -> str | None:
+    """A load of before a rename lands after a gate read of behind it."""
+    await stage.may_load()
+    view = stage.node.view
+    zones = await stage.ana.read(MAIN, lambda scene: scene.place.zones)
+    zone, owner = zones[-1], owner_key(zones[1])
+
+    async def overtaken() -> None:
+        await stage.move("u", "y")
+        await stage.node.gate.ask(zones, "test")
+
+    await stage.move("u", "x")
+    await stage.move("x", "u")
+    before = view.zones[zone].revision
+    stage.store.in_load = overtaken
+    await stage.node.gate.fetch(zones, {owner: 0})
+    return None if view.zones[zone].revision == before + 3 else "the view was set back"
+
+
+async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
+    """While ana waits for a fact, t is renamed and then granted to her, and a neighbour learns of the grant alone."""
+    await stage.may_load()
+    table_id, zones = await stage.ana.read(MAIN, lambda scene: (_table(scene, "t"), scene.place.zones))
+    await stage.may_load(SIDE)
+
+    async def meanwhile() -> None:
+        await stage.move("t", "x")
+        await stage.grant("main.a.x")
+        await stage.may_load(SIDE)
+
+    stage.node.view._forget(owner_key(table_id))
+    stage.node.view.memo(zones[-1]).clear()
+    stage.store.in_load = meanwhile
+    told = await stage.may_load()
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
+
+
+def _table(of: Scene, name: str) -> int:
+    node, _ = of.find(("a", name), Kind.TABLE)
+    assert node is not None
+    return node.id
+
+
+async def gate_meets_two_changes(stage: Stage) -> str | None:
+    """While ana's gate reads, t is renamed and then granted to her; a neighbour is loading her role already."""
+    await stage.may_load()
+    await stage.may_load(SIDE)
+    side_zones = await stage.ana.read(SIDE, lambda scene: scene.place.zones)
+    role = (await stage.ana.read(Scope(LAKE), lambda scene: scene.subject)).roles[0].rules.id
+    loading: list[asyncio.Task[None]] = []
+
+    async def meanwhile() -> None:
+        await stage.move("t", "x")
+        await stage.grant("main.a.x")
+        stage.node.view._forget(rules_key(role))
+        stage.node.view.memo(side_zones[1]).clear()
+        stage.node.view.memo(side_zones[0]).clear()
+        stage.store.in_load = turns
+        loading.append(asyncio.create_task(stage.node.gate.fetch(side_zones, {rules_key(role): side_zones[1]})))
+        await turns(3)
+
+    stage.store.in_gate = meanwhile
+    told = await stage.may_load()
+    await asyncio.gather(*loading)
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
+
+
+async def turns(count: int = 20) -> None:
+    """Let others go first."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def catalogs_change_names(stage: Stage) -> str | None:
+    """Ana comes when the catalogs have changed names and the table was dropped where hers leads now.
+
+    A neighbour's gate knows of the names, and read before the drop; it lands after she came.
+    """
+    await stage.grant("main.a.t")
+    await stage.grant("side.a.t")
+    if (await stage.may_load(), await stage.may_load(SIDE)) != ("loaded", "loaded"):
+        return "ana may not read at all"
+    side_zones = await stage.ana.read(SIDE, lambda scene: scene.place.zones)
+    for old, new in (("main", "away"), ("side", "main"), ("away", "side")):
+        await catalog_alter(stage.admin, metalake=LAKE, name=old, edits=Edits(name=new))
+    coming: list[asyncio.Task[str]] = []
+
+    async def meanwhile() -> None:
+        await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
+        coming.append(asyncio.create_task(stage.may_load()))
+        await turns(3)
+
+    stage.store.in_gate = meanwhile
+    await stage.node.gate.ask(side_zones, "neighbour")
+    told = await coming[0]
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table that was dropped before she came"
+
+
+async def load_meets_an_exchange(stage: Stage) -> str | None:
+    """One name is cached, the other is loaded while the tables change names: they never were the same table."""
+    zones = await stage.node.ctx().read(MAIN, lambda scene: scene.place.zones)
+
+    def both(of: Scene) -> tuple[int, int]:
+        return _table(of, "t"), _table(of, "u")
+
+    ids = await stage.node.ctx().read(MAIN, both)
+    inside = (await stage.node.ctx().read(MAIN, lambda scene: namespace_load(scene, ("a",)))).id
+    stage.node.view._forget(name_key(inside, "table", "u"))
+    stage.node.view.paths(zones[-1]).clear()
+    stage.store.in_load = stage.exchange
+    told = await stage.node.ctx().read(MAIN, both)
+    return None if told in (ids, ids[::-1]) else f"t and u are {told}, they are {ids}"
+
+
+async def path_means_another_table(stage: Stage) -> str | None:
+    """Between the decision and the mutation the tables change names."""
+
+    def decide(of: Scene) -> Permit[TreeNode]:
+        node, chain = table_find(of, ("a",), "t", Action.TABLE_DROP)
+        return of.permit(node, of.require(Action.TABLE_DROP, chain))
+
+    permit = await stage.node.ctx().read(MAIN, decide)
+    await stage.exchange()
+    try:
+        held = await stage.store.submit(permit, lambda tx: tx.nodes.hold(permit.command))
+    except StalePermit:
+        return None
+    return f"the mutation got {held.id} named {held.name}, it was decided on {permit.command.id}"
+
+
+async def batch_takes_a_right_away(stage: Stage) -> str | None:
+    """Of two mutations in one batch the first takes away what the second was allowed by."""
+
+    def decide(of: Scene) -> Permit[TreeNode]:
+        node, chain = table_find(of, ("a",), "t", Action.TABLE_DROP)
+        return of.permit(node, of.require(Action.TABLE_DROP, chain))
+
+    permit = await stage.node.ctx().read(MAIN, decide)
+    moving = Draft("own", Kind.TABLE, permit.command.id, "table", moves_access=True)
+    quiet = Draft("alter", Kind.TABLE, permit.command.id, "table")
+    told = await asyncio.gather(
+        *(stage.store.submit(permit, lambda tx, draft=draft: tx.changed(draft)) for draft in (moving, quiet)),
+        return_exceptions=True,
+    )
+    return None if isinstance(told[1], StalePermit) else "the second used a right that the first had taken"
+
+
+async def store_is_restored(stage: Stage) -> str | None:
+    """The store comes back from a backup in which every revision is the same, and a table has another name."""
+    await stage.grant("main.a.t")
+    await stage.may_load()
+    renew_epoch(stage.database.address)
+    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda scene: scene.place.zones))
+    renew_epoch(stage.database.address)
+    stage.database.sql("UPDATE node SET name = 'restored' WHERE name = 't' AND kind = 4")
+    told = await stage.may_load()
+    return None if told != "loaded" and zone else f"ana {told} a table of before the restore"
+
+
+# ------------------------------------------------------------------------------------------------- the bugs
+
+
+def backwards(patch: Patch) -> None:
+    """An older result that lands late sets the view back."""
+
+    def advance(self: View, clock: ClockRow, rows: tuple[Change, ...]) -> None:
+        zone = self.zones.get(clock.zone)
+        if zone is not None and clock.revision < zone.revision:
+            zone.revision, zone.access_revision = clock.revision, clock.access_revision
+        real(self, clock, rows)
+
+    real = View._advance_zone
+    patch.setattr(View, "_advance_zone", advance)
+
+
+def unpaired(patch: Patch) -> None:
+    """A neighbour catalog's gate read moves the metalake's revision alone, and nobody asks again."""
+    patch.setattr(View, "is_paired", lambda self, zones: all(zone in self.zones for zone in zones))
+
+
+def two_snapshots(patch: Patch) -> None:
+    """The gate reads the catalog's changes, then the metalake's: a snapshot each."""
+
+    async def gate_async(self: HeldStore, epoch: int, known: Known) -> Moved:
+        inner = self.real.gate(epoch, known[-1:])
+        await self.meanwhile("in_gate")
+        outer = self.real.gate(epoch, known[:-1])
+        found = [moved for moved in (outer, inner) if moved is not NOTHING]
+        clocks = tuple(clock for moved in found for clock in moved.clocks)
+        changes = tuple(change for moved in found for change in moved.changes)
+        return Moved(found[0].epoch, clocks, changes) if found else NOTHING
+
+    patch.setattr(HeldStore, "gate_async", gate_async)
+
+
+class _Loose(tuple[int, ...]):
+    """Zones that are the same as any others, once anything was asked for."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return other != ()
+
+    def __ne__(self, other: object) -> bool:
+        return other == ()
+
+
+def catalog_not_asked(patch: Patch) -> None:
+    """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
+    patch.setattr(context, "zones_now", lambda view, scope: _Loose(scene.zones_now(view, scope)))
+
+
+def changes_then_facts(patch: Patch) -> None:
+    """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
+
+    async def load_async(self: HeldStore, epoch: int, known: Known, load: Load[Any]) -> Any:  # noqa: ANN401 - as above
+        moved = self.real.gate(epoch, known)
+        await self.meanwhile("in_load")
+        return moved, self.real._drive(load)
+
+    patch.setattr(HeldStore, "load_async", load_async)
+
+
+def by_name(patch: Patch) -> None:
+    """The mutation resolves its name anew instead of taking the permit's object."""
+
+    def hold(self: NodeWrites, node: TreeNode) -> TreeNode:
+        return self.find(node.parent_id, node.name_space, node.name) or self.tx.stale()
+
+    patch.setattr(NodeWrites, "hold", hold)
+
+
+def name_not_checked(patch: Patch) -> None:
+    """The mutation takes the permit's object under whatever name it has now."""
+    patch.setattr(NodeWrites, "hold", lambda self, node: self.by_id(node.id))
+
+
+def batch_blind(patch: Patch) -> None:
+    """In one batch, a mutation does not see that an earlier one moved access."""
+
+    def keep(self: tx.Batch, zone: int, of: tx.Tx, revision: int, access: int) -> None:
+        real(self, zone, of, revision, access)
+        self._clocks[zone] = (revision, access)
+        self.closed = False
+
+    real = tx.Batch._keep
+    patch.setattr(tx.Batch, "_keep", keep)
+
+
+def epoch_ignored(patch: Patch) -> None:
+    """A view takes a restored store for the one it knew."""
+
+    def advance(self: View, moved: Moved, asked: tuple[tuple[int, int], ...]) -> None:
+        if self.zones and moved is not NOTHING:
+            moved = moved._replace(epoch=self.epoch)
+        real(self, moved, asked)
+
+    real = View.advance
+    patch.setattr(View, "advance", advance)
+
+
+Story = Callable[[Stage], Coroutine[Any, Any, str | None]]
+STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {
+    "late result lands": (late_result_lands, (backwards,)),
+    "neighbour moves the metalake": (neighbour_moves_the_metalake, (unpaired,)),
+    "gate meets two changes": (gate_meets_two_changes, (two_snapshots,)),
+    "catalogs change names": (catalogs_change_names, (catalog_not_asked,)),
+    "load meets an exchange": (load_meets_an_exchange, (changes_then_facts,)),
+    "path means another table": (path_means_another_table, (by_name, name_not_checked)),
+    "batch takes a right away": (batch_takes_a_right_away, (batch_blind,)),
+    "store is restored": (store_is_restored, (epoch_ignored,)),
+}
+BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORIES.items() for bug in bugs}
+
+
+def tell(story: Story, database: Database, patch: Patch, bug: Callable[[Patch], None] | None = None) -> str | None:
+    """Tell a story to its end, the bug planted once the stage is furnished."""
+
+    async def told() -> str | None:
+        stage = Stage(database)
+        try:
+            await stage.furnish()
+            if bug is not None:
+                bug(patch)
+            return await story(stage)
+        except LimnosError as error:
+            return f"{type(error).__name__}: {error}"
+        finally:
+            await stage.close()
+
+    return asyncio.run(told())
+
+
+@pytest.fixture
+def file(sqlite_template: Path, tmp_path: Path) -> Database:
+    """A fresh SQLite file."""
+    return sqlite_copy(sqlite_template, tmp_path)
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_protocol_holds(file: Database, monkeypatch: Patch, name: str) -> None:
+    """The story ends as it must."""
+    assert tell(STORIES[name][0], file, monkeypatch) is None
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_bug_shows(file: Database, monkeypatch: Patch, name: str) -> None:
+    """With the bug planted the story ends otherwise."""
+    story, bug = BUGS[name]
+
+    assert tell(story, file, monkeypatch, bug) is not None

@@ -1,0 +1,263 @@
+"""What a request costs: a warm authorized read is at most one statement, on either backend, also after other changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from limnos.http.application import Application
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.model.errors import Forbidden, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.catalogs import catalog_alter, catalog_enable
+from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.groups import member_remove, members_add
+from limnos.services.namespaces import namespace_create, namespace_drop
+from limnos.services.properties import Edits
+from limnos.services.roles import role_create, role_drop
+from limnos.services.tables import table_create, table_load, table_move
+from limnos.services.tokens import token_create, token_revoke
+from limnos.services.users import principal_add, principal_remove, user_enable
+from limnos.view.gate import GATE_READS, GATE_SHARED
+from tests.backends import Lab
+from tests.inprocess import ADMIN, LAKE, MAIN, Node, add_catalog, fill, new_table
+
+PATH = b"/iceberg/v1/lake.main/namespaces/a/tables/t"
+ANA = (b"authorization", b"Basic YW5hOg==")
+Change = Callable[[Node], Coroutine[Any, Any, object]]
+
+
+@pytest.fixture
+def node(lab: Lab) -> Iterator[Node]:
+    """A node whose lake has a table that ana may read by a role, and much besides."""
+    node = Node(lab.store)
+    lab.run(furnish(node))
+    yield node
+    node.services.files.close()
+
+
+async def furnish(node: Node) -> None:
+    """Make the table, ana's way to it, and bob, whom nothing of it concerns."""
+    ctx = node.ctx()
+    await fill(ctx)
+    await add_catalog(ctx, "side")
+    for kind, name in ((Kind.USER, "ana"), (Kind.USER, "bob"), (Kind.GROUP, "staff"), (Kind.GROUP, "others")):
+        await principal_add(ctx, metalake=LAKE, kind=kind, name=name)
+    await members_add(ctx, metalake=LAKE, group="staff", users=("ana",))
+    await members_add(ctx, metalake=LAKE, group="others", users=("bob",))
+    await namespace_create(ctx, MAIN, levels=("a",), properties={})
+    await table_create(ctx, MAIN, namespace=("a",), request=new_table("t"))
+    await table_create(ctx, MAIN, namespace=("a",), request=new_table("u"))
+    use = Wish(Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)))
+    select = Wish(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    await role_create(ctx, metalake=LAKE, name="readers", properties={}, wishes=(use, select))
+    await role_create(ctx, metalake=LAKE, name="idle", properties={}, wishes=())
+    await roles_give(ctx, metalake=LAKE, kind=Kind.GROUP, name="staff", roles=("readers",))
+    await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name="bob", roles=("idle",))
+
+
+async def read(node: Node) -> None:
+    """Load the table as ana."""
+    await node.ctx("ana").read(MAIN, lambda scene: table_load(scene, ("a",), "t"))
+
+
+def cost(lab: Lab, node: Node, work: Coroutine[Any, Any, object]) -> int:
+    """How many statements of gate and loads the work takes."""
+    before = node.store.statements
+    lab.run(work)
+    found: int = node.store.statements - before
+    return found
+
+
+async def _other_role(node: Node) -> None:
+    wish = Wish(Kind.TABLE, "main.a.u", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
+    await privileges_grant(node.ctx(), metalake=LAKE, role="idle", wish=wish)
+
+
+async def _token(node: Node) -> None:
+    token, _ = await token_create(node.ctx(), user="bob", name="n", expires_in_s=None)
+    await token_revoke(node.ctx(), token_id=token.id)
+
+
+UNRELATED: dict[str, Change] = {
+    "a table beside it": lambda node: table_create(node.ctx(), MAIN, namespace=("a",), request=new_table("v")),
+    "a rename beside it": lambda node: table_move(node.ctx(), MAIN, source=("a", "u"), target=("a", "w")),
+    "a namespace beside it": lambda node: namespace_create(node.ctx(), MAIN, levels=("b",), properties={}),
+    "another catalog": lambda node: add_catalog(node.ctx(), "third"),
+    "another catalog disabled": lambda node: catalog_enable(node.ctx(), metalake=LAKE, name="side", in_use=False),
+    "a user added": lambda node: principal_add(node.ctx(), metalake=LAKE, kind=Kind.USER, name="eve"),
+    "a user removed": lambda node: principal_remove(node.ctx(), metalake=LAKE, kind=Kind.USER, name="bob"),
+    "a user disabled": lambda node: user_enable(node.ctx(), metalake=LAKE, name="bob", enabled=False),
+    "a group removed": lambda node: principal_remove(node.ctx(), metalake=LAKE, kind=Kind.GROUP, name="others"),
+    "somebody left a group": lambda node: member_remove(node.ctx(), metalake=LAKE, group="others", user="bob"),
+    "a grant to another role": _other_role,
+    "another role dropped": lambda node: role_drop(node.ctx(), metalake=LAKE, name="idle"),
+    "a role given to another": lambda node: roles_give(
+        node.ctx(), metalake=LAKE, kind=Kind.USER, name="bob", roles=("readers",)
+    ),
+    "a token made and revoked": _token,
+}
+
+
+def test_warm_read_costs_at_most_one_statement(lab: Lab, node: Node) -> None:
+    """Once warm, every authorized read costs one statement at most."""
+    lab.run(read(node))
+
+    costs = [cost(lab, node, read(node)) for _ in range(5)]
+
+    assert max(costs) <= 1
+
+
+@pytest.mark.parametrize("change", UNRELATED)
+def test_unrelated_change_costs_nothing_more(lab: Lab, node: Node, change: str) -> None:
+    """The first read after a change that does not concern it costs one statement: what moved comes with the gate."""
+    other = Node(lab.open())
+    lab.run(read(node))
+    lab.run(UNRELATED[change](other))
+
+    found = cost(lab, node, read(node))
+
+    assert found == 1
+    other.services.files.close()
+
+
+def test_related_change_is_read_once(lab: Lab, node: Node) -> None:
+    """After the table's own rename and back the read loads what was touched, and is warm again."""
+    lab.run(read(node))
+    lab.run(table_move(node.ctx(), MAIN, source=("a", "t"), target=("a", "x")))
+    lab.run(table_move(node.ctx(), MAIN, source=("a", "x"), target=("a", "t")))
+
+    first, second = cost(lab, node, read(node)), cost(lab, node, read(node))
+
+    assert 1 < first <= 6
+    assert second <= 1
+
+
+def test_requests_at_once_share_the_statement(lab: Lab, node: Node) -> None:
+    """Fifty reads at once cost far fewer statements than fifty; on PostgreSQL they share one or two."""
+    lab.run(read(node))
+    shared = GATE_SHARED[()]
+
+    async def many() -> None:
+        await asyncio.gather(*(read(node) for _ in range(50)))
+
+    found = cost(lab, node, many())
+
+    assert found <= 2 if not node.store.inline else found <= 50
+    if not node.store.inline:
+        assert GATE_SHARED[()] - shared >= 48
+
+
+def test_quiet_file_needs_no_statement(lab: Lab, node: Node) -> None:
+    """On SQLite a read costs no statement at all until somebody commits, in this process or in another."""
+    lab.run(read(node))
+    lab.run(read(node))
+    quiet = cost(lab, node, read(node))
+
+    other = Node(lab.open())
+    lab.run(namespace_create(other.ctx(), MAIN, levels=("z",), properties={}))
+
+    assert quiet == (0 if node.store.inline else 1)
+    assert cost(lab, node, read(node)) == 1
+    other.services.files.close()
+
+
+def reasons() -> dict[str, float]:
+    """The gate's metric by reason."""
+    return {str(key[0]): value for key, value in GATE_READS.items()}
+
+
+def asked(before: dict[str, float]) -> dict[str, float]:
+    """What the metric counted since."""
+    return {reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)}
+
+
+def test_asking_is_counted_by_reason(lab: Lab, node: Node) -> None:
+    """A cold read asks again because it learned more zones; a warm one asks once, on arrival."""
+    cold = Node(lab.open())
+    before = reasons()
+    lab.run(read(cold))
+    first = asked(before)
+    lab.run(namespace_create(node.ctx(), MAIN, levels=("z",), properties={}))
+    before = reasons()
+
+    lab.run(read(cold))
+
+    assert first["arrival"] == 1
+    assert first["resolved"] >= 1
+    assert asked(before) == {"arrival": 1}
+    cold.services.files.close()
+
+
+def test_neighbours_gate_makes_ask_again(lab: Lab, node: Node) -> None:
+    """When a catalog was renamed, its request finds other zones than it asked for: counted as its own reason."""
+    lab.run(read(node))
+    other = Node(lab.open())
+
+    async def exchange() -> None:
+        for old, new in (("main", "away"), ("side", "main"), ("away", "side")):
+            await catalog_alter(other.ctx(), metalake=LAKE, name=old, edits=Edits(name=new))
+
+    lab.run(exchange())
+    before = reasons()
+    with pytest.raises((NotFound, Forbidden)):
+        lab.run(read(node))
+
+    assert asked(before)["arrival"] == 1
+    assert sum(asked(before).values()) >= 2
+    other.services.files.close()
+
+
+# ------------------------------------------------------------------------------------------- over the wire
+
+
+async def call(application: Application, method: str = "GET", path: bytes = PATH) -> tuple[int, bytes]:
+    """Ask the ASGI application as a server would."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:  # noqa: ANN401 - an ASGI message
+        sent.append(message)
+
+    scope = {"type": "http", "method": method, "raw_path": path, "headers": [ANA], "query_string": b""}
+    await application(scope, receive, send)
+    return sent[0]["status"], sent[1]["body"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_warm_request_costs_at_most_one_statement(lab: Lab, node: Node, method: str) -> None:
+    """From the request's bytes to the answer's, decided for a user with a role: one statement at most."""
+    application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
+    lab.run(call(application, method))
+    other = Node(lab.open())
+    lab.run(namespace_create(other.ctx(ADMIN), MAIN, levels=("z",), properties={}))
+    lab.run(namespace_drop(other.ctx(ADMIN), MAIN, levels=("z",)))
+
+    before = node.store.statements
+    status, body = lab.run(call(application, method))
+
+    assert status == (200 if method == "GET" else 204)
+    assert node.store.statements - before <= 1
+    assert (b'"metadata-location"' in body) is (method == "GET")
+    other.services.files.close()
+
+
+def test_requests_over_the_wire_share_the_statement(lab: Lab, node: Node) -> None:
+    """Thirty requests at once are answered right, by a statement or two on PostgreSQL, by at most one each on SQLite."""
+    application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
+    lab.run(call(application))
+    before = node.store.statements
+
+    async def many() -> list[tuple[int, bytes]]:
+        return await asyncio.gather(*(call(application) for _ in range(30)))
+
+    told = lab.run(many())
+
+    assert {status for status, _ in told} == {200}
+    assert node.store.statements - before <= (30 if node.store.inline else 2)
