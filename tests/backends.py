@@ -154,7 +154,9 @@ def _empty(address: str) -> None:
             if row[0] not in ("alembic_version", "store")
         ]
         connection.execute(f"TRUNCATE {', '.join(tables)}".encode())
-        connection.execute(b"UPDATE store SET epoch = (random() * 1e15)::bigint, format_version = 1, next_id = %d" % FIRST_ID)
+        connection.execute(
+            b"UPDATE store SET epoch = (random() * 1e15)::bigint, format_version = 1, next_id = %d" % FIRST_ID
+        )
         connection.execute(b"ALTER SEQUENCE limnos_id RESTART WITH %d" % FIRST_ID)
         connection.execute("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (0, 0, 0, 0)")
 

@@ -55,7 +55,9 @@ class Node:
         self.store = store
         self.view = View(bytes_max=bytes_max)
         self.gate = (
-            InlineGate(self.view, store) if store.inline else SharedGate(self.view, store, cold_reads_max=cold_reads_max)
+            InlineGate(self.view, store)
+            if store.inline
+            else SharedGate(self.view, store, cold_reads_max=cold_reads_max)
         )
         self.woken = 0
         self.services = Services(

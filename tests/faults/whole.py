@@ -31,7 +31,7 @@ class Store:
 
     def rows(self, statement: str) -> Rows:
         """Run a statement and return its rows."""
-        return self.connection.execute(statement).fetchall()  # type: ignore[arg-type,return-value]
+        return self.connection.execute(statement).fetchall()
 
     def close(self) -> None:
         """Disconnect."""

@@ -25,8 +25,11 @@ from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import Condition, Privilege
 from limnos.services.context import Context
 from limnos.services.grants import Wish, roles_give
+from limnos.services.namespaces import namespace_create
+from limnos.services.owners import owner_set
 from limnos.services.roles import role_create
 from limnos.services.scene import Scene, Scope
+from limnos.services.tables import table_create
 from limnos.services.users import principal_add
 from limnos.store.interface import Known
 from limnos.store.sql import Load
@@ -37,8 +40,19 @@ from limnos.view.facts import Key, Value, read_facts
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import BrokenFeed, View
 from tests.backends import Database
-from tests.freshness.world import GROUPS, REFUSALS, USERS, Question, World, explained, mending, questions
-from tests.inprocess import ADMIN, LAKE, Node, fill
+from tests.freshness.world import (
+    CATALOGS,
+    GROUPS,
+    REFUSALS,
+    TABLES,
+    USERS,
+    Question,
+    World,
+    explained,
+    mending,
+    questions,
+)
+from tests.inprocess import ADMIN, LAKE, Node, add_catalog, fill, new_table
 
 T = TypeVar("T")
 PAUSES = (0, 0, 1, 1, 2, 3, 6, 12, 30)
@@ -54,9 +68,7 @@ class Writer(Context):
 
     __slots__ = ("asked",)
 
-    async def read(
-        self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True
-    ) -> T:
+    async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
         """Read as always."""
         self.asked = (scope, reader)
         return await super().read(scope, reader, refuse_disabled=refuse_disabled)
@@ -244,16 +256,27 @@ class Harness:
     # -- a step --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the first metalake with its catalog, its users, and a role that lets them in."""
+        """Make the first metalake with its catalog, its users, a role that lets them in, and where to begin."""
         ctx = self.nodes[0].ctx()
         await fill(ctx)
         for name in (*USERS, *GROUPS):
             kind = Kind.GROUP if name in GROUPS else Kind.USER
             await principal_add(ctx, metalake=LAKE, kind=kind, name=name)
-        wish = Wish(Kind.METALAKE, LAKE, ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW)))
+        wish = Wish(
+            Kind.METALAKE, LAKE, ((Privilege.USE_CATALOG, Condition.ALLOW), (Privilege.USE_SCHEMA, Condition.ALLOW))
+        )
         await role_create(ctx, metalake=LAKE, name="r", properties={}, wishes=(wish,))
         for name in USERS:
             await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name=name, roles=("r",))
+        await add_catalog(ctx, "side")
+        for scope in (Scope(LAKE, name) for name in CATALOGS):
+            await namespace_create(ctx, scope, levels=("a",), properties={})
+            for name in TABLES if self.world.focus else ():
+                await table_create(ctx, scope, namespace=("a",), request=new_table(name))
+                await owner_set(
+                    ctx, metalake=LAKE, kind=Kind.TABLE, full_name=f"{scope.catalog}.a.{name}", owner_kind=Kind.USER,
+                    owner="ana",
+                )  # fmt: skip
 
     async def run(self, steps: int) -> Tally:
         """Run that many steps. Raises Broken with the step's number."""
@@ -275,7 +298,7 @@ class Harness:
             work += [self._ask(question, node) for _ in range(crowd)]
         if dice.random() < 0.2:
             work.append(self._wander(dice.choice(awake)))
-        if dice.random() < 0.3:
+        if dice.random() < (0.6 if self.world.focus else 0.3):
             self._forget_some(dice.choice(awake))
         dice.shuffle(work)
         for told in [*await asyncio.gather(*work, return_exceptions=True), *self.broken]:

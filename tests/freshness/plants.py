@@ -390,4 +390,3 @@ def subjects_kept(patch: Patch) -> None:
         return kept[key]
 
     patch.setattr(scene, "subject_of", remembered)
-

@@ -14,7 +14,7 @@ from tests.freshness.harness import Broken, play
 from tests.freshness.plants import FOCUS, WIDE, Plant
 
 SEEDS = 40
-STEPS = 150
+STEPS = 120
 
 
 def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool) -> bool:

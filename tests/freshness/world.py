@@ -221,11 +221,28 @@ async def table_rename_and_grant(world: World, ctx: Context) -> object:
     away = (*levels[:-1], "x")
     await tables.table_move(ctx, scope, source=levels, target=away)
     full_name = f"{scope.catalog}.{':'.join(away[:-1])}.x"
-    wish = Wish(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW), (Privilege.MODIFY_TABLE, Condition.ALLOW)))
+    wish = Wish(
+        Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, Condition.ALLOW), (Privilege.MODIFY_TABLE, Condition.ALLOW))
+    )
     granted: dict[str, Any] = {"metalake": world.metalake(), "role": "r", "wish": wish}
     await grants.privileges_grant(ctx, **granted)
     await grants.privileges_grant(ctx, **granted, grants_them=False)
     return await tables.table_move(ctx, scope, source=away, target=levels)
+
+
+async def right_taken_and_given_back(world: World, ctx: Context) -> object:
+    """Disable ana for a moment, or let bob own her table for one: who decided before must not commit meanwhile."""
+    metalake = world.metalake()
+    if world.dice.random() < 0.5:
+        await users.user_enable(ctx, metalake=metalake, name="ana", enabled=False)
+        return await users.user_enable(ctx, metalake=metalake, name="ana", enabled=True)
+    scope, levels = world.table()
+    target: dict[str, Any] = {
+        "metalake": metalake, "kind": Kind.TABLE, "full_name": f"{scope.catalog}.{':'.join(levels[:-1])}.{levels[-1]}",
+        "owner_kind": Kind.USER,
+    }  # fmt: skip
+    await owners.owner_set(ctx, **target, owner="bob")
+    return await owners.owner_set(ctx, **target, owner="ana")
 
 
 def catalog_add(world: World, ctx: Context) -> Work:
@@ -295,9 +312,7 @@ def member_remove(world: World, ctx: Context) -> Work:
 
 def role_create(world: World, ctx: Context) -> Work:
     """Make a role with a rule."""
-    return roles.role_create(
-        ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),)
-    )
+    return roles.role_create(ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),))
 
 
 def role_drop(world: World, ctx: Context) -> Work:
@@ -371,8 +386,9 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     token_make: 1, token_revoke: 1,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
-    table_create: 8, table_drop: 3, table_move: 8, table_commit: 10, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
-    privilege_grant: 12, role_give: 6, owner_set: 10, user_enable: 3, member_add: 1, role_create: 1,
+    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
+    privilege_grant: 10, role_give: 4, owner_set: 5, right_taken_and_given_back: 14, user_enable: 1, member_add: 1,
+    role_create: 1,
     namespace_create: 1, principal_add: 1, token_make: 1,
 }  # fmt: skip
 

@@ -17,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 RELEASE = "1.3.1"
 HOME = ROOT / ".tools" / f"gravitino-client-{RELEASE}"
 SCRIPT = Path(__file__).with_name("gravitino_script.py")
+TRUST_STORES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 Seen = dict[str, object]
 
 
@@ -31,9 +32,18 @@ def interpreter() -> Path:
             uv = str(Path(sys.executable).with_name("uv"))
             subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(HOME)], check=True)
             package = f"apache-gravitino=={RELEASE}"
-            subprocess.run([uv, "pip", "install", "--quiet", "--python", str(python), package], check=True)
+            install = [uv, "pip", "install", "--quiet", "--python", str(python), package]
+            subprocess.run(install, check=True, env=_environment())
             ready.touch()
     return python
+
+
+def _environment() -> dict[str, str]:
+    """What uv needs, as in scripts/setup.sh: the machine's trust store when there is one, and a cache it may write."""
+    found = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
+    if any(Path(store).exists() for store in TRUST_STORES):
+        found["UV_SYSTEM_CERTS"] = "true"
+    return {**os.environ, **found}
 
 
 @pytest.fixture(scope="module")

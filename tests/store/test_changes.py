@@ -37,7 +37,9 @@ def test_feed_tells_old_and_new_names(lab: Lab, world: World) -> None:
         ("move", main, "c", a.id, "d"),
         ("drop", a.id, "d", None, None),
     ]
-    assert {(change.node_id, change.kind, change.name_space) for change in feed} == {(b.id, Kind.NAMESPACE, "namespace")}
+    assert {(change.node_id, change.kind, change.name_space) for change in feed} == {
+        (b.id, Kind.NAMESPACE, "namespace")
+    }
     assert [change.revision for change in feed] == [2, 3, 4, 5]
 
 
@@ -52,7 +54,11 @@ def test_changes_of_one_mutation_are_numbered(lab: Lab, world: World) -> None:
     lab.write(several, zone=world.main.id)
 
     feed = lab.load(changes_read(world.main.id, 0))
-    assert [(change.revision, change.ordinal, change.new_name) for change in feed] == [(1, 0, "a"), (1, 1, "b"), (1, 2, "c")]
+    assert [(change.revision, change.ordinal, change.new_name) for change in feed] == [
+        (1, 0, "a"),
+        (1, 1, "b"),
+        (1, 2, "c"),
+    ]
     rows = lab.database.sql("SELECT DISTINCT actor, request_id FROM change WHERE zone = ?", world.main.id)
     assert rows == [("tester", "request-1")]
 

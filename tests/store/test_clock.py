@@ -213,7 +213,9 @@ def test_no_right_is_used_after_it_was_taken(lab: Lab, world: World) -> None:
 
     kept = [each for each in told if isinstance(each, int)]
     assert all(isinstance(each, int | StalePermit) for each in told)
-    moved_at = lab.database.sql("SELECT at FROM change WHERE zone = ? ORDER BY revision DESC LIMIT 1", world.lake.id)[0][0]
+    moved_at = lab.database.sql("SELECT at FROM change WHERE zone = ? ORDER BY revision DESC LIMIT 1", world.lake.id)[
+        0
+    ][0]
     later = lab.database.sql("SELECT count(*) FROM change WHERE zone = ? AND at > ?", world.main.id, moved_at + 50)
     assert later == [(0,)]
     assert lab.clock(world.main.id)[0] == len(kept) - 1

@@ -53,7 +53,8 @@ async def is_blocked(lab: Lab, work: asyncio.Task[object]) -> bool:
         if work.done():
             return False
         waiting = await asyncio.to_thread(
-            lab.database.sql, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+            lab.database.sql,
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()",
         )
         if waiting[0][0]:
             return True
@@ -61,7 +62,9 @@ async def is_blocked(lab: Lab, work: asyncio.Task[object]) -> bool:
     raise AssertionError("neither waiting nor done")
 
 
-def meet(lab: Lab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch) -> tuple[bool, object]:
+def meet(
+    lab: Lab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch
+) -> tuple[bool, object]:
     """Hold a mutation of the first zones open and submit one of the second: does it wait, and what is it told?"""
     paused = Paused(then)
     one, other = lab.permit(*first), lab.permit(*second)

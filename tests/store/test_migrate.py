@@ -55,9 +55,7 @@ def test_stores_have_epochs_of_their_own(empty: Database, tmp_path: Path) -> Non
 def test_many_start_on_an_empty_store(empty: Database) -> None:
     """Of processes that start at once on an empty store one migrates, the others find it done, and all serve."""
     command = [sys.executable, "-c", _STARTS, empty.address]
-    started = [
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
-    ]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     for process in started:
         assert process.stdin is not None
         process.stdin.write("go\n")
@@ -108,7 +106,10 @@ def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
         assert columns == {column.name: bool(column.nullable) for column in table.columns}, table.name
         keys = found.get_pk_constraint(table.name)["constrained_columns"]
         assert keys == [column.name for column in table.primary_key.columns], table.name
-        indexes = {(index["name"], tuple(index["column_names"]), bool(index["unique"])) for index in found.get_indexes(table.name)}
+        indexes = {
+            (index["name"], tuple(index["column_names"]), bool(index["unique"]))
+            for index in found.get_indexes(table.name)
+        }
         assert indexes == {
             (index.name, tuple(column.name for column in index.columns), bool(index.unique)) for index in table.indexes
         }, table.name

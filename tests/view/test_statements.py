@@ -52,7 +52,9 @@ async def furnish(node: Node) -> None:
     await namespace_create(ctx, MAIN, levels=("a",), properties={})
     await table_create(ctx, MAIN, namespace=("a",), request=new_table("t"))
     await table_create(ctx, MAIN, namespace=("a",), request=new_table("u"))
-    use = Wish(Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)))
+    use = Wish(
+        Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA))
+    )
     select = Wish(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, Condition.ALLOW),))
     await role_create(ctx, metalake=LAKE, name="readers", properties={}, wishes=(use, select))
     await role_create(ctx, metalake=LAKE, name="idle", properties={}, wishes=())
@@ -173,7 +175,9 @@ def reasons() -> dict[str, float]:
 
 def asked(before: dict[str, float]) -> dict[str, float]:
     """What the metric counted since."""
-    return {reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)}
+    return {
+        reason: count - before.get(reason, 0) for reason, count in reasons().items() if count != before.get(reason, 0)
+    }
 
 
 def test_asking_is_counted_by_reason(lab: Lab, node: Node) -> None:

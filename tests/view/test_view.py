@@ -16,7 +16,9 @@ CHAIN = (ROOT, LAKE, MAIN)
 NEIGHBOUR = (ROOT, LAKE, SIDE)
 
 
-def moved(*clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[Change, ...] = ()) -> Moved:
+def moved(
+    *clocks: tuple[int, int] | tuple[int, int, int] | tuple[int, int, int, int], rows: tuple[Change, ...] = ()
+) -> Moved:
     """A gate's answer: clocks as (zone, revision[, access revision[, pruned to]])."""
     return Moved(EPOCH, tuple(ClockRow(*clock, *(0, 0)[len(clock) - 2 :]) for clock in clocks), rows)
 
@@ -153,9 +155,7 @@ def test_fact_of_an_unknown_zone_does_not_enter(view: View) -> None:
     (Kind.ROLE, ("roles", 8), (50,), False), (Kind.ROLE, ("roles", 8), (51,), True),
     (Kind.USER, ("groups", 8), (50,), True), (Kind.ROLE, ("roles on", 8, LAKE), (), False),
 ])  # fmt: skip
-def test_dropped_principal_drops_what_named_it(
-    view: View, dropped: Kind, key: Key, value: object, stays: bool
-) -> None:
+def test_dropped_principal_drops_what_named_it(view: View, dropped: Kind, key: Key, value: object, stays: bool) -> None:
     """Groups, members and roles that name the dropped one go, cached or under way; those of others stay."""
     row = Change(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
     put(view, key, value, zone=LAKE)

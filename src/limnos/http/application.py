@@ -53,9 +53,7 @@ class _Target:
 
     __slots__ = ("anonymous", "handler", "operation", "params", "protocol")
 
-    def __init__(
-        self, protocol: Protocol, operation: str, handler: Handler | None, params: tuple[bytes, ...]
-    ) -> None:
+    def __init__(self, protocol: Protocol, operation: str, handler: Handler | None, params: tuple[bytes, ...]) -> None:
         self.protocol = protocol
         self.operation = operation
         self.handler = handler

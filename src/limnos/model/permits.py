@@ -34,9 +34,7 @@ class Permit(Generic[C_co]):
 
     def about(self, command: D) -> Permit[D]:
         """The same permission for a command that was worked out after the decision."""
-        return Permit(
-            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id
-        )
+        return Permit(command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id)
 
 
 def upkeep_permit(actor: str) -> Permit[None]:

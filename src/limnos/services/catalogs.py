@@ -94,7 +94,9 @@ def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
     return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
 
 
-def catalog_check(*, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str]) -> CatalogRecord:
+def catalog_check(
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str]
+) -> CatalogRecord:
     """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
     check_catalog_name(name)
     if provider not in PROVIDERS:

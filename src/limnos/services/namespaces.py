@@ -162,9 +162,7 @@ async def namespace_alter(ctx: Context, scope: Scope, *, levels: Levels, edits: 
     """Change a namespace's comment and properties, its own only."""
 
     def edit(record: NamespaceRecord) -> NamespaceRecord:
-        return replace(
-            record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties)
-        )
+        return replace(record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties))
 
     return await namespace_edit(ctx, scope, levels=levels, edit=edit)
 

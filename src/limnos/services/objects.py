@@ -136,5 +136,3 @@ def role_require(scene: Scene, name: str) -> RoleEntity:
     if found is None:
         raise NotFound(f"Role {name} does not exist in metalake {scene.metalake.name}: create it first", kind="role")
     return found
-
-

@@ -47,9 +47,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
     return await ctx.read(scope_for(metalake, kind, full_name), read)
 
 
-async def owner_set(
-    ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str
-) -> None:
+async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
     """Give an object another owner. Raises NotFound, Forbidden."""
     defaults = ctx.services.defaults
 

@@ -166,9 +166,7 @@ async def role_create(
             raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
         grants = tuple(grant for each in found for grant in each.grants)
         held = tuple(each.target.node for each in found if each.target.node is not None)
-        return scene.permit(
-            RoleCreate(scene.metalake.id, name, properties, grants, held, scene.maker_id), decision
-        )
+        return scene.permit(RoleCreate(scene.metalake.id, name, properties, grants, held, scene.maker_id), decision)
 
     return await ctx.write(Scope(metalake), decide, role_insert)
 
@@ -178,9 +176,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
     command = permit.command
     for node in command.held:
         tx.nodes.hold(node)
-    role = tx.roles.create(
-        command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id
-    )
+    role = tx.roles.create(command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id)
     if command.grants:
         tx.roles.allow(role, command.grants)
     return Ruled(role, tx.roles.grants(role))

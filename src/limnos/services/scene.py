@@ -243,7 +243,9 @@ class Scene:
     def require_in_metalake_use(self) -> None:
         """Refuse what lies below a disabled metalake; the catalog's own state does not matter."""
         if not cast("MetalakeRecord", self.metalake.record).in_use:
-            self.require(Action.METALAKE_LOAD, self.place.outer[-1:])  # who may not know the metalake learns nothing of it
+            self.require(
+                Action.METALAKE_LOAD, self.place.outer[-1:]
+            )  # who may not know the metalake learns nothing of it
             raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, Chain]:

@@ -174,7 +174,9 @@ def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: 
     return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene, fallback))
 
 
-async def table_stage(ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest) -> tuple[Json, CatalogRecord]:
+async def table_stage(
+    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
+) -> tuple[Json, CatalogRecord]:
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would."""
     fallback = ctx.services.defaults.warehouse
 
@@ -292,7 +294,11 @@ async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str
         if purge:
             document = scene.document(node.id)
             place = place_of(scene, fallback)
-            payload = {"metadata-location": document.metadata_location, "roots": place.roots, "catalog": scene.catalog.id}
+            payload = {
+                "metadata-location": document.metadata_location,
+                "roots": place.roots,
+                "catalog": scene.catalog.id,
+            }
             task = msgspec.json.encode(payload).decode()
         return scene.permit(TableDrop(node, task), decision)
 
@@ -377,7 +383,9 @@ async def table_register(
         current = scene.document(node.id)
         decision = scene.require(Action.TABLE_DROP, chain)
         return scene.permit(
-            TableReplace(node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version),
+            TableReplace(
+                node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version
+            ),
             decision,
         )
 

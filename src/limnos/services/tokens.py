@@ -61,9 +61,7 @@ def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
     return cast("tuple[Token, ...]", need(scene.view, tokens_key(user), zone=ROOT_ID))
 
 
-async def token_create(
-    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None
-) -> tuple[Token, str]:
+async def token_create(ctx: Context, *, user: str | None, name: str, expires_in_s: int | None) -> tuple[Token, str]:
     """Make a token for the caller, or for another user; returns it and its text, which is not kept."""
     if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
         raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")

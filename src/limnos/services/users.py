@@ -160,9 +160,7 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
         decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
         found = principal_require(scene, kind, name)
         if scene.owner_of(scene.metalake.id) == found.id:
-            raise BadRequest(
-                f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first"
-            )
+            raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
         return scene.permit(PrincipalRemove(found), decision)
 
     await ctx.write(Scope(metalake), decide, principal_bury)

@@ -86,7 +86,9 @@ def moved_of(rows: list[Row]) -> Moved:
         return NOTHING
     clocks = {row[1]: ClockRow(row[1], row[2], row[3], row[4]) for row in rows if row[1] is not None}
     changes = [
-        Change(row[1], row[5], row[6], row[7], Kind(row[8]), row[9], row[10], row[11], row[12], row[13], row[14], row[15])
+        Change(
+            row[1], row[5], row[6], row[7], Kind(row[8]), row[9], row[10], row[11], row[12], row[13], row[14], row[15]
+        )
         for row in rows
         if row[5] is not None
     ]
@@ -111,6 +113,8 @@ class Draft(msgspec.Struct, frozen=True):
 
 EPOCH = Sql("SELECT epoch FROM store")
 CLOCK_HOLD = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone = :zone FOR UPDATE")
+
+
 def clock_params(zones: Sequence[int]) -> dict[str, int]:
     """The parameters of `CLOCKS_READ` for one to three zones."""
     return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
@@ -128,9 +132,7 @@ PRUNE_CLOCKS = Sql(
     "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
     " h.at < :before), pruned_to) WHERE EXISTS (SELECT 1 FROM change h WHERE h.zone = clock.zone AND h.at < :before)"
 )
-PRUNE_CHANGES = Sql(
-    "DELETE FROM change WHERE revision <= (SELECT c.pruned_to FROM clock c WHERE c.zone = change.zone)"
-)
+PRUNE_CHANGES = Sql("DELETE FROM change WHERE revision <= (SELECT c.pruned_to FROM clock c WHERE c.zone = change.zone)")
 FEED = Sql(
     "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id"
     " FROM change WHERE zone = :zone AND revision > :since ORDER BY revision, ordinal"

@@ -31,9 +31,7 @@ _LOCK = 0x4C494D4E
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
 """How many epochs there are to draw from."""
-_RENEW = text(
-    "UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END"
-)
+_RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
 _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
 

@@ -252,5 +252,3 @@ class PostgresStore:
             await self._gate.close()
         if self._pool is not None:
             await self._pool.close()
-
-

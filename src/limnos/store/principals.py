@@ -107,9 +107,7 @@ class PrincipalWrites:
     ) -> Principal:
         """Insert a user or group. Raises AlreadyExists for its name or its external id."""
         tx = self.tx
-        found = Principal(
-            tx.next_id(), metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None
-        )
+        found = Principal(tx.next_id(), metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None)
         params: dict[str, Value] = {
             "id": found.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
             "enabled": enabled, "actor": tx.actor, "now": tx.now_ms,

@@ -145,9 +145,7 @@ class RoleWrites:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
             tx.owners.insert(found.id, owner_id)
-        tx.changed(
-            Draft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True)
-        )
+        tx.changed(Draft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True))
         return found
 
     def drop(self, role: RoleEntity) -> None:
@@ -177,7 +175,12 @@ class RoleWrites:
     def withdraw(self, role: RoleEntity, grants: Iterable[Grant]) -> None:
         """Remove rules with exactly these conditions; missing ones are fine."""
         for grant in grants:
-            params = {"role": role.id, "object": grant.object_id, "privilege": grant.privilege, "allowed": grant.allowed}
+            params = {
+                "role": role.id,
+                "object": grant.object_id,
+                "privilege": grant.privilege,
+                "allowed": grant.allowed,
+            }
             self.tx.count(WITHDRAW, params)
         self._altered(role)
 

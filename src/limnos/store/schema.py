@@ -30,7 +30,11 @@ LIVE = "deleted = 0"
 def _live_index(name: str, table: Table, *columns: str) -> Index:
     """Build a unique index over live rows only."""
     return Index(
-        name, *(table.c[column] for column in columns), unique=True, sqlite_where=text(LIVE), postgresql_where=text(LIVE)
+        name,
+        *(table.c[column] for column in columns),
+        unique=True,
+        sqlite_where=text(LIVE),
+        postgresql_where=text(LIVE),
     )
 
 

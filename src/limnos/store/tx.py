@@ -196,4 +196,3 @@ class Batch:
             revision, access_revision = self._clocks[zone]
             self.session.count(CLOCK_MOVE, {"zone": zone, "revision": revision, "access_revision": access_revision})
         return True
-

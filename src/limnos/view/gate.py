@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 GATE_READS = Counter("limnos_gate_reads_total", "Gate statements sent to the store.", ("reason",))
 GATE_SHARED = Counter("limnos_gate_shared_total", "Requests that shared a gate statement with others.", ())
 COLD_READS = Counter("limnos_cold_reads_total", "Read transactions for facts that the view lacked.", ())
-COLD_REFUSED = Counter("limnos_cold_reads_refused_total", "Requests refused because too many cold reads were waiting.", ())
+COLD_REFUSED = Counter(
+    "limnos_cold_reads_refused_total", "Requests refused because too many cold reads were waiting.", ()
+)
 
 T = TypeVar("T")
 GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())

@@ -163,7 +163,9 @@ class View:
             if change.revision > zone.revision:
                 by_revision.setdefault(change.revision, []).append(change)
         if len(by_revision) != clock.revision - zone.revision:
-            raise BrokenFeed(f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node")
+            raise BrokenFeed(
+                f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node"
+            )
         for revision, rows in sorted(by_revision.items()):
             keys = frozenset(key for change in rows for key in touched(change))
             self._drop(keys, rows)

@@ -26,9 +26,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/{prefix}/namespaces/{namespace}", namespaces.namespace_load, "load-namespace"),
     Route("HEAD", "/{prefix}/namespaces/{namespace}", namespaces.namespace_exists, "namespace-exists"),
     Route("DELETE", "/{prefix}/namespaces/{namespace}", namespaces.namespace_drop, "drop-namespace"),
-    Route(
-        "POST", "/{prefix}/namespaces/{namespace}/properties", namespaces.namespace_properties, "update-properties"
-    ),
+    Route("POST", "/{prefix}/namespaces/{namespace}/properties", namespaces.namespace_properties, "update-properties"),
     Route("GET", "/{prefix}/namespaces/{namespace}/tables", tables.tables_list, "list-tables"),
     Route("POST", "/{prefix}/namespaces/{namespace}/tables", tables.table_create, "create-table"),
     Route("POST", "/{prefix}/namespaces/{namespace}/register", tables.table_register, "register-table"),
@@ -36,9 +34,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("HEAD", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_exists, "table-exists"),
     Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_commit, "commit-table"),
     Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_drop, "drop-table"),
-    Route(
-        "POST", "/{prefix}/namespaces/{namespace}/tables/{table}/metrics", tables.metrics_report, "report-metrics"
-    ),
+    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/metrics", tables.metrics_report, "report-metrics"),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
 )
 """Every route of a catalog; each is served without `/{prefix}`, too, for the default catalog."""

@@ -1,0 +1,85 @@
+"""Fixtures of the services' unit tests: a lake on SQLite, without a server process; files are not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Condition, Privilege
+from limnos.services.context import Context
+from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.namespaces import namespace_create
+from limnos.services.roles import role_create
+from limnos.services.scene import Scope
+from limnos.services.tables import table_create
+from limnos.services.users import principal_add
+from tests.backends import Lab, sqlite_copy
+from tests.inprocess import ADMIN, LAKE, MAIN, Node, fill, new_table
+
+T = TypeVar("T")
+
+
+class Desk:
+    """A node with short words for what tests do."""
+
+    def __init__(self, lab: Lab, *, access: bool = True) -> None:
+        self.lab = lab
+        self.node = Node(lab.store, access=access)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a service to its end."""
+        return self.lab.run(work)
+
+    def ctx(self, user: str = ADMIN) -> Context:
+        """A request of a user."""
+        return self.node.ctx(user)
+
+    def users(self, *names: str) -> None:
+        """Add users."""
+        for name in names:
+            self.run(principal_add(self.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
+
+    def namespace(self, *levels: str, user: str = ADMIN, scope: Scope = MAIN) -> None:
+        """Make a namespace."""
+        self.run(namespace_create(self.ctx(user), scope, levels=levels, properties={}))
+
+    def table(self, *levels: str, user: str = ADMIN, scope: Scope = MAIN) -> None:
+        """Make a table."""
+        self.run(table_create(self.ctx(user), scope, namespace=levels[:-1], request=new_table(levels[-1])))
+
+    def allow(
+        self, user: str, kind: Kind, full_name: str, *privileges: Privilege, condition: Condition = Condition.ALLOW
+    ) -> None:
+        """Grant privileges through a role named after the user, made and given when it is first needed."""
+        role = f"of {user}"
+        if not self.lab.database.sql("SELECT 1 FROM role WHERE name = ? AND deleted = 0", role):
+            self.run(role_create(self.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
+            self.run(roles_give(self.ctx(), metalake=LAKE, kind=Kind.USER, name=user, roles=(role,)))
+        wish = Wish(kind, full_name, tuple((privilege, condition) for privilege in privileges))
+        self.run(privileges_grant(self.ctx(), metalake=LAKE, role=role, wish=wish))
+
+    def rows(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
+        """Look into the database."""
+        return self.lab.database.sql(statement, *params)
+
+
+@pytest.fixture
+def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[Lab]:
+    """A lab on a fresh SQLite file."""
+    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def desk(file_lab: Lab) -> Iterator[Desk]:
+    """A lake with catalog `main`, and users ana and bob without rights."""
+    desk = Desk(file_lab)
+    desk.run(fill(desk.ctx()))
+    desk.users("ana", "bob")
+    yield desk
+    desk.node.services.files.close()

@@ -1,0 +1,132 @@
+"""The two loops: a write starts over when its permit went stale, a read when its answer moved; neither for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.model.entities import Node
+from limnos.model.errors import Forbidden, StalePermit, Unavailable
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.context import STALE_PERMITS, WRITES_MAX
+from limnos.services.namespaces import namespace_create
+from limnos.services.owners import owner_set
+from limnos.services.tables import PURGE, table_drop
+from limnos.services.users import user_enable
+from tests.inprocess import LAKE, MAIN
+from tests.services.conftest import Desk
+
+
+def interfere(desk: Desk, patch: pytest.MonkeyPatch, times: int, work: Callable[[], Any]) -> list[int]:
+    """Let something happen between decision and transaction, the first few times."""
+    tries: list[int] = []
+    real = desk.node.store.submit
+
+    async def submit(permit: Any, mutation: Any) -> Any:  # noqa: ANN401 - as the store has it
+        tries.append(1)
+        if len(tries) <= times:
+            await work()
+        return await real(permit, mutation)
+
+    patch.setattr(desk.node.store, "submit", submit)
+    return tries
+
+
+def other_change(desk: Desk) -> Callable[[], Any]:
+    """Something of another node that moves access, and does not concern the writer."""
+    other = Desk(desk.lab)
+    other.node.store = other.node.services.store = desk.lab.open()
+    other.node.gate.store = other.node.store
+    states = iter([False, True] * 10)
+    return lambda: user_enable(other.ctx(), metalake=LAKE, name="bob", enabled=next(states))
+
+
+def create(desk: Desk, user: str = "admin") -> Node:
+    """Make a namespace."""
+    return desk.run(namespace_create(desk.ctx(user), MAIN, levels=("a",), properties={}))
+
+
+def test_stale_permit_is_decided_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When access moved between decision and transaction the write starts over, and is counted."""
+    tries = interfere(desk, monkeypatch, 2, other_change(desk))
+    before = STALE_PERMITS[()]
+
+    made = create(desk)
+
+    assert made.name == "a"
+    assert len(tries) == 3
+    assert STALE_PERMITS[()] - before == 2
+
+
+def test_endless_staleness_is_unavailable(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After some tries the writer is told to come again, with nothing changed."""
+    tries = interfere(desk, monkeypatch, 99, other_change(desk))
+
+    with pytest.raises(Unavailable, match="nothing was changed: try again"):
+        create(desk)
+
+    assert len(tries) == WRITES_MAX
+    assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
+
+
+def test_right_taken_away_meanwhile_is_not_used(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is disabled between decision and transaction is refused, though the decision had been yes."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
+    other = Desk(desk.lab)
+    other.node.services.store = desk.lab.open()
+    interfere(desk, monkeypatch, 1, lambda: user_enable(other.ctx(), metalake=LAKE, name="ana", enabled=False))
+
+    with pytest.raises(Forbidden, match="is disabled"):
+        create(desk, "ana")
+
+    assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
+
+
+def test_stale_permit_never_leaves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the store says of permits, callers hear of Unavailable."""
+
+    async def submit(permit: Any, mutation: Any) -> None:  # noqa: ANN401 - as the store has it
+        raise StalePermit
+
+    monkeypatch.setattr(desk.node.store, "submit", submit)
+
+    with pytest.raises(Unavailable):
+        create(desk)
+
+
+def test_transfer_counts_at_the_next_request(desk: Desk) -> None:
+    """The new owner may what the old one no longer may."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
+    desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    desk.namespace("a")
+    desk.table("a", "t", user="ana")
+
+    desk.run(
+        owner_set(
+            desk.ctx("ana"), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob"
+        )
+    )
+
+    with pytest.raises(Forbidden):
+        desk.run(table_drop(desk.ctx("ana"), MAIN, namespace=("a",), name="t", purge=False))
+    desk.run(table_drop(desk.ctx("bob"), MAIN, namespace=("a",), name="t", purge=False))
+
+
+def test_purge_commits_with_the_drop(desk: Desk) -> None:
+    """A purging drop leaves one task that names the metadata, wakes the worker, and a plain drop leaves none."""
+    desk.namespace("a")
+    for name in ("t", "u"):
+        desk.table("a", name)
+    desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="u", purge=False))
+    location = desk.rows("SELECT metadata_location FROM document")[0][0]
+
+    desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="t", purge=True))
+
+    ((kind, payload),) = desk.rows("SELECT kind, payload FROM task")
+    assert kind == PURGE
+    assert location in payload
+    assert desk.node.woken == 1
+    assert desk.rows("SELECT count(*) FROM document") == [(0,)]
