@@ -5,7 +5,6 @@ Named after the variations of the model that checks the protocol exhaustively at
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -22,7 +21,6 @@ from limnos.store.changes import Draft
 from limnos.store.interface import Known
 from limnos.store.sql import Load, Sql
 from limnos.view import facts, view
-from limnos.view.gate import SharedGate
 from limnos.view.view import UNKNOWN, View, Zone
 from tests.freshness.harness import LateStore
 
@@ -178,21 +176,6 @@ def fact_in_both_generations(patch: Patch) -> None:
 
 
 # ------------------------------------------------------------------------------------------- gates and loads
-
-
-@plant_in_crowd
-def late_join(patch: Patch) -> None:
-    """A request joins a gate read that started before it arrived."""
-
-    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
-        running = self.__dict__.setdefault("running", {})
-        if zones not in running:
-            running[zones] = asyncio.ensure_future(real(self, zones, reason))
-            running[zones].add_done_callback(lambda _: running.pop(zones))
-        await running[zones]
-
-    real = SharedGate.ask
-    patch.setattr(SharedGate, "ask", ask)
 
 
 @plant_in_crowd

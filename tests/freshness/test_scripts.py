@@ -28,7 +28,7 @@ from limnos.services.properties import Edits
 from limnos.services.roles import role_create
 from limnos.services.scene import Scene, Scope
 from limnos.services.tables import table_create, table_drop, table_find, table_move
-from limnos.services.users import principal_add
+from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
 from limnos.store.changes import NOTHING, Draft, Moved
 from limnos.store.interface import Known
@@ -37,6 +37,7 @@ from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
 from limnos.store.sqlite import SqliteStore
 from limnos.view.facts import name_key, owner_key, rules_key
+from limnos.view.gate import SharedGate
 from limnos.view.view import View
 from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
@@ -205,6 +206,25 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
     return None if told in ("Forbidden", "NotFound") else f"ana {told} t, which was never hers under that name"
 
 
+async def request_comes_during_a_read(stage: Stage) -> str | None:
+    """Ana is disabled while a gate read is on its way, and comes after that."""
+    await stage.grant("main.a.t")
+    if await stage.may_load() != "loaded":
+        return "ana may not read at all"
+    zones = await stage.ana.read(MAIN, lambda scene: scene.place.zones)
+    coming: list[asyncio.Task[str]] = []
+
+    async def meanwhile() -> None:
+        await user_enable(stage.admin, metalake=LAKE, name="ana", enabled=False)
+        coming.append(asyncio.create_task(stage.may_load()))
+        await turns(3)
+
+    stage.store.in_gate = meanwhile
+    await stage.node.gate.ask(zones, "arrival")
+    told = await coming[0]
+    return None if told == "Forbidden" else f"ana {told} a table though she was disabled before she came"
+
+
 async def turns(count: int = 20) -> None:
     """Let others go first."""
     for _ in range(count):
@@ -298,6 +318,20 @@ async def store_is_restored(stage: Stage) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------------- the bugs
+
+
+def late_join(patch: Patch) -> None:
+    """A request joins a gate read that started before it arrived."""
+    running: dict[tuple[int, ...], asyncio.Task[None]] = {}
+    real = SharedGate.ask
+
+    async def ask(self: SharedGate, zones: tuple[int, ...], reason: str) -> None:
+        if zones not in running:
+            running[zones] = asyncio.ensure_future(real(self, zones, reason))
+            running[zones].add_done_callback(lambda _: running.pop(zones))
+        await running[zones]
+
+    patch.setattr(SharedGate, "ask", ask)
 
 
 def backwards(patch: Patch) -> None:
@@ -402,6 +436,7 @@ def epoch_ignored(patch: Patch) -> None:
 
 Story = Callable[[Stage], Coroutine[Any, Any, str | None]]
 STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {
+    "request comes during a read": (request_comes_during_a_read, (late_join,)),
     "late result lands": (late_result_lands, (backwards,)),
     "neighbour moves the metalake": (neighbour_moves_the_metalake, (unpaired,)),
     "gate meets two changes": (gate_meets_two_changes, (two_snapshots,)),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.recent import RecentMetadata
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
 
@@ -74,12 +75,13 @@ async def table_commit(
 
     for attempt in range(RACES_MAX + 1):
         base = await ctx.read(scope, look)
-        built = await _build(base.document.body, requirements, updates, base.document.metadata_location)
+        built = await _build(ctx.services.recent, base.document, requirements, updates)
         if built is None:
             return base.document, base.place.catalog
         old, new = built
         document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place)
         if await _swap(ctx, base, document, data):
+            ctx.services.recent.put(document, new)
             await _clean(ctx, old, new, base.place)
             return document, base.place.catalog
         LOST_RACES[()] += 1
@@ -88,18 +90,18 @@ async def table_commit(
 
 
 async def _build(
-    body: bytes, requirements: list[object], updates: list[object], previous_location: str
+    recent: RecentMetadata, document: Document, requirements: list[object], updates: list[object]
 ) -> tuple[Json, Json] | None:
     """Build the new metadata, None when nothing changes; large documents in a thread."""
 
     def build() -> tuple[Json, Json] | None:
-        base = documents.decode(body)
+        base = recent.get(document) or documents.decode(document.body)
         demands.check(base, requirements)
         now_ms = time.time_ns() // 1_000_000
-        new = changes.apply(base, updates, now_ms=now_ms, previous_location=previous_location)
+        new = changes.apply(base, updates, now_ms=now_ms, previous_location=document.metadata_location)
         return None if new is base else (base, new)
 
-    return await asyncio.to_thread(build) if len(body) > LARGE_BYTES else build()
+    return await asyncio.to_thread(build) if len(document.body) > LARGE_BYTES else build()
 
 
 async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bool:

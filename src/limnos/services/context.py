@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
+from limnos.services.recent import RecentMetadata
 from limnos.services.scene import Rules, Scene, Scope, zones_now
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
@@ -64,6 +65,7 @@ class Services:
         self.defaults = defaults
         self.files = files
         self.wake_worker = wake_worker
+        self.recent = RecentMetadata()
 
 
 class Context:
