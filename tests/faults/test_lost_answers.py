@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,9 @@ from tests.faults.rig import Rig
 from tests.faults.whole import complaints
 from tests.nodes.wire import Wire
 
+DONE_WITHIN_S = 20
+REVISIONS = "SELECT sum(revision) FROM clock"
+
 
 @pytest.mark.parametrize("point", ["locked", "before-commit", "after-commit"])
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
@@ -18,12 +22,17 @@ def test_lost_answer_leaves_no_doubt(rig: Rig, mutation: Callable[[Rig], Case], 
     """A mutation whose caller hangs up while it runs is carried out once, completely; to repeat it says so."""
     case = mutation(rig)
     leaver = Wire(rig.node.uri, user="admin")
+    before = rig.rows(REVISIONS)
     rig.arm(point, stop=True)
 
     leaver.send(case.method, case.path, case.body)
     rig.node.wait_paused()
     leaver.close()
     rig.node.go_on()
+    until = time.monotonic() + DONE_WITHIN_S
+    while rig.rows(REVISIONS) == before:
+        assert time.monotonic() < until, "the mutation went away with its caller"
+        time.sleep(0.005)
     again = rig.admin.ask(case.method, case.path, case.body)
 
     assert again.status in case.again, f"repeated, it was answered as if it had not been done: {again}"

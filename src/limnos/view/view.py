@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
 """Entries that a memo may have before it begins afresh."""
+PAGES_MAX: Final = 256
+"""Parts of long listings that a zone keeps; an answer made of more could never be given."""
 ABSENT: Final = object()
 """What `View.get` returns for a fact that is not cached; None is a cached absence."""
 
@@ -50,6 +52,12 @@ class Zone(msgspec.Struct):
     paths: dict[object, object] = msgspec.field(default_factory=dict)
     memo: dict[object, object] = msgspec.field(default_factory=dict)
     pages: dict[Key, Value] = msgspec.field(default_factory=dict)
+
+    def keep_page(self, key: Key, value: Value) -> None:
+        """Keep a part of a long listing; beyond a few, begin afresh."""
+        if len(self.pages) >= PAGES_MAX:
+            self.pages.clear()
+        self.pages[key] = value
 
 
 class View:
@@ -241,7 +249,7 @@ class View:
                 complete = False
                 continue
             if key[0] == "page":
-                zone.pages[key] = value
+                zone.keep_page(key, value)
             else:
                 self._put(key, value)
         return complete
