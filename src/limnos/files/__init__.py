@@ -5,7 +5,16 @@ they are, compression is the caller's, and whether a location is allowed is aske
 """
 
 from limnos.files.locations import allowed_roots, check_within, is_within, normalise
-from limnos.files.stores import FileStore, store_for
+from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 from limnos.files.trouble import StorageFailed
 
-__all__ = ["FileStore", "StorageFailed", "allowed_roots", "check_within", "is_within", "normalise", "store_for"]
+__all__ = [
+    "LOCAL_FILES",
+    "FileStore",
+    "StorageFailed",
+    "allowed_roots",
+    "check_within",
+    "is_within",
+    "normalise",
+    "store_for",
+]

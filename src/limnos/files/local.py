@@ -11,6 +11,7 @@ this one are not synced by their writers either.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from contextlib import suppress
 from functools import lru_cache
@@ -31,7 +32,7 @@ class LocalFiles:
     __slots__ = ()
 
     def write_new(self, location: str, data: bytes) -> None:
-        path = _path(location)
+        path = _new_path(location)
         try:
             descriptor = _created(path)
             try:
@@ -80,9 +81,20 @@ class LocalFiles:
             raise trouble.failed("delete", location, error) from error
 
 
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
 @lru_cache(maxsize=_PATHS_MAX)
 def _path(location: str) -> str:
     return "/" + "/".join(parse(location).segments)
+
+
+def _new_path(location: str) -> str:
+    """The path of a file about to be made: many go to one directory, whose path is remembered; their names are new."""
+    directory, _, name = location.rpartition("/")
+    if _PLAIN_NAME.fullmatch(name) is None:
+        return _path(location)
+    return f"{_path(directory)}/{name}"
 
 
 def _created(path: str) -> int:

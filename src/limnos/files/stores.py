@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _STORES_MAX: Final = 128
-_LOCAL_FILES: Final = LocalFiles()
+LOCAL_FILES: Final = LocalFiles()
 
 
 class FileStore(Protocol):
@@ -51,7 +51,7 @@ def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
     """
     place = parse(location)
     if place.scheme == LOCAL:
-        return _LOCAL_FILES
+        return LOCAL_FILES
     return _remote(place.scheme, str(Place(place.scheme, place.authority, ())), options_from(place.scheme, properties))
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from limnos.files import check_within, store_for
+from limnos.files import LOCAL_FILES, check_within, store_for
 from limnos.model.errors import StateUnknown
 from limnos.services.catalogs import roots_of, warehouse_of
 from limnos.store.faults import reach
@@ -71,16 +71,16 @@ class Files:
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str]) -> None:
         """Write a file under a fresh name; small local ones at once."""
-        store = store_for(location, properties)
         if is_local(location) and len(data) <= INLINE_BYTES_MAX:
-            store.write_new(location, data)
+            LOCAL_FILES.write_new(location, data)
             return
+        store = store_for(location, properties)
         await self._run(lambda: store.write_new(location, data))
 
     @staticmethod
     def exists_now(location: str) -> bool:
         """Say whether a local file is there, without leaving the loop."""
-        return store_for(location, {}).exists(location)
+        return LOCAL_FILES.exists(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Say whether a file is there."""

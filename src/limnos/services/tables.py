@@ -6,6 +6,7 @@ there, or works with tables or views beside it; Forbidden to everyone else.
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from dataclasses import dataclass
@@ -88,6 +89,13 @@ class TableReplace:
     table: Node
     document: Document
     expected: int
+
+
+def new_uuid() -> str:
+    """Draw a version 4 UUID as text, without building one as an object."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def no_table(namespace: Levels, name: str) -> NotFound:
@@ -264,7 +272,7 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
         place.check(directory)
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
-        metadata_location=f"{directory}/{documents.file_name(version, uuid=str(uuid.uuid4()), gzip=packs)}",
+        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(), gzip=packs)}",
         body=documents.encode(metadata),
     )  # fmt: skip
     return document, documents.pack(document.body) if packs else document.body

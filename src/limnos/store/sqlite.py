@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 BATCH_MAX = 256
 BUSY_TIMEOUT_MS = 20_000
-_NEXT_ID = "UPDATE store SET next_id = next_id + 1 RETURNING next_id - 1"
+_NEXT_ID = "SELECT next_id FROM store"
+_SETTLE_IDS = "UPDATE store SET next_id = ?"
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -41,6 +42,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -65536")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: hot ones are copied back less often
     return connection
 
 
@@ -49,6 +51,7 @@ class SqliteSession:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self._next_id: int | None = None
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -63,9 +66,20 @@ class SqliteSession:
         self.connection.executemany(statement.text, params)
 
     def next_id(self) -> int:
-        """Draw an id; a rolled-back draw was never seen by anybody."""
-        found: int = self.connection.execute(_NEXT_ID).fetchone()[0]
+        """Draw an id under the file's write lock: read once a batch, counted on here, written back at its end."""
+        found: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
+        self._next_id = found + 1
         return found
+
+    def settle_ids(self) -> None:
+        """Write back how far ids were drawn, in the batch's transaction."""
+        if self._next_id is not None:
+            self.connection.execute(_SETTLE_IDS, (self._next_id,))
+        self._next_id = None
+
+    def forget_ids(self) -> None:
+        """A batch that is rolled back has drawn nothing."""
+        self._next_id = None
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks; the write lock of the file is every lock of the protocol at once."""
@@ -193,8 +207,10 @@ class SqliteStore:
 
     async def _commit(self, batch: Batch) -> None:
         if not batch.finish():
+            self._session.forget_ids()
             self._writer.execute("ROLLBACK")
             return
+        self._session.settle_ids()
         reach("before-commit")
         self._committing = True
         await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.execute, "COMMIT")
@@ -203,6 +219,7 @@ class SqliteStore:
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
+        self._session.forget_ids()
         told: Exception = StateUnknown("The store did not say whether the change was kept: look before you repeat it")
         if self._writer.in_transaction or not self._committing:
             if self._writer.in_transaction:
