@@ -154,11 +154,6 @@ class Scene:
     # -- who ---------------------------------------------------------------------------------------------------
 
     @property
-    def is_service_admin(self) -> bool:
-        """Say whether the caller is one of the server's admins."""
-        return self.user in self.rules.service_admins
-
-    @property
     def subject(self) -> Subject:
         """The caller's groups and roles in this metalake."""
         if self._subject is None:

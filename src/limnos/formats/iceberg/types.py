@@ -31,7 +31,6 @@ _PLAIN_V1 = frozenset(
     )
 )
 _PLAIN_V3 = frozenset(("timestamp_ns", "timestamptz_ns", "unknown", "variant"))
-_SHAPES = frozenset(("geometry", "geography"))
 _EDGES = frozenset(("spherical", "vincenty", "thomas", "andoyer", "karney"))
 _KNOWN = ", ".join((*sorted(_PLAIN_V1 | _PLAIN_V3), "fixed[n]", "decimal(p, s)", "geometry(crs)", "geography(crs, a)"))
 
