@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
-import gc
 import itertools
 import logging
 import pstats
@@ -34,6 +33,7 @@ from bench.operations import OPERATIONS, Case, Operation
 from bench.seed import Shape
 from bench.stores import STORES, Place, Postgres
 from limnos.app.building import build
+from limnos.app.server import settle_memory
 from limnos.config import load
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Message = MutableMapping[str, object]
 Where = tuple[str, int, str]
 """A function as the profiler names it: file, line, name."""
-_SLICES = 20
+_SLICES = 60
 _TICK_S = 0.001
 """As often as the kernel can; most kernels tick every 4 ms."""
 
@@ -152,8 +152,7 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
     try:
         warm = itertools.islice(calls, 200 if operation.writes or operation.once else max(200, len(made)))
         await caller.calls(warm, at_once=given.at_once, until=lambda: False)
-        gc.collect()
-        gc.freeze()
+        settle_memory()
         await _time(caller, calls, given)
         await _sample(caller, calls, given)
         if given.cprofile:

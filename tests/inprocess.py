@@ -31,7 +31,7 @@ class NoFiles(Files):
         """Nothing is there to be read."""
         raise AssertionError(f"nobody reads {location} here")
 
-    async def write(self, location: str, data: bytes, properties: Mapping[str, str]) -> None:
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
         """Take a file."""
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:

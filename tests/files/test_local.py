@@ -33,6 +33,28 @@ def test_a_file_round_trips_under_any_name(files: FileStore, tmp_path: Path, nam
     assert (tmp_path / name / "metadata" / f"{name}.json").read_bytes() == b"{}"
 
 
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("there", ["", "t", "t/metadata"])
+def test_the_first_file_of_a_table_makes_its_directories(
+    files: FileStore, tmp_path: Path, name: str, there: str
+) -> None:
+    """Whichever of them is there already, and however far down the table lies."""
+    root = tmp_path / "warehouse" / name
+    (root / there if there else tmp_path).mkdir(parents=True, exist_ok=True)
+
+    files.write_new(f"file://{root}/t/metadata/{name}.json", b"{}", first=True)
+
+    assert (root / "t" / "metadata" / f"{name}.json").read_bytes() == b"{}"
+
+
+def test_the_first_file_in_a_directory_that_nobody_may_make(files: FileStore) -> None:
+    """Right below the root of the file system, too, the operating system's word is told."""
+    with pytest.raises(StorageFailed):
+        files.write_new("/proc/limnos/x.json", b"{}", first=True)
+    with pytest.raises((StorageFailed, AlreadyExists)):
+        files.write_new("/proc/version", b"{}", first=True)
+
+
 @pytest.mark.parametrize("name", ["plain", "a b", "c%20d", "é ü"])
 def test_other_readers_open_the_same_file(files: FileStore, tmp_path: Path, name: str) -> None:
     """PyIceberg's default reader finds the file under the very location it was written to."""

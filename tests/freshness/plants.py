@@ -185,6 +185,17 @@ def no_ring_check(patch: Patch) -> None:
 
 
 @plant_in_crowd
+def own_write_outlives_later_ones(patch: Patch) -> None:
+    """What a node wrote itself is kept at whatever revision comes, also at another node's later one."""
+
+    def take(self: View, zone: Zone, revision: int, keys: frozenset[facts.Key]) -> None:
+        for key in keys & zone.offered.keys():
+            self._put(key, zone.offered[key][1])
+
+    patch.setattr(View, "_take_offered", take)
+
+
+@plant_in_crowd
 def ring_trusted_past_its_end(patch: Patch) -> None:
     """A load is merged though the ring has forgotten changes since."""
     real = View._is_current

@@ -163,6 +163,29 @@ def test_everyone_in_a_failed_batch_is_told(file_lab: Lab) -> None:
     assert [type(each) for each in told] == [Unavailable] * 5
 
 
+@pytest.mark.parametrize("turns", [0, 1])
+def test_those_that_come_together_commit_together(file_lab: Lab, turns: int) -> None:
+    """Writers that reach the store one turn of the loop after the other share one commit."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    permit = file_lab.permit(0)
+    seen: list[str] = []
+    store._writer.set_trace_callback(seen.append)
+
+    async def write(number: int) -> None:
+        for _ in range(turns * number):
+            await asyncio.sleep(0)
+        await store.submit(permit, touch)
+
+    async def together() -> None:
+        await asyncio.gather(*(write(number) for number in range(3)))
+
+    file_lab.run(together())
+
+    store._writer.set_trace_callback(None)
+    assert seen.count("COMMIT") == 1
+
+
 def test_writer_that_went_away(file_lab: Lab) -> None:
     """A cancelled writer disturbs nobody in its batch."""
     store = file_lab.store

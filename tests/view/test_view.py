@@ -8,7 +8,7 @@ from limnos.model.entities import Change, ClockRow
 from limnos.model.kinds import Kind
 from limnos.store.changes import NOTHING, UNKNOWN, Moved
 from limnos.view import view as module
-from limnos.view.facts import Key, name_key, node_key, owner_key
+from limnos.view.facts import Key, document_key, name_key, node_key, owner_key
 from limnos.view.view import ABSENT, BrokenFeed, View
 
 EPOCH, ROOT, LAKE, MAIN, SIDE = 7, 0, 1, 2, 3
@@ -339,3 +339,76 @@ def test_fact_that_came_twice_is_dropped_wholly() -> None:
     step(view, MAIN, 2, alter(MAIN, 2, 50))
 
     assert view.get(node_key(50)) is ABSENT
+
+
+# ------------------------------------------------------------------------------- what this node wrote itself
+
+
+def commit(revision: int, node_id: int = 50) -> Change:
+    """A commit to a table's document."""
+    return Change(MAIN, revision, 0, "commit", Kind.TABLE, node_id, "table", None, None, None, None, None)
+
+
+DOCUMENT = document_key(50)
+
+
+def test_own_write_enters_when_its_revision_comes(view: View) -> None:
+    """What was written with revision 3 is there after the gate brought 3, not before."""
+    view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
+
+    step(view, MAIN, 2, commit(2))
+    before = view.get(DOCUMENT)
+    step(view, MAIN, 3, commit(3))
+
+    assert before is ABSENT
+    assert view.get(DOCUMENT) == "third"
+
+
+def test_own_write_gives_way_to_a_later_one(view: View) -> None:
+    """A gate that brings our revision and somebody's next one leaves nothing of ours."""
+    view.offer(DOCUMENT, "ours", zone=MAIN, revision=2, epoch=EPOCH)
+
+    step(view, MAIN, 3, commit(2), commit(3))
+
+    assert view.get(DOCUMENT) is ABSENT
+    assert not view.zones[MAIN].offered
+
+
+def test_own_write_is_merged_as_a_load_is_when_the_gate_was_there_first(view: View) -> None:
+    """Offered late, it enters unless something has touched it since."""
+    step(view, MAIN, 3, commit(2, node_id=50), commit(3, node_id=51))
+
+    view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
+    view.offer(document_key(51), "too old", zone=MAIN, revision=2, epoch=EPOCH)
+
+    assert view.get(DOCUMENT) == "second"
+    assert view.get(document_key(51)) is ABSENT
+
+
+def test_own_write_of_another_epoch_says_nothing(view: View) -> None:
+    """Revisions of a store that was restored since are others."""
+    view.offer(DOCUMENT, "before the restore", zone=MAIN, revision=2, epoch=EPOCH - 1)
+
+    step(view, MAIN, 2, commit(2))
+
+    assert view.get(DOCUMENT) is ABSENT
+
+
+def test_own_writes_may_be_offered_out_of_order(view: View) -> None:
+    """The newer of two stays, whichever was offered first."""
+    view.offer(DOCUMENT, "third", zone=MAIN, revision=3, epoch=EPOCH)
+    view.offer(DOCUMENT, "second", zone=MAIN, revision=2, epoch=EPOCH)
+
+    step(view, MAIN, 3, commit(2), commit(3))
+
+    assert view.get(DOCUMENT) == "third"
+
+
+def test_own_writes_are_bounded(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zone whose gate is never asked again keeps a few."""
+    monkeypatch.setattr(module, "OFFERED_MAX", 3)
+
+    for node_id in range(50, 60):
+        view.offer(document_key(node_id), "x", zone=MAIN, revision=2, epoch=EPOCH)
+
+    assert 0 < len(view.zones[MAIN].offered) <= 3

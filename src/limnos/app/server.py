@@ -166,13 +166,18 @@ def _config(built: Built, settings: Settings) -> uvicorn.Config:
     )  # fmt: skip
 
 
+def settle_memory() -> None:
+    """What start-up made lives for ever, and requests leave few cycles: let the collector look seldom, at new objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 async def _announce(server: uvicorn.Server, settings: Settings, sockets: list[socket.socket]) -> None:
     """Say on standard output that it serves, and how to connect."""
     while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
         await asyncio.sleep(0.01)
-    gc.collect()
-    gc.freeze()  # what start-up made lives for ever: the collector need not look at it again
-    gc.set_threshold(50_000, 20, 50)
+    settle_memory()
     host, port = sockets[0].getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")

@@ -6,7 +6,7 @@ Nothing is synced to disk here: a metadata document is served from the store's o
 this one are not synced by their writers either.
 """
 # `exists` is asked on every load of a table, and pathlib costs more than the call it wraps.
-# ruff: noqa: PTH108, PTH116, PTH120
+# ruff: noqa: PTH108, PTH116
 
 from __future__ import annotations
 
@@ -31,9 +31,11 @@ class LocalFiles:
 
     __slots__ = ()
 
-    def write_new(self, location: str, data: bytes) -> None:
+    def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
         path = _new_path(location)
         try:
+            if first:
+                _make_both(_above(path))
             descriptor = _created(path)
             try:
                 _write_all(descriptor, data)
@@ -81,7 +83,8 @@ class LocalFiles:
             raise trouble.failed("delete", location, error) from error
 
 
-_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_PLAIN_END: Final = re.compile(r"(.*[^/:])((?:/[A-Za-z0-9][A-Za-z0-9._-]*){3})")
+"""A location whose last three names read the same in every spelling: a table's directory, `metadata`, a file's name."""
 
 
 @lru_cache(maxsize=_PATHS_MAX)
@@ -90,18 +93,20 @@ def _path(location: str) -> str:
 
 
 def _new_path(location: str) -> str:
-    """The path of a file about to be made: many go to one directory, whose path is remembered; their names are new."""
-    directory, _, name = location.rpartition("/")
-    if _PLAIN_NAME.fullmatch(name) is None:
-        return _path(location)
-    return f"{_path(directory)}/{name}"
+    """The path of a file about to be made: many lie below one directory, whose path is remembered; their names are new."""
+    plain = _PLAIN_END.fullmatch(location)
+    return _path(location) if plain is None else _path(plain[1]) + plain[2]
+
+
+def _above(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
 
 
 def _created(path: str) -> int:
     try:
         return os.open(path, _CREATE, 0o666)
     except FileNotFoundError:
-        _make(os.path.dirname(path))
+        _make(_above(path))
         return os.open(path, _CREATE, 0o666)
 
 
@@ -112,9 +117,15 @@ def _make(directory: str) -> None:
     except FileExistsError:
         return
     except FileNotFoundError:
-        _make(os.path.dirname(directory))
+        _make(_above(directory))
         with suppress(FileExistsError):
             os.mkdir(directory)  # noqa: PTH102 - a third of the time of pathlib
+
+
+def _make_both(directory: str) -> None:
+    """Make a directory whose parent is most likely missing, too."""
+    _make(_above(directory))
+    _make(directory)
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

@@ -12,10 +12,11 @@ on an object store) is refused, so that no spelling leads out of a root.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+import msgspec
 
 from limnos.model.errors import BadRequest, OutsideRoots
 
@@ -43,8 +44,7 @@ PARSED_MAX: Final = 65_536
 """Locations whose parsed form is remembered: it is a pure function, asked for at every load."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A parsed location: `segments` lie between the slashes below the authority (a bucket; empty for local paths)."""
 
     scheme: str

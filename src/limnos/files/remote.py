@@ -94,7 +94,7 @@ class RemoteFiles:
         pipe = getattr(self._fs, "_pipe_file", self._fs.pipe_file)
         self._creates = "mode" in inspect.signature(pipe).parameters
 
-    def write_new(self, location: str, data: bytes) -> None:
+    def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
         path = self._path(location)
         try:
             self._create(path, data)

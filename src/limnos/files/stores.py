@@ -27,8 +27,10 @@ class FileStore(Protocol):
     lost on the way from an object store: then a file that nothing refers to may be left.
     """
 
-    def write_new(self, location: str, data: bytes) -> None:
+    def write_new(self, location: str, data: bytes, *, first: bool = False) -> None:
         """Write a file under a fresh name, making parents; leaves nothing half written.
+
+        `first`: its directory and the one above are most likely not there yet, which saves looking for them.
 
         Raises AlreadyExists. An object store lets the very same bytes pass, for it may be asked twice by itself.
         """

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
 
+from limnos.http.deadlines import Deadlines
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unavailable, Unsupported
@@ -70,7 +71,7 @@ class Application:
         self.services = services
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
-        self.request_timeout_s = request_timeout_s
+        self.deadlines = Deadlines(request_timeout_s)
         self._targets: dict[tuple[str, bytes], _Target] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -120,14 +121,19 @@ class Application:
     async def _in_time(self, handler: Handler, request: Request, ctx: Context) -> Response:
         """Run a handler that may wait. Too late after a change was handed to the store, nobody knows what became of it."""
         current_request_id.set(request.id)
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self.deadlines.watch(task)
         try:
-            async with asyncio.timeout(self.request_timeout_s):
-                return await handler(request, ctx)
-        except TimeoutError:
-            late = f"Not done within {self.request_timeout_s:g} s"
+            return await handler(request, ctx)
+        except asyncio.CancelledError:
+            if not self.deadlines.was_late(task):
+                raise
+            late = f"Not done within {self.deadlines.seconds:g} s"
             if ctx.submitted:
                 raise StateUnknown(f"{late}, and the change may have been made: look before you repeat it") from None
             raise Unavailable(f"{late}, and nothing was changed: try again", retry_after_s=5) from None
+        finally:
+            self.deadlines.release(task)
 
     def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
         response = target.protocol.error(error, request_id=request_id, operation=target.operation)

@@ -1,13 +1,14 @@
 """Proof that a decision was made: what a mutation takes, and the transaction checks against the clock it commits on.
 
-May import only `model`. A permit is made by `services` from an allowed decision, never by `store`; a mutation cannot be
+May import only `model` and msgspec. A permit is made by `services` from an allowed decision, never by `store`; a mutation cannot be
 submitted without one, so an unchecked write does not type-check.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
+
+import msgspec
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Decision
@@ -16,8 +17,7 @@ C_co = TypeVar("C_co", covariant=True)
 D = TypeVar("D")
 
 
-@dataclass(frozen=True, slots=True)
-class Permit(Generic[C_co]):
+class Permit(msgspec.Struct, Generic[C_co], frozen=True):
     """A command that was allowed, and the access revisions it was allowed at.
 
     `zone` is the zone the mutation writes to; `stamps` are (zone, access revision) pairs of every zone the decision

@@ -11,6 +11,7 @@ minor version wrote and this one does not know. A value built afresh would drop 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
@@ -108,6 +109,19 @@ def encode(record: Record) -> bytes:
 
     Raises BadRequest for text that is no Unicode (a lone surrogate) and for a catalog type that is not known.
     """
+    return _blank(_BLANK.index(record)) if record in _BLANK else _encoded(record)
+
+
+_BLANK: Final[tuple[Record, ...]] = (TableRecord(None, {}), NamespaceRecord(None, {}))
+"""What most new objects carry; their bytes are made once."""
+
+
+@cache
+def _blank(place: int) -> bytes:
+    return _encoded(_BLANK[place])
+
+
+def _encoded(record: Record) -> bytes:
     try:
         message = _filled(record)
     except UnicodeEncodeError as error:

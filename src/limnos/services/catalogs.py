@@ -5,9 +5,11 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
@@ -37,8 +39,7 @@ WAREHOUSE = "warehouse"
 ALLOWED_LOCATIONS = "allowed-locations"
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogCreate:
+class CatalogCreate(msgspec.Struct, frozen=True):
     """Make a catalog."""
 
     metalake: Node
@@ -47,8 +48,7 @@ class CatalogCreate:
     owner_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogAlter:
+class CatalogAlter(msgspec.Struct, frozen=True):
     """Change a catalog's name, comment, properties or state."""
 
     catalog: Node
@@ -56,8 +56,7 @@ class CatalogAlter:
     in_use: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CatalogDrop:
+class CatalogDrop(msgspec.Struct, frozen=True):
     """Drop a catalog; `force` also one that is enabled or has namespaces."""
 
     catalog: Node

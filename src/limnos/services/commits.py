@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as documents
@@ -21,6 +22,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict, StalePermit
 from limnos.services.places import Place, place_of
 from limnos.services.tables import document_of, draft_read, table_find, table_make
 from limnos.telemetry.metrics import Counter
+from limnos.view.facts import document_key
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -34,12 +36,12 @@ if TYPE_CHECKING:
 
 RACES_MAX = 4
 LARGE_BYTES = 256 << 10
+OFFERED_BYTES_MAX = 64 << 10
 _PAUSE_S = 0.005
 LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits built again because another one came first.", ())
 
 
-@dataclass(frozen=True, slots=True)
-class TableCommit:
+class TableCommit(msgspec.Struct, frozen=True):
     """Replace a table's document if it is still the one the commit was built on."""
 
     table: Node
@@ -108,22 +110,26 @@ async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bo
     """Write the file, then swap the document; False when another commit came first, or access moved."""
     relocates = document.location != base.document.location
     permit = base.permit.about(TableCommit(base.table, document, base.document.version, relocates))
-    files = ctx.services.files
+    files, epoch = ctx.services.files, ctx.services.view.epoch
     try:
         async with files.written(document.metadata_location, data, base.place.catalog.properties):
-            await ctx.submit(permit, document_swap)
+            revision = await ctx.submit(permit, document_swap)
     except StalePermit:
         return False
+    if len(document.body) <= OFFERED_BYTES_MAX:
+        key = document_key(document.node_id)
+        ctx.services.view.offer(key, document, zone=permit.zone, revision=revision, epoch=epoch)
     return True
 
 
-def document_swap(tx: Tx, permit: Permit[TableCommit]) -> None:
-    """Swap the document. Raises StalePermit when the table has moved or another commit came first."""
+def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
+    """Swap the document and return the revision that did. Raises StalePermit when the table moved, or a race was lost."""
     command = permit.command
     tx.nodes.require(command.table)
     if not tx.documents.swap(command.document, expected=command.expected, relocates=command.relocates):
         tx.stale()
     tx.nodes.committed(command.table)
+    return tx.revision
 
 
 async def _clean(ctx: Context, old: Json, new: Json, place: Place) -> None:

@@ -5,8 +5,9 @@ May import the rooms below. Knows no wire format. Everything here is on the meta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
@@ -41,8 +42,7 @@ class Found(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RulesChange:
+class RulesChange(msgspec.Struct, frozen=True):
     """Add rules to a role, or withdraw them."""
 
     role: RoleEntity
@@ -51,8 +51,7 @@ class RulesChange:
     grants_them: bool
 
 
-@dataclass(frozen=True, slots=True)
-class RulesReplace:
+class RulesReplace(msgspec.Struct, frozen=True):
     """Replace all rules of a role."""
 
     role: RoleEntity
@@ -60,8 +59,7 @@ class RulesReplace:
     grants: tuple[Grant, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RolesChange:
+class RolesChange(msgspec.Struct, frozen=True):
     """Give roles to a user or group, or take them."""
 
     principal: Principal

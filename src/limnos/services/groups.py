@@ -5,8 +5,9 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
-@dataclass(frozen=True, slots=True)
-class MembersAdd:
+class MembersAdd(msgspec.Struct, frozen=True):
     """Make users members of a group."""
 
     group: Principal
     users: tuple[Principal, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MemberRemove:
+class MemberRemove(msgspec.Struct, frozen=True):
     """End a user's membership of a group."""
 
     group: Principal

@@ -5,8 +5,10 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
@@ -28,8 +30,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
-@dataclass(frozen=True, slots=True)
-class MetalakeCreate:
+class MetalakeCreate(msgspec.Struct, frozen=True):
     """Make a metalake."""
 
     name: str
@@ -37,8 +38,7 @@ class MetalakeCreate:
     properties: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class MetalakeAlter:
+class MetalakeAlter(msgspec.Struct, frozen=True):
     """Change a metalake's name, comment, properties or state."""
 
     metalake: Node
@@ -46,8 +46,7 @@ class MetalakeAlter:
     in_use: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MetalakeDrop:
+class MetalakeDrop(msgspec.Struct, frozen=True):
     """Drop a metalake; `force` also one that is enabled or has catalogs."""
 
     metalake: Node

@@ -6,8 +6,10 @@ were there, Forbidden to everyone else; so a refusal does not tell whether it ex
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.decisions import Link
@@ -33,8 +35,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceCreate:
+class NamespaceCreate(msgspec.Struct, frozen=True):
     """Make a namespace below `parent`, with the missing ones between: `names` are theirs and, last, its own."""
 
     parent: Node
@@ -44,23 +45,20 @@ class NamespaceCreate:
     owner_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceAlter:
+class NamespaceAlter(msgspec.Struct, frozen=True):
     """Replace a namespace's record; `edit` gets what is stored."""
 
     namespace: Node
     edit: Callable[[NamespaceRecord], NamespaceRecord]
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceDrop:
+class NamespaceDrop(msgspec.Struct, frozen=True):
     """Drop an empty namespace."""
 
     namespace: Node
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceMove:
+class NamespaceMove(msgspec.Struct, frozen=True):
     """Give a namespace another name, another parent, or both; its subtree goes along.
 
     `room`: how many levels may lie below it where it goes; None when it does not go deeper.

@@ -5,8 +5,9 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Principal
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerSet:
+class OwnerSet(msgspec.Struct, frozen=True):
     """Hand an object to a user or group."""
 
     target: Target

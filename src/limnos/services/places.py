@@ -7,18 +7,18 @@ system that cost microseconds.
 from __future__ import annotations
 
 import asyncio
+import re
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from limnos.files import LOCAL_FILES, check_within, store_for
+from limnos.files import LOCAL_FILES, check_within, normalise, store_for
 from limnos.model.errors import StateUnknown
 from limnos.services.catalogs import roots_of, warehouse_of
 from limnos.store.faults import reach
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import Callable, Mapping
 
     from limnos.model.records import CatalogRecord
     from limnos.services.scene import Scene
@@ -28,6 +28,9 @@ log = get_logger("limnos.files")
 METADATA_BYTES_MAX = 1 << 28
 INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
+
+
+_UUID = re.compile("[0-9a-f-]{36}")
 
 
 class Place(NamedTuple):
@@ -40,6 +43,13 @@ class Place(NamedTuple):
     def own_location(self, table_uuid: str) -> str:
         """Return where a table without a location of its own lies: no names in it, and nobody else's."""
         return f"{self.warehouse}/{table_uuid.replace('-', '')}"
+
+    def normal_location(self, location: str, table_uuid: str) -> str:
+        """Return the normal form of a new table's location. Raises OutsideRoots unless the catalog covers it."""
+        if location == self.own_location(table_uuid) and _UUID.fullmatch(table_uuid):
+            return f"{self.roots[0]}/{table_uuid.replace('-', '')}"  # the warehouse is the first root
+        self.check(location)
+        return normalise(location)
 
     def check(self, location: str) -> None:
         """Raise OutsideRoots for a location that the catalog does not cover."""
@@ -58,6 +68,30 @@ def is_local(location: str) -> bool:
     return location.startswith(("file:", "/"))
 
 
+class Written:
+    """A file that is there within this context, and after it unless the commit inside was surely not made."""
+
+    __slots__ = ("_data", "_files", "_first", "_location", "_properties")
+
+    def __init__(
+        self, files: Files, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
+    ) -> None:  # fmt: skip
+        self._files = files
+        self._location = location
+        self._data = data
+        self._properties = properties
+        self._first = first
+
+    async def __aenter__(self) -> None:
+        await self._files.write(self._location, self._data, self._properties, first=self._first)
+        reach("file-written")
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
+            return  # it is pointed to, or may be: keep it
+        await self._files.delete(self._location, self._properties)
+
+
 class Files:
     """File operations for services, in threads."""
 
@@ -69,13 +103,13 @@ class Files:
         store = store_for(location, properties)
         return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
 
-    async def write(self, location: str, data: bytes, properties: Mapping[str, str]) -> None:
-        """Write a file under a fresh name; small local ones at once."""
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
+        """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
         if is_local(location) and len(data) <= INLINE_BYTES_MAX:
-            LOCAL_FILES.write_new(location, data)
+            LOCAL_FILES.write_new(location, data, first=first)
             return
         store = store_for(location, properties)
-        await self._run(lambda: store.write_new(location, data))
+        await self._run(lambda: store.write_new(location, data, first=first))
 
     @staticmethod
     def exists_now(location: str) -> bool:
@@ -95,18 +129,9 @@ class Files:
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
 
-    @asynccontextmanager
-    async def written(self, location: str, data: bytes, properties: Mapping[str, str]) -> AsyncIterator[None]:
+    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
-        await self.write(location, data, properties)
-        reach("file-written")
-        try:
-            yield
-        except (StateUnknown, asyncio.CancelledError, TimeoutError):
-            raise  # it may be pointed to: keep it
-        except BaseException:
-            await self.delete(location, properties)
-            raise
+        return Written(self, location, data, properties, first=first)
 
     async def _run(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)

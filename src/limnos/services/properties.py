@@ -1,22 +1,22 @@
 """Edits of an object's name, comment and properties, as values that are applied inside the transaction.
 
-May import only `model`. Applied to what is stored then, so that two edits of different properties both count.
+May import only `model` and msgspec. Applied to what is stored then, so that two edits of different properties both count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class Edits:
+class Edits(msgspec.Struct, frozen=True):
     """What to change: None and empty leave as it is. `clears_comment` sets the comment to nothing."""
 
     name: str | None = None
     comment: str | None = None
     clears_comment: bool = False
-    sets: Mapping[str, str] = field(default_factory=dict)
+    sets: Mapping[str, str] = msgspec.field(default_factory=dict)
     removes: tuple[str, ...] = ()
 
     def over(self, properties: Mapping[str, str]) -> dict[str, str]:

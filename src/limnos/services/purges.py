@@ -56,7 +56,7 @@ def _files(metadata_location: str, properties: Mapping[str, str]) -> Iterator[st
         metadata = documents.decode(store_for(metadata_location, properties).read(metadata_location))
     except MissingFile:
         return
-    keeps_data = documents.properties_of(metadata).get("gc.enabled", "true").lower() == "false"
+    keeps_data = (documents.property_of(metadata, "gc.enabled") or "true").lower() == "false"
     for snapshot in documents.rows(metadata, "snapshots"):
         yield from _of_snapshot(snapshot, properties, keeps_data=keeps_data)
     for key, field in (("statistics", "statistics-path"), ("partition-statistics", "statistics-path")):

@@ -5,8 +5,9 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
@@ -31,8 +32,7 @@ if TYPE_CHECKING:
     RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleCreate:
+class RoleCreate(msgspec.Struct, frozen=True):
     """Make a role with its rules; `held` are the objects they are about."""
 
     metalake_id: int
@@ -43,8 +43,7 @@ class RoleCreate:
     owner_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class RoleDrop:
+class RoleDrop(msgspec.Struct, frozen=True):
     """Drop a role."""
 
     role: RoleEntity

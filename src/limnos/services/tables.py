@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
@@ -54,8 +53,7 @@ class TableRequest(NamedTuple):
     properties: object
 
 
-@dataclass(frozen=True, slots=True)
-class TableCreate:
+class TableCreate(msgspec.Struct, frozen=True):
     """Make a table with its document."""
 
     namespace: Node
@@ -65,16 +63,14 @@ class TableCreate:
     owner_id: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TableDrop:
+class TableDrop(msgspec.Struct, frozen=True):
     """Drop a table; with `purge` a task that deletes its files commits with it."""
 
     table: Node
     purge: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class TableMove:
+class TableMove(msgspec.Struct, frozen=True):
     """Give a table another name, or another namespace."""
 
     table: Node
@@ -82,8 +78,7 @@ class TableMove:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class TableReplace:
+class TableReplace(msgspec.Struct, frozen=True):
     """Point an existing table at other metadata (register with overwrite)."""
 
     table: Node
@@ -218,7 +213,7 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 
 def build(request: TableRequest, place: Place) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
-    table_uuid = str(uuid.uuid4())
+    table_uuid = new_uuid()
     location = place.own_location(table_uuid) if request.location is None else request.location
     if not location:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
@@ -239,7 +234,7 @@ async def table_make(
     def decide(scene: Scene) -> Permit[TableCreate]:
         return draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE).command(name, document)
 
-    async with ctx.services.files.written(document.metadata_location, data, catalog.properties):
+    async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
     return made, catalog
 
@@ -264,10 +259,8 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
     packs = documents.wants_gzip(metadata)
     table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
     directory = documents.metadata_directory(metadata)
-    known = place.own_location(table_uuid) if previous is None else previous.location
-    if location != known:
-        place.check(location)
-    taken = known if location == known and previous is not None else normalise(location)
+    stays = previous is not None and location == previous.location
+    taken = location if stays else place.normal_location(location, table_uuid)
     if directory != f"{location}/metadata":
         place.check(directory)
     document = Document(

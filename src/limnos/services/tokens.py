@@ -6,8 +6,9 @@ May import the rooms below. Knows no wire format. The secret leaves this module 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
@@ -29,8 +30,7 @@ if TYPE_CHECKING:
 EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCreate:
+class TokenCreate(msgspec.Struct, frozen=True):
     """Make a token for a user."""
 
     user: str
@@ -39,8 +39,7 @@ class TokenCreate:
     expires_in_s: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class TokenRevoke:
+class TokenRevoke(msgspec.Struct, frozen=True):
     """Revoke a token."""
 
     token: Token

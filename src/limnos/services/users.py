@@ -5,8 +5,9 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
@@ -41,8 +42,7 @@ class Holder(NamedTuple):
     roles: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PrincipalAdd:
+class PrincipalAdd(msgspec.Struct, frozen=True):
     """Add a user or group to a metalake."""
 
     metalake_id: int
@@ -52,15 +52,13 @@ class PrincipalAdd:
     enabled: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PrincipalRemove:
+class PrincipalRemove(msgspec.Struct, frozen=True):
     """Remove a user or group."""
 
     principal: Principal
 
 
-@dataclass(frozen=True, slots=True)
-class UserEnable:
+class UserEnable(msgspec.Struct, frozen=True):
     """Enable or disable a user."""
 
     user: Principal

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
 """Entries that a memo may have before it begins afresh."""
+OFFERED_MAX: Final = 256
+"""Facts of its own that a zone keeps until its gate gets to their revisions."""
 PAGES_MAX: Final = 256
 """Parts of long listings that a zone keeps; an answer made of more could never be given."""
 ABSENT: Final = object()
@@ -42,7 +44,8 @@ class Zone(msgspec.Struct):
 
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
-    facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves.
+    facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves;
+    `offered` are facts that this node wrote itself, with the revision from which they are true.
     """
 
     revision: int = UNKNOWN
@@ -52,6 +55,7 @@ class Zone(msgspec.Struct):
     paths: dict[object, object] = msgspec.field(default_factory=dict)
     memo: dict[object, object] = msgspec.field(default_factory=dict)
     pages: dict[Key, Value] = msgspec.field(default_factory=dict)
+    offered: dict[Key, tuple[int, Value]] = msgspec.field(default_factory=dict)
 
     def keep_page(self, key: Key, value: Value) -> None:
         """Keep a part of a long listing; beyond a few, begin afresh."""
@@ -177,6 +181,8 @@ class View:
         for revision, rows in sorted(by_revision.items()):
             keys = frozenset(key for change in rows for key in touched(change))
             self._drop(keys, rows)
+            if zone.offered:
+                self._take_offered(zone, revision, keys)
             if any(change.old_name is not None for change in rows):
                 zone.paths.clear()
                 zone.memo.clear()  # decisions speak of names
@@ -195,6 +201,15 @@ class View:
         is_catalog = len(zone.seen_with) == 2
         for each in (zone,) if is_catalog else self.zones.values():
             each.memo.clear()
+
+    def _take_offered(self, zone: Zone, revision: int, keys: frozenset[Key]) -> None:
+        """Keep what this node wrote with the very revision that has just come; what is older has been overtaken."""
+        for key in keys:
+            true_from, value = zone.offered.get(key, (UNKNOWN, None))
+            if true_from == revision:
+                self._put(key, value)
+            if true_from <= revision:
+                zone.offered.pop(key, None)
 
     def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
         for key in keys:
@@ -253,6 +268,22 @@ class View:
             else:
                 self._put(key, value)
         return complete
+
+    def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
+        """Take a fact that this node wrote with that revision: now if the zone is known so far, else when its gate gets there.
+
+        `epoch` is the store's when the write was decided on: revisions of another one say nothing here.
+        """
+        found = self.zones.get(zone)
+        if found is None or epoch != self.epoch:
+            return
+        if found.revision >= revision:
+            self.merge({key: value}, zone_of={key: zone}, at={zone: revision})
+            return
+        if len(found.offered) >= OFFERED_MAX:
+            found.offered.clear()
+        if found.offered.get(key, (UNKNOWN, None))[0] < revision:
+            found.offered[key] = (revision, value)
 
     @staticmethod
     def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:

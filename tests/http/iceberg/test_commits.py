@@ -414,7 +414,7 @@ def test_large_metadata(lake: Node) -> None:
 def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late before its change reaches the store is 503 with Retry-After: nothing was changed."""
     make_table(node, "a", "t")
-    node.built.application.request_timeout_s = 0.05
+    node.built.application.deadlines.seconds = 0.05
 
     async def slow(*_: object) -> None:
         await asyncio.sleep(30)
@@ -432,7 +432,7 @@ def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) 
 def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late while the store works on its change is 500 of unknown state, and the file is kept."""
     make_table(node, "a", "t")
-    node.built.application.request_timeout_s = 0.05
+    node.built.application.deadlines.seconds = 0.05
     submit = node.built.services.store.submit
 
     async def slow(*given: object) -> object:
@@ -453,7 +453,7 @@ def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> N
 def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request that is too late with what follows its commit does not say that nothing was changed."""
     make_table(node, "a", "t")
-    node.built.application.request_timeout_s = 0.05
+    node.built.application.deadlines.seconds = 0.05
 
     async def slow(*_: object) -> None:
         await asyncio.sleep(30)

@@ -19,6 +19,7 @@ from limnos.formats.iceberg.json_types import (
     Json,
     as_object,
     as_objects,
+    as_string,
     as_string_map,
     integer_at,
     list_at,
@@ -109,6 +110,13 @@ def properties_of(metadata: Json) -> dict[str, str]:
     return {} if found is None else as_string_map(found, f"{_HERE}: field 'properties'")
 
 
+def property_of(metadata: Json, key: str) -> str | None:
+    """One property of the table; None when it is not set. The others are not looked at."""
+    found = metadata.get("properties")
+    value = None if found is None else as_object(found, f"{_HERE}: field 'properties'").get(key)
+    return None if value is None else as_string(value, f"{_HERE}: property '{key}'")
+
+
 def whole_number(text: str) -> int | None:
     """The number that a property holds, or None when it holds none (or one out of any sane range)."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
@@ -116,24 +124,24 @@ def whole_number(text: str) -> int | None:
 
 def previous_versions_max(metadata: Json) -> int:
     """How many entries the metadata log keeps: `write.metadata.previous-versions-max`, 100 by default, 1 at least."""
-    chosen = whole_number(properties_of(metadata).get(PREVIOUS_VERSIONS_MAX, ""))
+    chosen = whole_number(property_of(metadata, PREVIOUS_VERSIONS_MAX) or "")
     return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
 
 
 def metadata_directory(metadata: Json) -> str:
     """Where metadata files go: the property `write.metadata.path`, else `metadata` below the table's location."""
-    chosen = properties_of(metadata).get(METADATA_PATH)
+    chosen = property_of(metadata, METADATA_PATH)
     return strip_slash(chosen) if chosen else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
 
 
 def wants_gzip(metadata: Json) -> bool:
     """Whether `write.metadata.compression-codec` asks for compressed metadata files."""
-    return properties_of(metadata).get(METADATA_CODEC, "none").lower() == "gzip"
+    return (property_of(metadata, METADATA_CODEC) or "none").lower() == "gzip"
 
 
 def deletes_old_files(metadata: Json) -> bool:
     """Whether `write.metadata.delete-after-commit.enabled` asks to delete files that fell off the metadata log."""
-    return properties_of(metadata).get(DELETE_AFTER_COMMIT, "false").lower() == "true"
+    return (property_of(metadata, DELETE_AFTER_COMMIT) or "false").lower() == "true"
 
 
 def rows(metadata: Json, key: str) -> list[Json]:

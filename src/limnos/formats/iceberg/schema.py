@@ -1,14 +1,16 @@
 """Iceberg schemas as JSON: check their shape, index their columns, compare them, give them fresh ids.
 
-May import the standard library, `limnos.model.errors` and this package's types. Must not know tables or commits.
+May import the standard library, msgspec, `limnos.model.errors` and this package's types. Must not know tables or commits.
 Source: Iceberg specification, "Schemas and Data Types".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
+
+import msgspec
 
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
@@ -31,8 +33,7 @@ DEPTH_MAX = 100
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(msgspec.Struct, frozen=True, gc=False):
     """One field of a schema at any depth. `primitive` is None for struct, list and map."""
 
     id: int
@@ -45,8 +46,7 @@ class Column:
     has_default: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(msgspec.Struct, frozen=True):
     """A checked schema's columns, by id and by dotted name."""
 
     by_id: dict[int, Column]
@@ -67,8 +67,7 @@ def columns(schema: Json) -> Columns:
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
     found = Columns({}, {})
-    for column in _walk_struct(schema, "", None, by_struct=True, depth=1):
-        _add(found, column)
+    _add_struct(found, schema, "", None, by_struct=True, depth=1)
     _check_identifiers(schema, found)
     return found
 
@@ -98,29 +97,29 @@ def _add(found: Columns, column: Column) -> None:
     found.by_name[column.name] = column
 
 
-def _walk_struct(struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> Iterator[Column]:
+def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> None:
     where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
     for one in objects_at(struct, "fields", where=where):
         name = prefix + text_at(one, "name", where=where)
         column = _column(one, _FIELD, name, one.get("type"), parent=parent, by_struct=by_struct)
-        yield column
+        _add(found, column)
         if column.primitive is None:
-            yield from _walk_type(one["type"], column, by_struct=by_struct, depth=depth)
+            _add_type(found, one["type"], column, by_struct=by_struct, depth=depth)
 
 
-def _walk_type(value: object, owner: Column, *, by_struct: bool, depth: int) -> Iterator[Column]:
+def _add_type(found: Columns, value: object, owner: Column, *, by_struct: bool, depth: int) -> None:
     if depth >= DEPTH_MAX:
         raise BadRequest(f"Invalid schema: more than {DEPTH_MAX} levels of nesting")
     nested = as_object(value, "type")
     if nested["type"] == "struct":
-        yield from _walk_struct(nested, f"{owner.name}.", owner.id, by_struct=by_struct, depth=depth + 1)
+        _add_struct(found, nested, f"{owner.name}.", owner.id, by_struct=by_struct, depth=depth + 1)
         return
     for part in (_ELEMENT,) if nested["type"] == "list" else (_KEY, _VALUE):
         name = f"{owner.name}.{part.holds}"
         column = _column(nested, part, name, nested.get(part.holds), parent=owner.id, by_struct=False)
-        yield column
+        _add(found, column)
         if column.primitive is None:
-            yield from _walk_type(nested[part.holds], column, by_struct=False, depth=depth + 1)
+            _add_type(found, nested[part.holds], column, by_struct=False, depth=depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,14 +173,17 @@ def _check_extras(holder: Json, parsed: Primitive | None, name: str) -> bool:
     """Check what a struct's field may carry besides; says whether it has a default."""
     if not isinstance(holder.get("doc"), (str, NoneType)):
         raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {kind(holder['doc'])}")
-    present = [key for key in ("initial-default", "write-default") if holder.get(key) is not None]
-    for key in present:
+    if holder.get("initial-default") is None and holder.get("write-default") is None:
+        return False
+    for key in ("initial-default", "write-default"):
+        if holder.get(key) is None:
+            continue
         if parsed and parsed.family in _NO_DEFAULT:
             raise BadRequest(f"{_where(name)}: a field of type {parsed.family} can only have null as its {key}")
         if not _fits(holder[key], parsed, holder.get("type")):
             type_text = parsed.text if parsed else as_object(holder.get("type"), "type")["type"]
             raise BadRequest(f"{_where(name)}: {key} is {kind(holder[key])}, which is no value of type {type_text}")
-    return bool(present)
+    return True
 
 
 def _is_integer(value: object) -> bool:
@@ -311,8 +313,11 @@ def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
 
 def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
     fields = objects_at(struct, "fields", where="Invalid schema")
-    numbered = [{**one, "id": ids.take(one.get("id"))} for one in fields]
-    return {**struct, "fields": [{**one, "type": _fresh_type(one.get("type"), ids)} for one in numbered]}
+    numbered: list[Json] = [{**one, "id": ids.take(one.get("id"))} for one in fields]
+    for one in numbered:
+        if isinstance(one["type"], dict):
+            one["type"] = _fresh_type(one["type"], ids)
+    return {**struct, "fields": numbered}
 
 
 def _fresh_type(value: object, ids: FreshIds) -> object:

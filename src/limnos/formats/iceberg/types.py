@@ -1,14 +1,15 @@
 """Iceberg type strings: which exist, how they are spelled, and which format version they need.
 
-May import the standard library and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg
+May import the standard library, msgspec and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg
 specification, "Primitive Types" and Appendix C.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from limnos.model.errors import BadRequest
 
@@ -42,8 +43,7 @@ _DECIMAL_DIGITS_MAX = 38
 _TEXT_MAX = 255
 
 
-@dataclass(frozen=True, slots=True)
-class Primitive:
+class Primitive(msgspec.Struct, frozen=True, gc=False):
     """A parsed primitive type: its family name, its one canonical spelling, the first format version that has it."""
 
     family: str

@@ -5,8 +5,9 @@ May import `services` and this package.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import identifiers, ok
