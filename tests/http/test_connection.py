@@ -102,8 +102,9 @@ def request(method: str, path: str, body: bytes | None = None, **headers: str) -
 class Served:
     """A node that serves on a thread of its own, as `limnos server start` configures it."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *, lane: bool) -> None:
         self.port = 0
+        self.lane = lane
         self.server: uvicorn.Server | None = None
         self._up = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(data,), daemon=True)
@@ -115,7 +116,7 @@ class Served:
             runner.run(self._serve(data))
 
     async def _serve(self, data: Path) -> None:
-        settings = Settings(server=Server(data=str(data)))
+        settings = Settings(server=Server(data=str(data), lane=self.lane))
         built = build(settings)
         await bootstrap(built.services, settings)
         listening = socket.socket()
@@ -135,10 +136,16 @@ class Served:
         self._thread.join(WAIT_S)
 
 
+@pytest.fixture(scope="module", params=[True, False], ids=["lane", "no lane"])
+def lane(request: pytest.FixtureRequest) -> bool:
+    """Both ways of a request through the server must answer alike."""
+    return bool(request.param)
+
+
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def served(tmp_path_factory: pytest.TempPathFactory, lane: bool) -> Iterator[Served]:
     """A node with table `a.t`, and `a.big` whose metadata has several megabytes."""
-    node = Served(tmp_path_factory.mktemp("served"))
+    node = Served(tmp_path_factory.mktemp("served"), lane=lane)
     with closing(Wire(node.port)) as wire:
         big = {f"k{number}": "x" * 1000 for number in range(6000)}
         for path, body in (
@@ -269,9 +276,10 @@ def test_large_answers(wire: Wire) -> None:
     assert len(small.body) < 10_000
 
 
-def test_large_request(wire: Wire) -> None:
-    """A body of several megabytes is read whole, sent in one go or piece by piece."""
-    body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * 4_000_000}}]}).encode()
+@pytest.mark.parametrize("size", [60_000, 200_000, 1_048_000, 1_049_000, 4_000_000])
+def test_large_request(wire: Wire, size: int) -> None:
+    """A body of any length is read whole, sent in one go or piece by piece."""
+    body = json.dumps({"updates": [{"action": "set-properties", "updates": {"k": "y" * size}}]}).encode()
     data = request("POST", TABLE, body)
 
     wire.send(data)
@@ -281,7 +289,7 @@ def test_large_request(wire: Wire) -> None:
     pieces = wire.answer()
 
     assert (whole.status, pieces.status) == (200, 200)
-    assert len(json.loads(whole.body)["metadata"]["properties"]["k"]) == 4_000_000
+    assert len(json.loads(whole.body)["metadata"]["properties"]["k"]) == size
 
 
 def test_chunked_request(wire: Wire) -> None:

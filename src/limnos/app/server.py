@@ -22,7 +22,7 @@ import uvloop
 from limnos.app.bootstrap import TOKEN_FILE, bootstrap
 from limnos.app.building import build, database_of
 from limnos.config.settings import split_listen
-from limnos.http.connection import GatheringProtocol
+from limnos.http.connection import GatheringProtocol, LaneProtocol
 from limnos.model.errors import LimnosError
 from limnos.store.migrate import current_revision, head_revision
 from limnos.store.migrate import migrate as migrate_store
@@ -160,9 +160,9 @@ async def _serve(settings: Settings, sockets: list[socket.socket]) -> None:
 
 def _config(built: Built, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
-        built.application, http=GatheringProtocol, loop="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, date_header=False, timeout_keep_alive=75, proxy_headers=False,
-        timeout_graceful_shutdown=max(1, round(settings.server.drain_timeout_s)),
+        built.application, http=LaneProtocol if settings.server.lane else GatheringProtocol, loop="none",
+        lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
+        timeout_keep_alive=75, proxy_headers=False, timeout_graceful_shutdown=max(1, round(settings.server.drain_timeout_s)),
     )  # fmt: skip
 
 

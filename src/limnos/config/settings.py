@@ -115,6 +115,9 @@ class Server(Section):
     )
     body_bytes_max: PositiveInt = Field(default=33_554_432, description="Largest request body, in bytes.")
     request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
+    lane: bool = Field(
+        default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
+    )
     drain_timeout_s: NonNegativeFloat = Field(
         default=5.0, description="How long a stopping server waits for requests in flight, in seconds."
     )

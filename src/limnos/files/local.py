@@ -83,8 +83,8 @@ class LocalFiles:
             raise trouble.failed("delete", location, error) from error
 
 
-_PLAIN_END: Final = re.compile(r"(.*[^/:])((?:/[A-Za-z0-9][A-Za-z0-9._-]*){3})")
-"""A location whose last three names read the same in every spelling: a table's directory, `metadata`, a file's name."""
+_PLAIN_NAMES: Final = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*){3}")
+"""A table's directory, `metadata`, a file's name, when they read the same in every spelling of a location."""
 
 
 @lru_cache(maxsize=_PATHS_MAX)
@@ -94,8 +94,11 @@ def _path(location: str) -> str:
 
 def _new_path(location: str) -> str:
     """The path of a file about to be made: many lie below one directory, whose path is remembered; their names are new."""
-    plain = _PLAIN_END.fullmatch(location)
-    return _path(location) if plain is None else _path(plain[1]) + plain[2]
+    above = location.rsplit("/", 3)[0]
+    names = location[len(above) :]
+    if not above or above[-1] in "/:" or _PLAIN_NAMES.fullmatch(names) is None:
+        return _path(location)
+    return _path(above) + names
 
 
 def _above(path: str) -> str:

@@ -1,6 +1,8 @@
-"""The ASGI application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
+"""The application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
 
 May import `services`, `telemetry` and this package's shared modules. Knows no protocol: those are handed over by `app`.
+It is an ASGI application, and `http.connection` asks it for answers to ordinary requests without ASGI in between; both
+come to `respond`.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from limnos.telemetry.request_ids import current_request_id, next_request_id
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    from limnos.http.request import Body, Receive
     from limnos.http.routing import Router
     from limnos.services.context import Services
 
     Handler = Callable[[Request, Context], Awaitable[Response]]
     Scope = MutableMapping[str, object]
-    Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 CACHED_ROUTES_MAX = 50_000
@@ -79,36 +81,46 @@ class Application:
         if scope["type"] != "http":
             await _lifespan(scope, receive, send)
             return
+        status, headers, body = await self.respond(
+            scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]), receive  # type: ignore[arg-type, call-overload]
+        )  # fmt: skip
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def answers_at_once(self, method: str) -> bool:
+        """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline."""
+        return self.services.gate.inline and method in ("GET", "HEAD")
+
+    async def respond(
+        self, method: str, raw: bytes, query: bytes, headers: dict[bytes, bytes], body: Body
+    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+        """Answer one request: status, all headers, and what is sent as the body. Never raises but when it is cancelled."""
         started = time.perf_counter()
-        method: str = scope["method"]  # type: ignore[assignment]
-        raw: bytes = scope["raw_path"]  # type: ignore[assignment]
         request_id = next_request_id()
         target = self._targets.get((method, raw)) or self._route(method, raw)
-        response = await self._answer(target, scope, receive, request_id)
-        status, body = response.status, response.body
-        headers = [*response.headers, (b"x-request-id", request_id.encode())]
+        request = Request(
+            method=method, params=target.params, headers=headers, query_string=query, body=body, request_id=request_id,
+            body_bytes_max=self.body_bytes_max,
+        )  # fmt: skip
+        response = await self._answer(target, request)
+        status = response.status
+        sent = [*response.headers, (b"x-request-id", request_id.encode())]
         if status not in (204, 304):
-            headers.append((b"content-length", b"%d" % len(body)))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else body})
+            sent.append((b"content-length", b"%d" % len(response.body)))
         key = (target.protocol.name, target.operation)
         requests[*key, status] += 1
         request_seconds.observe(key, time.perf_counter() - started)
+        return status, sent, b"" if method == "HEAD" else response.body
 
-    async def _answer(self, target: _Target, scope: Scope, receive: Receive, request_id: str) -> Response:
-        method: str = scope["method"]  # type: ignore[assignment]
+    async def _answer(self, target: _Target, request: Request) -> Response:
+        request_id = request.id
         try:
             if target.handler is None:
                 raise _no_route(target)
-            headers = dict(scope["headers"])  # type: ignore[call-overload]
-            request = Request(
-                method=method, params=target.params, headers=headers, query_string=scope["query_string"],  # type: ignore[arg-type]
-                receive=receive, request_id=request_id, body_bytes_max=self.body_bytes_max,
-            )  # fmt: skip
-            header = b"" if target.anonymous else headers.get(b"authorization", b"")
+            header = b"" if target.anonymous else request.headers.get(b"authorization", b"")
             ctx = Context(self.services, self.services.authenticator.credential(header), request_id)
-            if self.services.gate.inline and method in ("GET", "HEAD"):
-                return await target.handler(request, ctx)  # answers without waiting: needs no deadline
+            if self.answers_at_once(request.method):
+                return await target.handler(request, ctx)
             return await self._in_time(target.handler, request, ctx)
         except (LimnosError, InvalidName) as error:
             return self._told(target, error, request_id)

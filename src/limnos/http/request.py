@@ -17,18 +17,22 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
+    Body = bytes | Receive
 
 T = TypeVar("T")
 
 
 class Request:
-    """A request. `params` are the raw segments that the route's `{…}` matched, in order."""
+    """A request. `params` are the raw segments that the route's `{…}` matched, in order.
 
-    __slots__ = ("_query", "_receive", "body_bytes_max", "headers", "id", "method", "params", "query_string")
+    The body is there already, or what ASGI gives to receive it.
+    """
+
+    __slots__ = ("_body", "_query", "body_bytes_max", "headers", "id", "method", "params", "query_string")
 
     def __init__(
         self, *, method: str, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
-        receive: Receive, request_id: str, body_bytes_max: int,
+        body: Body, request_id: str, body_bytes_max: int,
     ) -> None:  # fmt: skip
         self.method = method
         self.params = params
@@ -36,7 +40,7 @@ class Request:
         self.query_string = query_string
         self.id = request_id
         self.body_bytes_max = body_bytes_max
-        self._receive = receive
+        self._body = body
         self._query: dict[str, bytes] | None = None
 
     def query_raw(self, name: str) -> bytes | None:
@@ -64,13 +68,17 @@ class Request:
 
     async def body(self) -> bytes:
         """Read the body. Raises TooLarge."""
+        if isinstance(self._body, bytes):
+            if len(self._body) > self.body_bytes_max:
+                raise self._too_large()
+            return self._body
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body_bytes_max:
             raise self._too_large()
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
-            message = await self._receive()
+            message = await self._body()
             if message["type"] == "http.disconnect":
                 raise BadRequest("The client went away before its body was complete")
             chunk = cast("bytes", message.get("body", b""))

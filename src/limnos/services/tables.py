@@ -6,9 +6,7 @@ there, or works with tables or views beside it; Forbidden to everyone else.
 
 from __future__ import annotations
 
-import os
 import time
-import uuid
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
@@ -22,6 +20,7 @@ from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord, TableRecord
+from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.services.namespaces import not_found, parent_of
@@ -84,13 +83,6 @@ class TableReplace(msgspec.Struct, frozen=True):
     table: Node
     document: Document
     expected: int
-
-
-def new_uuid() -> str:
-    """Draw a version 4 UUID as text, without building one as an object."""
-    digits = os.urandom(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def no_table(namespace: Levels, name: str) -> NotFound:
@@ -372,7 +364,7 @@ async def table_register(
     place.check(location)
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata.get("table-uuid") or str(uuid.uuid4())), location=normalise(location),
+        uuid=cast("str", metadata.get("table-uuid") or new_uuid()), location=normalise(location),
         metadata_location=metadata_location, body=documents.encode(metadata),
     )  # fmt: skip
 

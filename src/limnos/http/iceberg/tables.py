@@ -37,7 +37,7 @@ class CreateTable(msgspec.Struct, rename="kebab"):
     """The body of a create."""
 
     name: str
-    schema: msgspec.Raw
+    schema: dict[str, object]
     location: str | None = None
     partition_spec: object = None
     write_order: object = None
@@ -120,8 +120,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), CreateTable)
     wanted = tables.TableRequest(
-        _new_name(body.name), body.location, request.decode(bytes(body.schema), dict[str, object]),
-        body.partition_spec, body.write_order, body.properties,
+        _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
     )  # fmt: skip
     namespace = levels_of(params[0])
     if body.stage_create:
