@@ -65,14 +65,18 @@ async def is_blocked(lab: Lab, work: asyncio.Task[object]) -> bool:
 def meet(
     lab: Lab, first: tuple[int, ...], second: tuple[int, ...], *, then: Callable[[Tx], int] = touch
 ) -> tuple[bool, object]:
-    """Hold a mutation of the first zones open and submit one of the second: does it wait, and what is it told?"""
+    """Hold a node's mutation of the first zones open and submit one of the second to another node: does it wait?
+
+    Returns that, and what the second was told.
+    """
     paused = Paused(then)
     one, other = lab.permit(*first), lab.permit(*second)
+    store, neighbour = lab.store, lab.open()
 
     async def both() -> tuple[bool, object]:
-        held = asyncio.create_task(lab.store.submit(one, paused))
+        held = asyncio.create_task(store.submit(one, paused))
         assert await asyncio.to_thread(paused.entered.wait, WAIT_S)
-        late = asyncio.create_task(lab.store.submit(other, touch))
+        late = asyncio.create_task(neighbour.submit(other, touch))
         blocked = await is_blocked(lab, late)
         paused.go.set()
         await held

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from limnos.model.errors import StateUnknown, Unavailable
+from limnos.model.errors import BadRequest, StateUnknown, Unavailable
 from limnos.model.permits import upkeep_permit
 from limnos.store import postgres, sqlite
 from limnos.store.changes import UNKNOWN
@@ -266,6 +266,87 @@ def test_connection_lost_at_the_commit(server_lab: Lab, monkeypatch: pytest.Monk
     monkeypatch.undo()
     assert runs == [1]
     assert server_lab.write(touch) == 1
+
+
+def submit_all(lab: Lab, *mutations: Callable[[Tx], object]) -> list[object]:
+    """Submit mutations together, so that they meet in one batch; returns what each was told."""
+    permit = lab.permit(0)
+
+    async def together() -> list[object]:
+        return await asyncio.gather(*(lab.store.submit(permit, each) for each in mutations), return_exceptions=True)
+
+    return lab.run(together())
+
+
+TRANSACTIONS = "SELECT count(*), count(DISTINCT xmin::text) FROM change"
+
+
+@pytest.mark.integration
+def test_those_that_come_together_share_a_transaction(server_lab: Lab) -> None:
+    """Five writers of one zone on one node: five revisions, one transaction."""
+    assert submit_all(server_lab, *[touch] * 5) == [1, 2, 3, 4, 5]
+
+    assert server_lab.database.sql(TRANSACTIONS) == [(5, 1)]
+
+
+@pytest.mark.integration
+def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: Lab) -> None:
+    """One job of a batch is refused by the database itself; the others commit."""
+    told = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
+
+    assert isinstance(told[1], BadRequest)
+    assert [told[0], told[2]] == [1, 2]
+    assert server_lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+
+
+@pytest.mark.integration
+def test_connection_lost_in_a_batch(server_lab: Lab) -> None:
+    """Everyone's mutation runs again: each is done once, also those that had run before the connection died."""
+    runs = []
+
+    def mutation(tx: Tx) -> int:
+        runs.append(1)
+        if len(runs) == 1:
+            with pytest.raises(psycopg.OperationalError):
+                tx.session.connection.execute(KILL_ME)  # type: ignore[attr-defined]
+        return touch(tx)
+
+    assert submit_all(server_lab, touch, mutation, touch) == [1, 2, 3]
+    assert server_lab.clock(0)[0] == 3
+
+
+@pytest.mark.integration
+def test_commit_lost_in_a_batch(server_lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the connection dies at COMMIT everyone hears that nobody knows."""
+
+    def die(point: str) -> None:
+        if point == "before-commit":
+            server_lab.database.sql(KILL_ALL)
+
+    monkeypatch.setattr(postgres, "reach", die)
+    told = submit_all(server_lab, touch, touch, touch)
+
+    monkeypatch.undo()
+    assert [type(each) for each in told] == [StateUnknown] * 3
+    assert server_lab.write(touch) == 1
+
+
+@pytest.mark.integration
+def test_writer_of_a_batch_that_went_away(server_lab: Lab) -> None:
+    """A cancelled writer disturbs nobody in its batch, and what it had not begun is not done."""
+    store, permit = server_lab.store, server_lab.permit(0)
+
+    async def together() -> list[object]:
+        tasks = [asyncio.create_task(store.submit(permit, touch)) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    told = server_lab.run(together())
+
+    assert [told[0], told[2]] == [1, 2]
+    assert isinstance(told[1], asyncio.CancelledError)
+    assert server_lab.clock(0)[0] == 2
 
 
 @pytest.mark.integration

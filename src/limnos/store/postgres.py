@@ -1,7 +1,8 @@
 """PostgreSQL (15 or newer): several stateless nodes over one primary.
 
-May import `model`, `telemetry` and this room. Mutations run one transaction each in worker threads over psycopg, at READ
-COMMITTED with explicit locks; the gate and loads run on asyncpg, loads at REPEATABLE READ, READ ONLY.
+May import `model`, `telemetry` and this room. Mutations of the same zones run in one transaction, one such batch at a time,
+in worker threads over psycopg, at READ COMMITTED with explicit locks; the gate and loads run on asyncpg, loads at
+REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 import asyncpg
 import psycopg
 
-from limnos.model.errors import BadRequest, StateUnknown, Unavailable
+from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 
@@ -35,7 +37,9 @@ _SHARED_TWICE = Sql(
     "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
 )
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
-_NEXT_ID = Sql("SELECT nextval('limnos_id')")
+_NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
+_IDS_MAX = 64
+"""Ids drawn at once for a batch; what it leaves over is lost, as ids need not be dense."""
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 _LOST = (
     asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
@@ -69,9 +73,12 @@ def _lock(zone: int) -> Params:
 class PostgresSession:
     """A psycopg connection inside an open transaction."""
 
-    def __init__(self, connection: psycopg.Connection, zone: int) -> None:
+    def __init__(self, connection: psycopg.Connection, zone: int, *, jobs: int) -> None:
         self.connection = connection
         self.zone = zone
+        self._jobs = jobs
+        self._ids: list[int] = []
+        self._saved = False
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -82,14 +89,32 @@ class PostgresSession:
         return self.connection.execute(statement.psycopg, params).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
-        """Run a statement once for each set of parameters."""
-        for each in params:
-            self.count(statement, each)
+        """Run a statement once for each set of parameters, all in one trip to the database."""
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.psycopg, params)
 
     def next_id(self) -> int:
-        """Draw an id from the sequence."""
-        found: int = self.rows(_NEXT_ID, {})[0][0]
-        return found
+        """Draw an id from the sequence, or take one that was drawn for this batch."""
+        if not self._ids:
+            self._ids = [row[0] for row in self.rows(_NEXT_IDS, {"count": min(self._jobs, _IDS_MAX)})]
+            self._ids.reverse()
+        return self._ids.pop()
+
+    def save(self) -> None:
+        """Begin a job of the batch: one that is alone is undone with its transaction; else what the last job wrote is kept."""
+        if self._jobs > 1:
+            self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
+            self._saved = True
+
+    def undo(self) -> None:
+        """Take back what the job wrote."""
+        if self._jobs > 1:
+            self.connection.execute("ROLLBACK TO mutation")
+        else:
+            self.connection.rollback()
+
+    def keep(self) -> None:
+        """End the job; the next one's beginning, or the commit, releases its savepoint."""
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks after the locks, in a statement of its own; the mutation's own row is held by another."""
@@ -114,6 +139,15 @@ class PostgresSession:
             self.rows(_EXCLUSIVE, _lock(permit.zone))
 
 
+def _run_job(job: Job, batch: Batch, session: PostgresSession) -> None:
+    """Run one job. What concerns the whole transaction, or may go well if all of it is tried again, is raised."""
+    job.error = None  # of an attempt before
+    job.run(batch, session, ends_batch=(*_AGAIN, psycopg.OperationalError))
+    error: BaseException | None = job.error
+    if isinstance(error, psycopg.DataError) and "NUL" in str(error):
+        job.error = BadRequest(_NO_TEXT)
+
+
 class PostgresStore:
     """The store on a PostgreSQL database."""
 
@@ -122,6 +156,8 @@ class PostgresStore:
     def __init__(self, url: str, *, pool_max: int = 8) -> None:
         self.url = url
         self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
+        self._queues: dict[tuple[int, ...], Jobs] = {}
+        self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
         self._connections: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
         self._pool_max = pool_max
         self._gate: asyncpg.Connection | None = None
@@ -168,20 +204,43 @@ class PostgresStore:
             return found
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Run a mutation in a transaction of its own, in a worker thread."""
+        """Run a mutation in the next batch of its zones and return after the commit."""
+        zones = (permit.zone, *[zone for zone, _ in permit.stamps])
+        jobs = self._queues.get(zones)
+        if jobs is None:
+            jobs = self._queues[zones] = Jobs()
+            self._drains[zones] = asyncio.create_task(self._run_batches(zones, jobs))
+        return await jobs.add(permit, mutation)  # type: ignore[return-value]
+
+    async def _run_batches(self, zones: tuple[int, ...], jobs: Jobs) -> None:
+        """Run batches of these zones, one in flight: they would only wait for each other's locks."""
         loop = asyncio.get_running_loop()
-        return await asyncio.shield(loop.run_in_executor(self._threads, self._run, permit, mutation))
+        try:
+            while jobs:
+                await jobs.gather()
+                batch = [jobs.popleft() for _ in range(min(len(jobs), BATCH_MAX))]
+                try:
+                    ran = await loop.run_in_executor(self._threads, self._run, batch)
+                except Exception as error:  # noqa: BLE001 - every waiter is told
+                    fail(batch, error)
+                    continue
+                jobs.extendleft(reversed(batch[ran:]))
+                for job in batch[:ran]:
+                    job.tell()
+        finally:
+            del self._queues[zones], self._drains[zones]
 
-    def _run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Run it, again when it was a deadlock's victim, the connection was stale, or a rival of another zone was faster.
+    def _run(self, jobs: list[Job]) -> int:
+        """Run a batch and return how many of its jobs were in it: whoever comes after one that moves access is not.
 
-        Such a rival took the same unique key (a location) after this one looked: looking again finds it.
+        It is run again when it was a deadlock's victim, the connection was stale, or a rival of another zone was faster:
+        one that took the same unique key (a location) after this one looked, and looking again finds it.
         """
         for attempt in range(ATTEMPTS):
             connection: psycopg.Connection | None = None
             try:
                 connection = self._connection()
-                result = self._transact(connection, permit, mutation)
+                ran = self._transact(connection, jobs)
             except _AGAIN:
                 self._give_back(connection)
                 if attempt == ATTEMPTS - 1:
@@ -191,27 +250,28 @@ class PostgresStore:
                     connection.close()
                 if attempt == ATTEMPTS - 1:
                     raise Unavailable("The database does not answer: try again", cause=str(error)) from error
-            except psycopg.DataError as error:
-                self._give_back(connection)
-                raise BadRequest(_NO_TEXT) if "NUL" in str(error) else error from None
             except BaseException:
                 self._give_back(connection)
                 raise
             else:
                 self._give_back(connection)
-                return result
+                return ran
         raise Unavailable("The database does not answer: try again")
 
-    def _transact(self, connection: psycopg.Connection, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """One transaction: locks, permit, mutation, clock and changes, commit."""
+    def _transact(self, connection: psycopg.Connection, jobs: list[Job]) -> int:
+        """One transaction: locks, each job with its permit, clock and changes, commit."""
+        ran = 0
         try:
             reach("begin")
-            session = PostgresSession(connection, permit.zone)
+            permit = jobs[0].permit
+            session = PostgresSession(connection, permit.zone, jobs=len(jobs))
             session.lock(permit)
             reach("locked")
             batch = Batch(session, now_ms=time.time_ns() // 1_000_000)
             batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
-            result = batch.run(permit, mutation)
+            while ran < len(jobs) and not batch.closed:
+                _run_job(jobs[ran], batch, session)
+                ran += 1
             batch.finish()
             reach("before-commit")
         except BaseException:
@@ -220,7 +280,7 @@ class PostgresStore:
             raise
         self._commit(connection)
         reach("after-commit")
-        return result
+        return ran
 
     @staticmethod
     def _commit(connection: psycopg.Connection) -> None:
@@ -228,8 +288,7 @@ class PostgresStore:
             connection.commit()
         except psycopg.Error as error:
             connection.close()
-            told = "The store did not say whether the change was kept: look before you repeat it"
-            raise StateUnknown(told, cause=str(error)) from error
+            raise state_unknown(error) from error
 
     def _connection(self) -> psycopg.Connection:
         try:
@@ -245,6 +304,7 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish running mutations and disconnect."""
+        await asyncio.gather(*self._drains.values())
         await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
         while not self._connections.empty():
             self._connections.get_nowait().close()

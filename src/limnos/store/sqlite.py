@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.model.errors import StateUnknown, Unavailable
+from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 from limnos.store.walindex import open_index
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from limnos.store.interface import Known
 
 T = TypeVar("T")
-BATCH_MAX = 256
-TURNS_MAX = 4
 BUSY_TIMEOUT_MS = 20_000
 _NEXT_ID = "SELECT next_id FROM store"
 _SETTLE_IDS = "UPDATE store SET next_id = ?"
@@ -82,20 +80,21 @@ class SqliteSession:
         """A batch that is rolled back has drawn nothing."""
         self._next_id = None
 
+    def save(self) -> None:
+        """Begin a job of the batch."""
+        self.connection.execute("SAVEPOINT mutation")
+
+    def undo(self) -> None:
+        """Take back what the job wrote."""
+        self.connection.execute("ROLLBACK TO mutation")
+
+    def keep(self) -> None:
+        """End the job."""
+        self.connection.execute("RELEASE mutation")
+
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks; the write lock of the file is every lock of the protocol at once."""
         return self.rows(CLOCKS_READ, clock_params(zones))
-
-
-class _Job:
-    __slots__ = ("error", "future", "mutation", "permit", "result")
-
-    def __init__(self, permit: Permit[object], mutation: Mutation[object], future: asyncio.Future[object]) -> None:
-        self.permit = permit
-        self.mutation = mutation
-        self.future = future
-        self.result: object = None
-        self.error: BaseException | None = None
 
 
 class SqliteStore:
@@ -108,7 +107,7 @@ class SqliteStore:
         self._reader = connect(path)
         self._writer = connect(path)
         self._session = SqliteSession(self._writer)
-        self._queue: deque[_Job] = deque()
+        self._queue = Jobs()
         self._drain: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "limnos-commit")
         self._committing = False
@@ -149,8 +148,7 @@ class SqliteStore:
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
         """Run a mutation in the next batch and return after its commit."""
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self._queue.append(_Job(permit, mutation, future))
+        future = self._queue.add(permit, mutation)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
@@ -159,33 +157,25 @@ class SqliteStore:
         """Run batches, one in flight, until nobody waits. What arrives during a commit forms the next batch."""
         try:
             while self._queue:
-                await self._gather()
+                await self._queue.gather()
                 await self._run_batch()
         finally:
             self._drain = None
 
-    async def _gather(self) -> None:
-        """Let the loop turn while each turn brings company: a commit costs much the same for one as for many."""
-        for _ in range(TURNS_MAX):
-            waiting = len(self._queue)
-            await asyncio.sleep(0)
-            if len(self._queue) == waiting:
-                return
-
     async def _run_batch(self) -> None:
-        jobs: list[_Job] = []
+        jobs: list[Job] = []
         try:
             await self._begin()
             batch = Batch(self._session, now_ms=time.time_ns() // 1_000_000)
             while self._queue and not batch.closed and len(jobs) < BATCH_MAX:
                 jobs.append(self._queue.popleft())
-                self._run_job(batch, jobs[-1])
+                jobs[-1].run(batch, self._session)
             await self._commit(batch)
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
             self._fail(jobs or [self._queue.popleft()], error)
             return
         for job in jobs:
-            self._tell(job)
+            job.tell()
 
     async def _begin(self) -> None:
         """Take the file's write lock; the wait for another process happens in a thread."""
@@ -203,18 +193,6 @@ class SqliteStore:
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")
 
-    def _run_job(self, batch: Batch, job: _Job) -> None:
-        """Run one mutation in a savepoint of its own: its failure undoes nobody else's work."""
-        if job.future.cancelled():
-            return
-        self._writer.execute("SAVEPOINT mutation")
-        try:
-            job.result = batch.run(job.permit, job.mutation)
-        except Exception as error:  # noqa: BLE001 - told to the waiter
-            job.error = error
-            self._writer.execute("ROLLBACK TO mutation")
-        self._writer.execute("RELEASE mutation")
-
     async def _commit(self, batch: Batch) -> None:
         if not batch.finish():
             self._session.forget_ids()
@@ -227,28 +205,17 @@ class SqliteStore:
         self._committing = False
         reach("after-commit")
 
-    def _fail(self, jobs: list[_Job], error: BaseException) -> None:
+    def _fail(self, jobs: list[Job], error: BaseException) -> None:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
         self._session.forget_ids()
-        told: Exception = StateUnknown("The store did not say whether the change was kept: look before you repeat it")
+        told: Exception = state_unknown(error)
         if self._writer.in_transaction or not self._committing:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             told = Unavailable(f"The store could not write: {error}. Nothing was changed; try again")
+            told.__cause__ = error
         self._committing = False
-        told.__cause__ = error
-        for job in jobs:
-            job.error = told
-            self._tell(job)
-
-    @staticmethod
-    def _tell(job: _Job) -> None:
-        if job.future.done():
-            return
-        if job.error is None:
-            job.future.set_result(job.result)
-        else:
-            job.future.set_exception(job.error)
+        fail(jobs, told)
 
     async def close(self) -> None:
         """Finish the batch under way and close the file."""

@@ -1,0 +1,108 @@
+"""A mutation on its way into a batch, and who waits for it.
+
+May import `model` and this room. A backend owns the queue and the transaction; what happens to one job inside it, and
+who is told what, is the same for all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+from limnos.model.errors import StateUnknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.permits import Permit
+    from limnos.store.tx import Batch, Mutation
+
+BATCH_MAX = 256
+TURNS_MAX = 4
+
+
+class Savepoint(Protocol):
+    """Undoes one job of a batch and nothing else."""
+
+    def save(self) -> None:
+        """Begin the job."""
+        ...
+
+    def undo(self) -> None:
+        """Take back what the job wrote."""
+        ...
+
+    def keep(self) -> None:
+        """End the job."""
+        ...
+
+
+class Job:
+    """One mutation with its permit, the future of whoever submitted it, and how it ended."""
+
+    __slots__ = ("error", "future", "mutation", "permit", "result")
+
+    def __init__(self, permit: Permit[object], mutation: Mutation[object], future: asyncio.Future[object]) -> None:
+        self.permit = permit
+        self.mutation = mutation
+        self.future = future
+        self.result: object = None
+        self.error: BaseException | None = None
+
+    def run(self, batch: Batch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
+        """Run in a savepoint of its own: a failure undoes nobody else's work, unless it is of a kind that ends the batch."""
+        if self.future.cancelled():
+            return
+        savepoint.save()
+        try:
+            self.result = batch.run(self.permit, self.mutation)
+        except ends_batch:
+            raise
+        except Exception as error:  # noqa: BLE001 - told to the waiter
+            self.error = error
+            savepoint.undo()
+        savepoint.keep()
+
+    def tell(self) -> None:
+        """Let the waiter know how it ended."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(self.error)
+
+
+class Jobs(deque[Job]):
+    """Jobs that wait for the next batch."""
+
+    def add(self, permit: Permit[object], mutation: Mutation[object]) -> asyncio.Future[object]:
+        """Queue a mutation; the future is done when its batch is."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.append(Job(permit, mutation, future))
+        return future
+
+    async def gather(self) -> None:
+        """Let the loop turn while each turn brings company: a commit costs much the same for one as for many."""
+        for _ in range(TURNS_MAX):
+            waiting = len(self)
+            await asyncio.sleep(0)
+            if len(self) == waiting:
+                return
+
+
+def fail(jobs: Iterable[Job], error: Exception) -> None:
+    """Tell everyone of a batch that failed as a whole."""
+    for job in jobs:
+        job.error = error
+        job.tell()
+
+
+def state_unknown(error: BaseException) -> StateUnknown:
+    """What is told when the answer to a commit was lost."""
+    told = StateUnknown(
+        "The store did not say whether the change was kept: look before you repeat it", cause=str(error)
+    )
+    told.__cause__ = error
+    return told
