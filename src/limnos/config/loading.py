@@ -108,10 +108,12 @@ def _refuse_unknown(values: Iterable[_Value]) -> None:
 def _advice(key: str) -> str:
     """Say which setting was probably meant: the nearest full name, or the nearest key of any section."""
     known = keys()
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6)
+    own = key.rpartition(".")[2]
+    near = [name for name in known if name.rpartition(".")[2] == own]  # right but for its section
+    near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     if not near:
         tails = {name.partition(".")[2]: name for name in reversed(known)}
-        near = [tails[tail] for tail in difflib.get_close_matches(key.rpartition(".")[2], tails, n=1, cutoff=0.6)]
+        near = [tails[tail] for tail in difflib.get_close_matches(own, tails, n=1, cutoff=0.6)]
     if near:
         return f"did you mean '{near[0]}'?"
     return "'limnos server config' lists every setting"
