@@ -21,6 +21,7 @@ from bench.operations import PREFIX, TEMPLATES, Case, Operation
 from bench.report import Measured
 from bench.seed import TEMPLATE, Shape, plant
 from bench.stores import Place, Postgres, Server, running, running_server
+from bench.yardstick import files_us
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -128,12 +129,24 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
             for number, connections in enumerate(plan.connections):
                 rounds: dict[Target, list[Round]] = {target: [] for target in fitting}
                 alone: list[float] = []
+                files: dict[Target, list[float]] = {target: [] for target in fitting}
                 for turn in range(plan.rounds):
                     alone.append(bare(generator, connections))
                     for target in fitting:
+                        files[target] += _files_alone(operation, target)
                         case = _case(target, connections, number * plan.rounds + turn, plan)
                         rounds[target].append(_measure(generator, operation, target, case, seconds=plan.seconds))
-                results += [_best(operation, target, connections, rounds[target], min(alone)) for target in fitting]
+                results += [
+                    _best(
+                        operation,
+                        target,
+                        connections,
+                        rounds[target],
+                        alone_us=min(alone),
+                        files_us=min(files[target], default=None),
+                    )
+                    for target in fitting
+                ]
             yield results
 
 
@@ -187,7 +200,18 @@ def _measure(generator: Generator, operation: Operation, target: Target, case: C
     return Round(answered, sum(run_ns), sum(run_ns[1:]))
 
 
-def _best(operation: Operation, target: Target, connections: int, rounds: Sequence[Round], alone_us: float) -> Measured:
+def _files_alone(operation: Operation, target: Target) -> list[float]:
+    """What the operation's files cost by themselves, where the server keeps them."""
+    if operation.files is None:
+        return []
+    directories, size = operation.files
+    return [files_us(target.server.place.data, directories=directories, size=size)]
+
+
+def _best(
+    operation: Operation, target: Target, connections: int, rounds: Sequence[Round], *, alone_us: float,
+    files_us: float | None,
+) -> Measured:  # fmt: skip
     best = min(rounds, key=lambda each: each.cpu_us)
     answered = best.answered
     return Measured(
@@ -203,6 +227,7 @@ def _best(operation: Operation, target: Target, connections: int, rounds: Sequen
         p99_ms=answered.p99_ms,
         bytes_mean=answered.bytes_mean,
         alone_us=alone_us,
+        files_us=files_us,
         rounds_us=tuple(round(each.cpu_us, 2) for each in rounds),
     )
 

@@ -41,7 +41,8 @@ class Operation:
     """One operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
 
     `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has.
-    `names` is how many names the body must list, checked before anything is measured.
+    `names` is how many names the body must list, checked before anything is measured. `files` is what each request makes
+    on the disk: directories, and bytes of one file.
     """
 
     key: str
@@ -53,6 +54,7 @@ class Operation:
     count_max: int = 1_000_000
     big_tree_only: bool = False
     names: int | None = None
+    files: tuple[int, int] | None = None
 
 
 # ------------------------------------------------------------------------------------------------- requests
@@ -244,8 +246,8 @@ OPERATIONS: Final = (
     Operation(
         key="deep-cold", title="the same, never asked before", requests=_cold_namespaces, once=True, big_tree_only=True
     ),
-    Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True),
-    Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True),
+    Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True, files=(2, 2_300)),
+    Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)),
     Operation(
         key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
         count_max=1_000,

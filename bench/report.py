@@ -31,6 +31,7 @@ _HEAD: Final = (
     "",
     "of it db",
     "alone",
+    "files",
     "req/s",
     "p50 ms",
     "p99 ms",
@@ -43,7 +44,8 @@ _TEXT_COLUMNS: Final = 3
 class Measured:
     """One measurement, the round with the least CPU. Times in µs per request are CPU, those in ms are latency.
 
-    `alone_us` is what the server library alone took for 6 KB between these rounds.
+    `alone_us` is what the server library alone took for 6 KB between these rounds, `files_us` what making the
+    operation's files took by itself.
     """
 
     operation: str
@@ -58,6 +60,7 @@ class Measured:
     p99_ms: float
     bytes_mean: float
     alone_us: float
+    files_us: float | None
     rounds_us: tuple[float, ...]
 
     @property
@@ -86,6 +89,7 @@ def row(one: Measured) -> tuple[str, ...]:
         verdict(one.cpu_us, aim),
         _number(one.database_us) if one.store == "postgres" else "",
         _number(one.alone_us),
+        "" if one.files_us is None else _number(one.files_us),
         f"{one.per_second:,.0f}",
         f"{one.p50_ms:.2f}",
         f"{one.p99_ms:.2f}",

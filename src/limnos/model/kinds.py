@@ -5,7 +5,9 @@ May import nothing but the standard library. Numbers are stored: never change or
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from typing import Final
 
 
 class Kind(IntEnum):
@@ -35,6 +37,9 @@ class Kind(IntEnum):
         """The word for messages and Gravitino types, in lower case: `job_template`; a namespace is `namespace` here."""
         return self.name.lower()
 
+
+KINDS: Final[Mapping[int, Kind]] = {kind.value: kind for kind in Kind}
+"""Kinds by their stored numbers: looked up for every row, which `Kind(number)` does ten times as slowly."""
 
 ROOT_ID = 0
 """Parent of every metalake; zone of the server itself."""

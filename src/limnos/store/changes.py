@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from limnos.model.entities import Change, ClockRow
-from limnos.model.kinds import Kind
+from limnos.model.kinds import KINDS, Kind
 from limnos.store.sql import Load, Query, Row, Sql
 
 UNKNOWN = -1
@@ -87,7 +87,7 @@ def moved_of(rows: list[Row]) -> Moved:
     clocks = {row[1]: ClockRow(row[1], row[2], row[3], row[4]) for row in rows if row[1] is not None}
     changes = [
         Change(
-            row[1], row[5], row[6], row[7], Kind(row[8]), row[9], row[10], row[11], row[12], row[13], row[14], row[15]
+            row[1], row[5], row[6], row[7], KINDS[row[8]], row[9], row[10], row[11], row[12], row[13], row[14], row[15]
         )
         for row in rows
         if row[5] is not None
@@ -142,4 +142,4 @@ FEED = Sql(
 def changes_read(zone: int, since: int) -> Load[list[Change]]:
     """Read a zone's feed after a revision, in order."""
     rows = yield FEED, {"zone": zone, "since": since}
-    return [Change(row[0], row[1], row[2], row[3], Kind(row[4]), *row[5:]) for row in rows]
+    return [Change(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:]) for row in rows]

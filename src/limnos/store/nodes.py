@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
-from limnos.model.kinds import Kind
+from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import decode_catalog, decode_metalake, decode_namespace, decode_table, encode
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql, Value
@@ -44,7 +44,7 @@ _DECODERS: dict[Kind, Callable[[bytes], Record]] = {
 
 def node_of(row: Row) -> Node:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    kind = Kind(row[3])
+    kind = KINDS[row[3]]
     return Node(
         row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
         _DECODERS[kind](row[13]),

@@ -7,7 +7,6 @@ mutation is a plain function over it that never awaits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from limnos.model.errors import StalePermit
@@ -69,37 +68,37 @@ class Tx:
         self.count = session.count
         self.next_id = session.next_id
 
-    @cached_property
+    @property
     def nodes(self) -> NodeWrites:
         """Nodes of the tree."""
         return NodeWrites(self)
 
-    @cached_property
+    @property
     def owners(self) -> OwnerWrites:
         """Owners of objects."""
         return OwnerWrites(self)
 
-    @cached_property
+    @property
     def principals(self) -> PrincipalWrites:
         """Users, groups and memberships."""
         return PrincipalWrites(self)
 
-    @cached_property
+    @property
     def roles(self) -> RoleWrites:
         """Roles, rules and holders."""
         return RoleWrites(self)
 
-    @cached_property
+    @property
     def tokens(self) -> TokenWrites:
         """API tokens."""
         return TokenWrites(self)
 
-    @cached_property
+    @property
     def documents(self) -> DocumentWrites:
         """Metadata documents of tables."""
         return DocumentWrites(self)
 
-    @cached_property
+    @property
     def tasks(self) -> TaskWrites:
         """Work to be done after the commit."""
         return TaskWrites(self)

@@ -180,9 +180,10 @@ def _touched_by_node(change: Change) -> list[Key]:
         listing = [] if change.old_parent is None else [listing_key(change.old_parent, space, kind)]
         return [owner_key(node_id), *listing]
     keys = [node_key(node_id)]
-    for parent, name in ((change.old_parent, change.old_name), (change.new_parent, change.new_name)):
-        if parent is not None and name is not None:
-            keys += (name_key(parent, space, name), listing_key(parent, space, kind))
+    if change.old_parent is not None and change.old_name is not None:
+        keys += (name_key(change.old_parent, space, change.old_name), listing_key(change.old_parent, space, kind))
+    if change.new_parent is not None and change.new_name is not None:
+        keys += (name_key(change.new_parent, space, change.new_name), listing_key(change.new_parent, space, kind))
     if change.operation in ("create", "drop"):
         keys += (owner_key(node_id), document_key(node_id))
     return keys

@@ -179,15 +179,16 @@ class View:
                 f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node"
             )
         for revision, rows in sorted(by_revision.items()):
-            keys = frozenset(key for change in rows for key in touched(change))
+            keys = frozenset([key for change in rows for key in touched(change)])
             self._drop(keys, rows)
             if zone.offered:
                 self._take_offered(zone, revision, keys)
-            if any(change.old_name is not None for change in rows):
-                zone.paths.clear()
-                zone.memo.clear()  # decisions speak of names
-            if any(change.kind <= Kind.CATALOG for change in rows):
-                self.scopes.clear()
+            for change in rows:
+                if change.old_name is not None:
+                    zone.paths.clear()
+                    zone.memo.clear()  # decisions speak of names
+                if change.kind <= Kind.CATALOG:
+                    self.scopes.clear()
             zone.ring.append((revision, tuple(rows), keys))
         while len(zone.ring) > RING_MAX:
             zone.ring.popleft()
@@ -212,11 +213,14 @@ class View:
                 zone.offered.pop(key, None)
 
     def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
+        young, old = self._young, self._old
         for key in keys:
+            if key not in young and key not in old:
+                continue
             if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
                 continue
             self._forget(key)
-        if any(change.kind >= Kind.USER for change in rows):
+        if self._wide and any(change.kind >= Kind.USER for change in rows):
             for key in tuple(self._wide):
                 value = self._young.get(key, self._old.get(key, ABSENT))
                 if value is ABSENT or any(touches_value(change, key, value) for change in rows):
