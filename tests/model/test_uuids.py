@@ -1,18 +1,29 @@
-"""Random UUIDs: well formed, never twice, not even in a forked child."""
+"""UUIDs: well formed, growing with time, never twice, not even in a forked child."""
 
 from __future__ import annotations
 
 import os
+import time
 from uuid import RFC_4122, UUID
 
 from limnos.model.uuids import new_uuid
 
 
-def test_they_are_version_4_in_canonical_spelling() -> None:
+def test_they_are_version_7_in_canonical_spelling() -> None:
     """What the standard library reads and writes back unchanged."""
     for text in (new_uuid() for _ in range(1000)):
         parsed = UUID(text)
-        assert (parsed.version, parsed.variant, str(parsed)) == (4, RFC_4122, text)
+        assert (parsed.version, parsed.variant, str(parsed)) == (7, RFC_4122, text)
+
+
+def test_they_grow_with_time() -> None:
+    """A later millisecond sorts behind, and the time can be read off."""
+    first = new_uuid()
+    time.sleep(0.003)
+    second = new_uuid()
+
+    assert first < second
+    assert abs(UUID(second).int / 2**80 / 1000 - time.time()) < 5
 
 
 def test_no_two_are_equal() -> None:
