@@ -92,7 +92,7 @@ class _Nobody:
 class Exchange:
     """A request of the lane and the state of its answer, with the names that uvicorn's protocol looks for."""
 
-    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete")
+    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
 
     message_event = _Nobody
 
@@ -103,6 +103,7 @@ class Exchange:
         self.disconnected = False
         self.keep_alive = True
         self.response_complete = False
+        self.task: asyncio.Task[None] | None = None
 
 
 class LaneProtocol(GatheringProtocol):
@@ -181,9 +182,8 @@ class LaneProtocol(GatheringProtocol):
                 self._write(exchange, ended.value)
                 return
             work = self._resume(work, waits_for)
-        task = self.loop.create_task(self._finish(exchange, work))
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
+        exchange.task = self.loop.create_task(self._finish(exchange, work))
+        self.tasks.add(exchange.task)
 
     # -- its answer goes out -----------------------------------------------------------------------------------
 
@@ -192,10 +192,13 @@ class LaneProtocol(GatheringProtocol):
         return await _resumed(work, waits_for)
 
     async def _finish(self, exchange: Exchange, work: Coroutine[Any, Any, Answer]) -> None:
-        answer = await work
-        if self.flow.write_paused and not exchange.disconnected:
-            await self.flow.drain()
-        self._write(exchange, answer)
+        try:
+            answer = await work
+            if self.flow.write_paused and not exchange.disconnected:
+                await self.flow.drain()
+            self._write(exchange, answer)
+        finally:
+            self.tasks.discard(cast("asyncio.Task[None]", exchange.task))
 
     def _write(self, exchange: Exchange, answer: Answer) -> None:
         exchange.response_complete = True

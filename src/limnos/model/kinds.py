@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
+from functools import cache
 from typing import Final
 
 
@@ -48,6 +49,7 @@ ROOT_ID = 0
 GENERIC_PROVIDER = "lakehouse-generic"
 
 
+@cache
 def name_space_of(kind: Kind, provider: str = "") -> str:
     """Return the set of names that a kind shares under one parent.
 

@@ -60,7 +60,7 @@ class _Reader(Protocol):
 
 async def _fetch(connection: _Reader, statement: Sql, params: Params) -> list[Row]:
     try:
-        rows = await connection.fetch(statement.asyncpg, *[params[name] for name in statement.order])
+        rows = await connection.fetch(statement.asyncpg, *statement.values(params))
     except asyncpg.CharacterNotInRepertoireError:
         raise BadRequest(_NO_TEXT) from None
     return [tuple(row) for row in rows]

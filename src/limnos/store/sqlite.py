@@ -54,15 +54,15 @@ class SqliteSession:
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
-        return self.connection.execute(statement.text, params).fetchall()
+        return self.connection.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
         """Run a statement and return how many rows it wrote."""
-        return self.connection.execute(statement.text, params).rowcount
+        return self.connection.execute(statement.sqlite, statement.values(params)).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
         """Run a statement once for each set of parameters."""
-        self.connection.executemany(statement.text, params)
+        self.connection.executemany(statement.sqlite, map(statement.values, params))
 
     def next_id(self) -> int:
         """Draw an id under the file's write lock: read once a batch, counted on here, written back at its end."""
@@ -140,7 +140,7 @@ class SqliteStore:
             statement, params = next(load)
             while True:
                 self.statements += 1
-                rows = self._reader.execute(statement.text, params).fetchall()
+                rows = self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
                 statement, params = load.send(rows)
         except StopIteration as stop:
             found: T = stop.value
