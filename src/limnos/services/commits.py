@@ -125,8 +125,9 @@ async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bo
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """Swap the document and return the revision that did. Raises StalePermit when the table moved, or a race was lost."""
     command = permit.command
-    tx.nodes.require(command.table)
-    if not tx.documents.swap(command.document, expected=command.expected, relocates=command.relocates):
+    if not tx.documents.swap(
+        command.document, expected=command.expected, relocates=command.relocates, table=command.table
+    ):
         tx.stale()
     tx.nodes.committed(command.table)
     return tx.revision

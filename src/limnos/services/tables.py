@@ -266,10 +266,10 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     """Insert the table, its owner and its document."""
     command = permit.command
-    tx.nodes.require(command.namespace)
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
         record=TableRecord(comment=None, properties={}), owner_id=command.owner_id, node_format="iceberg",
+        under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     tx.documents.create(document)

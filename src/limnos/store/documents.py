@@ -1,6 +1,6 @@
 """Metadata documents of tables: JSON bytes beside the place of their file, replaced by compare-and-swap.
 
-May import `model` and the room's `sql`. Knows nothing of what the bytes say.
+May import `model` and the room's `sql`, `nodes`. Knows nothing of what the bytes say.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Document
 from limnos.model.errors import BadRequest
-from limnos.store.sql import Load, Row, Sql
+from limnos.store.nodes import STILL_THERE, still
+from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
+    from limnos.model.entities import Node
     from limnos.store.tx import Tx
 
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
@@ -25,6 +27,7 @@ SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
     " body = :body WHERE node_id = :id AND version = :expected"
 )
+SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
 AT_LOCATION = Sql("SELECT node_id FROM document WHERE location = :location")
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
@@ -51,14 +54,17 @@ class DocumentWrites:
         if self.tx.count(INSERT, self._params(document) | {"version": document.version}) == 0:
             self._refuse_location(document.location)
 
-    def swap(self, document: Document, *, expected: int, relocates: bool = True) -> bool:
+    def swap(self, document: Document, *, expected: int, relocates: bool = True, table: Node | None = None) -> bool:
         """Replace the document if its version is still the expected one; says whether it was.
 
-        `relocates`: the table's location is another one than before, and must be free.
+        `relocates`: the table's location is another one than before, and must be free. `table`: its node as it was decided
+        on, which must be that still; without it the caller has looked.
         """
         if relocates and self._is_taken(document):
             self._refuse_location(document.location)
-        return self.tx.count(SWAP, self._params(document) | {"expected": expected}) > 0
+        params = self._params(document) | {"expected": expected}
+        wrote = self.tx.count(SWAP, params) if table is None else self.tx.count(SWAP_STILL, params | still(table))
+        return wrote > 0
 
     def read(self, node_id: int) -> Document | None:
         """Read a document inside the transaction."""
@@ -78,7 +84,7 @@ class DocumentWrites:
             f"Another table lies at location {location}: choose a location of its own, or leave it out to get one"
         )
 
-    def _params(self, document: Document) -> dict[str, int | str | bytes]:
+    def _params(self, document: Document) -> dict[str, Value]:
         return {
             "id": document.node_id, "uuid": document.uuid, "location": document.location,
             "metadata_location": document.metadata_location, "body": document.body,

@@ -119,11 +119,18 @@ ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 NAMED = Sql(
     f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
 )
-INSERT = Sql(
+_INSERT = (
     "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision,"
-    " deleted, record) VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0,"
-    " :record) ON CONFLICT DO NOTHING"
+    " deleted, record) SELECT :id, :zone, :parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0,"
+    " :record WHERE"
 )
+INSERT = Sql(f"{_INSERT} true ON CONFLICT DO NOTHING")
+STILL_THERE = (
+    "EXISTS (SELECT 1 FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name"
+    " AND s.deleted = 0)"
+)
+"""The test of `require` as a condition, for statements that need no other word of the node."""
+INSERT_UNDER = Sql(f"{_INSERT} {STILL_THERE} ON CONFLICT DO NOTHING")
 PLACE = Sql(
     "UPDATE node SET parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now, revision = :revision"
     " WHERE id = :id"
@@ -141,6 +148,11 @@ HEIGHT = Sql(
 )
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
+
+
+def still(node: Node) -> dict[str, Value]:
+    """The parameters of `STILL_THERE`."""
+    return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
 
 
 class NodeWrites:
@@ -191,9 +203,12 @@ class NodeWrites:
 
     def create(
         self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: Record, implicit: bool = False,
-        node_format: str = "", owner_id: int | None = None, node_id: int | None = None,
+        node_format: str = "", owner_id: int | None = None, node_id: int | None = None, under: Node | None = None,
     ) -> Node:  # fmt: skip
-        """Insert a node with its owner. Raises AlreadyExists, with the kind that holds the name."""
+        """Insert a node with its owner. Raises AlreadyExists, with the kind that holds the name.
+
+        `under` is the parent as it was decided on: it is required in the same statement. Raises StalePermit.
+        """
         tx = self.tx
         node_id = tx.next_id() if node_id is None else node_id
         data = encode(record)
@@ -202,7 +217,10 @@ class NodeWrites:
             "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
             "revision": tx.revision, "record": data,
         }  # fmt: skip
-        if tx.count(INSERT, params) == 0:
+        wrote = tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still(under))
+        if wrote == 0:
+            if under is not None:
+                self.require(under)
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
             tx.owners.insert(node_id, owner_id)
