@@ -197,12 +197,16 @@ class LaneProtocol(GatheringProtocol):
             if self.flow.write_paused and not exchange.disconnected:
                 await self.flow.drain()
             self._write(exchange, answer)
+        except Exception:
+            log.exception("unexpected failure in the lane")
         finally:
             self.tasks.discard(cast("asyncio.Task[None]", exchange.task))
+            if not exchange.response_complete:
+                self.transport.close()
 
     def _write(self, exchange: Exchange, answer: Answer) -> None:
-        exchange.response_complete = True
         if exchange.disconnected or self.transport.is_closing():
+            exchange.response_complete = True
             return
         status, headers, body = answer
         parts = [STATUS_LINE[status]]
@@ -212,7 +216,8 @@ class LaneProtocol(GatheringProtocol):
         head = b"".join(parts)
         if head.count(b"\n") != len(headers) + (2 if exchange.keep_alive else 3):
             raise RuntimeError("A header of an answer holds a line break")
-        self.transport.write_whole(head + body if len(body) < 1024 else b"".join((head, body)))  # type: ignore[attr-defined]
+        self.transport.write_whole(b"".join((head, body)))  # type: ignore[attr-defined]
+        exchange.response_complete = True
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()

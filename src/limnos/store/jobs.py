@@ -1,6 +1,6 @@
 """A mutation on its way into a batch, and who waits for it.
 
-May import `model` and this room. A backend owns the queue and the transaction; what happens to one job inside it, and
+May import `model`, `telemetry` and this room. A backend owns the queue and the transaction; what happens to one job inside it, and
 who is told what, is the same for all of them.
 """
 
@@ -11,15 +11,18 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from limnos.model.errors import StateUnknown
+from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from limnos.model.permits import Permit
     from limnos.store.tx import Batch, Mutation
 
 BATCH_MAX = 256
 TURNS_MAX = 4
+BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations.", ())
+BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
 
 
 class Savepoint(Protocol):
@@ -90,6 +93,14 @@ class Jobs(deque[Job]):
             await asyncio.sleep(0)
             if len(self) == waiting:
                 return
+
+
+def tell(jobs: Sequence[Job]) -> None:
+    """Tell everyone of a batch that was carried through, and count it."""
+    BATCHES[()] += 1
+    BATCHED[()] += len(jobs)
+    for job in jobs:
+        job.tell()
 
 
 def fail(jobs: Iterable[Job], error: Exception) -> None:

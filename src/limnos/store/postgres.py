@@ -19,7 +19,7 @@ import psycopg
 from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 
@@ -225,8 +225,7 @@ class PostgresStore:
                     fail(batch, error)
                     continue
                 jobs.extendleft(reversed(batch[ran:]))
-                for job in batch[:ran]:
-                    job.tell()
+                tell(batch[:ran])
         finally:
             del self._queues[zones], self._drains[zones]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 from limnos.store.walindex import open_index
@@ -174,8 +174,7 @@ class SqliteStore:
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
             self._fail(jobs or [self._queue.popleft()], error)
             return
-        for job in jobs:
-            job.tell()
+        tell(jobs)
 
     async def _begin(self) -> None:
         """Take the file's write lock; the wait for another process happens in a thread."""

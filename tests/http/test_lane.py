@@ -1,0 +1,170 @@
+"""The lane by itself: answers that have to wait after all, answers that fail, and who is told.
+
+What a client sees of it is in `test_connection`, which runs with and without the lane.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import closing
+
+import pytest
+import uvicorn
+import uvloop
+
+from limnos.http.connection import LaneProtocol, _resumed
+
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
+GOOD: Answer = (200, [(b"content-length", b"2")], b"ok")
+
+
+async def begun(work: Callable[[], Awaitable[object]]) -> object:
+    """Begin a coroutine as the lane does, outside any task of its own, and go on with it in one."""
+    coroutine = work()
+    waits_for = coroutine.send(None)  # type: ignore[attr-defined]
+
+    async def rest() -> object:
+        return await _resumed(coroutine, waits_for)  # type: ignore[arg-type]
+
+    return await asyncio.create_task(rest())
+
+
+def test_what_was_begun_outside_a_task_goes_on_in_one() -> None:
+    """Every wait of it is waited for, and its value comes out."""
+
+    async def work() -> str:
+        await asyncio.sleep(0.001)
+        seen = await asyncio.to_thread(lambda: "thread")
+        await asyncio.sleep(0)
+        return seen
+
+    assert asyncio.run(begun(work)) == "thread"
+
+
+def test_what_was_begun_outside_a_task_may_fail() -> None:
+    """What it waits for may fail, inside it, and it may fail itself."""
+
+    async def work() -> str:
+        with pytest.raises(KeyError):
+            await asyncio.to_thread(lambda: {}["absent"])
+        raise ValueError("its own")
+
+    with pytest.raises(ValueError, match="its own"):
+        asyncio.run(begun(work))
+
+
+def test_what_was_begun_outside_a_task_can_be_cancelled() -> None:
+    """A cancellation reaches the coroutine where it waits."""
+    seen = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            seen.append("cancelled")
+            raise
+
+    async def story() -> bool:
+        task = asyncio.create_task(begun(work))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return True
+
+    assert asyncio.run(story())
+    assert seen == ["cancelled"]
+
+
+class Application:
+    """Stands behind the lane: answers what it is told to."""
+
+    def __init__(self, answer: Callable[[], Awaitable[Answer]], *, at_once: bool) -> None:
+        self._answer = answer
+        self._at_once = at_once
+
+    def answers_at_once(self, method: str) -> bool:
+        """As the real one."""
+        return self._at_once
+
+    async def respond(self, *_: object) -> Answer:
+        """As the real one."""
+        return await self._answer()
+
+    async def __call__(self, scope: object, receive: object, send: object) -> None:
+        """Nothing goes this way here."""
+        raise AssertionError("not through ASGI")
+
+
+def served(application: Application, *requests: bytes) -> list[bytes]:
+    """Serve it, send each request on a connection of its own, and return all that came back before the end."""
+
+    async def story() -> list[bytes]:
+        listening = socket.create_server(("127.0.0.1", 0))
+        config = uvicorn.Config(application, http=LaneProtocol, loop="none", lifespan="off", log_config=None)  # type: ignore[arg-type]
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        answers = await asyncio.gather(
+            *(asyncio.to_thread(_ask, listening.getsockname()[1], request) for request in requests)
+        )
+        server.should_exit = True
+        await serving
+        return answers
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(story())
+
+
+def _ask(port: int, request: bytes) -> bytes:
+    with closing(socket.create_connection(("127.0.0.1", port), timeout=10)) as wire:
+        wire.sendall(request)
+        got = b""
+        while data := wire.recv(65536):
+            got += data
+            if got.endswith(b"ok"):
+                break
+        return got
+
+
+REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def test_answer_that_has_to_wait_after_all() -> None:
+    """It is given when it is there."""
+
+    async def answer() -> Answer:
+        await asyncio.sleep(0.01)
+        return GOOD
+
+    assert served(Application(answer, at_once=True), REQUEST)[0].endswith(b"\r\n\r\nok")
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("waits", [True, False])
+def test_answer_that_fails_ends_its_connection(at_once: bool, waits: bool) -> None:
+    """Nobody is left waiting for it, and nobody else notices."""
+    left = [True]
+
+    async def answer() -> Answer:
+        fails = left.pop() if left else False
+        if waits:
+            await asyncio.sleep(0.01)
+        if fails:
+            raise RuntimeError("cannot be")
+        return GOOD
+
+    answers = served(Application(answer, at_once=at_once), REQUEST, REQUEST)
+
+    assert sorted(got[-2:] for got in answers) == [b"", b"ok"]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_line_break_in_a_header_is_never_sent(at_once: bool) -> None:
+    """No value of a header can begin another one."""
+
+    async def answer() -> Answer:
+        return 200, [(b"etag", b"a\r\nset-cookie: b"), (b"content-length", b"2")], b"ok"
+
+    assert served(Application(answer, at_once=at_once), REQUEST) == [b""]
