@@ -8,7 +8,6 @@ would also hand the interpreter's lock around.
 from __future__ import annotations
 
 import os
-import time
 from typing import Final
 
 _DRAWN_AT_ONCE: Final = 256
@@ -16,13 +15,13 @@ _DIGITS: Final = 20
 _pool: list[str] = []
 
 
-def new_uuid() -> str:
-    """Give a version 7 UUID in its canonical spelling. Safe from any thread."""
+def new_uuid(now_ms: int) -> str:
+    """Give a version 7 UUID of a moment (ms since 1970) in its canonical spelling. Safe from any thread."""
     try:
         digits = _pool.pop()
     except IndexError:
         digits = _drawn()
-    ms = f"{time.time_ns() // 1_000_000:012x}"
+    ms = f"{now_ms:012x}"
     return f"{ms[:8]}-{ms[8:]}-7{digits[:3]}-{'89ab'[int(digits[3], 16) & 3]}{digits[4:7]}-{digits[7:19]}"
 
 

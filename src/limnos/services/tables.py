@@ -205,13 +205,14 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 
 def build(request: TableRequest, place: Place) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
-    table_uuid = new_uuid()
+    now_ms = time.time_ns() // 1_000_000
+    table_uuid = new_uuid(now_ms)
     location = place.own_location(table_uuid) if request.location is None else request.location
     if not location:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     return new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
-        write_order=request.write_order, properties=request.properties, now_ms=time.time_ns() // 1_000_000,
+        write_order=request.write_order, properties=request.properties, now_ms=now_ms,
     )  # fmt: skip
 
 
@@ -257,7 +258,7 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
         place.check(directory)
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
-        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(), gzip=packs)}",
+        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(time.time_ns() // 1_000_000), gzip=packs)}",
         body=documents.encode(metadata),
     )  # fmt: skip
     return document, documents.pack(document.body) if packs else document.body
@@ -364,7 +365,7 @@ async def table_register(
     place.check(location)
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata.get("table-uuid") or new_uuid()), location=normalise(location),
+        uuid=cast("str", metadata.get("table-uuid") or new_uuid(time.time_ns() // 1_000_000)), location=normalise(location),
         metadata_location=metadata_location, body=documents.encode(metadata),
     )  # fmt: skip
 
