@@ -46,9 +46,10 @@ class Place(NamedTuple):
 
     def normal_location(self, location: str, table_uuid: str) -> str:
         """Return the normal form of a new table's location. Raises OutsideRoots unless the catalog covers it."""
-        if location == self.own_location(table_uuid) and _UUID.fullmatch(table_uuid):
-            return f"{self.roots[0]}/{table_uuid.replace('-', '')}"  # the warehouse is the first root
-        self.check(location)
+        if location != self.own_location(table_uuid) or not _UUID.fullmatch(table_uuid):
+            self.check(location)
+        elif self.warehouse:  # it is the first root, and nothing has to be parsed; empty is the root of the file system
+            return f"{self.roots[0]}/{table_uuid.replace('-', '')}"
         return normalise(location)
 
     def check(self, location: str) -> None:

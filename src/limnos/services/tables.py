@@ -85,6 +85,10 @@ class TableReplace(msgspec.Struct, frozen=True):
     expected: int
 
 
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
 def no_table(namespace: Levels, name: str) -> NotFound:
     """Say that a table does not exist."""
     return NotFound(f"Table does not exist: {render((*namespace, name))}", kind="table")
@@ -205,7 +209,7 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 
 def build(request: TableRequest, place: Place) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
-    now_ms = time.time_ns() // 1_000_000
+    now_ms = _now_ms()
     table_uuid = new_uuid(now_ms)
     location = place.own_location(table_uuid) if request.location is None else request.location
     if not location:
@@ -258,7 +262,7 @@ def document_of(metadata: Json, *, previous: Document | None, node_id: int, plac
         place.check(directory)
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
-        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(time.time_ns() // 1_000_000), gzip=packs)}",
+        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
         body=documents.encode(metadata),
     )  # fmt: skip
     return document, documents.pack(document.body) if packs else document.body
@@ -365,7 +369,7 @@ async def table_register(
     place.check(location)
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata.get("table-uuid") or new_uuid(time.time_ns() // 1_000_000)), location=normalise(location),
+        uuid=cast("str", metadata.get("table-uuid") or new_uuid(_now_ms())), location=normalise(location),
         metadata_location=metadata_location, body=documents.encode(metadata),
     )  # fmt: skip
 
