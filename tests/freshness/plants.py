@@ -188,9 +188,10 @@ def no_ring_check(patch: Patch) -> None:
 def own_write_outlives_later_ones(patch: Patch) -> None:
     """What a node wrote itself is kept at whatever revision comes, also at another node's later one."""
 
-    def take(self: View, zone: Zone, revision: int, keys: frozenset[facts.Key]) -> None:
-        for key in keys & zone.offered.keys():
-            self._put(key, zone.offered[key][1])
+    def take(self: View, zone: Zone, revision: int) -> None:
+        for true_from, (key, value) in zone.offered.items():
+            if true_from <= revision:
+                self._put(key, value)
 
     patch.setattr(View, "_take_offered", take)
 

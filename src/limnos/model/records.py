@@ -112,7 +112,9 @@ def encode(record: Record) -> bytes:
     return _blank(_BLANK.index(record)) if record in _BLANK else _encoded(record)
 
 
-_BLANK: Final[tuple[Record, ...]] = (TableRecord(None, {}), NamespaceRecord(None, {}))
+BLANK_TABLE: Final = TableRecord(None, {})
+BLANK_NAMESPACE: Final = NamespaceRecord(None, {})
+_BLANK: Final[tuple[Record, ...]] = (BLANK_TABLE, BLANK_NAMESPACE)
 """What most new objects carry; their bytes are made once."""
 
 

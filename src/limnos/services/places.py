@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from limnos.files import LOCAL_FILES, check_within, normalise, store_for
 from limnos.model.errors import StateUnknown
@@ -59,9 +59,13 @@ class Place(NamedTuple):
 
 def place_of(scene: Scene, fallback: str) -> Place:
     """Return the place of the scene's catalog. `fallback` is the server's own warehouse directory."""
-    record = scene.catalog_record
-    own = f"{fallback}/{scene.catalog.id}"
-    return Place(record, warehouse_of(record, own), roots_of(record, own))
+    known, key = scene.view.scopes, (scene.scope, fallback)
+    found = cast("Place | None", known.get(key))
+    if found is None:
+        record = scene.catalog_record
+        own = f"{fallback}/{scene.catalog.id}"
+        found = known[key] = Place(record, warehouse_of(record, own), roots_of(record, own))
+    return found
 
 
 def is_local(location: str) -> bool:

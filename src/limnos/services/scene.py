@@ -356,7 +356,7 @@ class Scene:
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
-        if not decisions or not all(decision.allowed for decision in decisions):
+        if not decisions or False in [decision.allowed for decision in decisions]:
             raise Forbidden("No permit without an allowed decision")
         actor_id = None if self.place.metalake is None else self.subject.user_id
         return Permit(

@@ -19,7 +19,7 @@ from limnos.model.decisions import Link
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.records import CatalogRecord, TableRecord
+from limnos.model.records import BLANK_TABLE, CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
@@ -273,7 +273,7 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     command = permit.command
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=TableRecord(comment=None, properties={}), owner_id=command.owner_id, node_format="iceberg",
+        record=BLANK_TABLE, owner_id=command.owner_id, node_format="iceberg",
         under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)

@@ -21,10 +21,14 @@ _PARAM = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Sql:
-    """One statement with a spelling for each driver. sqlite3 would take `text` as it is, but finds names slowly."""
+    """One statement with a spelling for each driver. sqlite3 would take `text` as it is, but finds names slowly.
 
-    def __init__(self, text: str) -> None:
+    `on_sqlite` is another text for SQLite with the same parameters, where the common one is measured to be much dearer.
+    """
+
+    def __init__(self, text: str, *, on_sqlite: str | None = None) -> None:
         self.text = text
+        self._on_sqlite = text if on_sqlite is None else on_sqlite
 
     @cached_property
     def psycopg(self) -> str:
@@ -37,11 +41,11 @@ class Sql:
 
     @cached_property
     def asyncpg(self) -> str:
-        return self._numbered("$")
+        return self._numbered(self.text, "$")
 
     @cached_property
     def sqlite(self) -> str:
-        return self._numbered("?")
+        return self._numbered(self._on_sqlite, "?")
 
     @cached_property
     def values(self) -> Callable[[Params], tuple[Value, ...]]:
@@ -50,9 +54,9 @@ class Sql:
             return itemgetter(*self.order)
         return lambda params: tuple([params[name] for name in self.order])
 
-    def _numbered(self, sign: str) -> str:
+    def _numbered(self, text: str, sign: str) -> str:
         numbers = {name: number for number, name in enumerate(self.order, 1)}
-        return _PARAM.sub(lambda match: f"{sign}{numbers[match[1]]}", self.text)
+        return _PARAM.sub(lambda match: f"{sign}{numbers[match[1]]}", text)
 
 
 Query = tuple[Sql, Params]

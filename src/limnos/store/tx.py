@@ -149,11 +149,12 @@ class Batch:
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
-        unread = [zone for zone, _ in permit.stamps if zone not in self._clocks]
+        clocks = self._clocks
+        unread = [zone for zone, _ in permit.stamps if zone not in clocks]
         if unread:
             self._read(unread)
         for zone, access_revision in permit.stamps:
-            if self.clock(zone)[1] != access_revision:
+            if clocks[zone][1] != access_revision:
                 raise StalePermit
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
@@ -170,7 +171,7 @@ class Batch:
         return result
 
     def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int) -> None:
-        moves_access = any(draft.moves_access for draft in tx.drafts)
+        moves_access = True in [draft.moves_access for draft in tx.drafts]
         self._clocks[zone] = (revision, revision if moves_access else access_revision)
         self._moved.add(zone)
         self.closed = self.closed or moves_access

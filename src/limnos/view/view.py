@@ -45,17 +45,17 @@ class Zone(msgspec.Struct):
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
     facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves;
-    `offered` are facts that this node wrote itself, with the revision from which they are true.
+    `offered` are facts that this node wrote itself, by the revision from which they are true.
     """
 
     revision: int = UNKNOWN
     access_revision: int = UNKNOWN
     seen_with: tuple[int, ...] = ()
-    ring: deque[tuple[int, tuple[Change, ...], frozenset[Key]]] = msgspec.field(default_factory=deque)
+    ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
     paths: dict[object, object] = msgspec.field(default_factory=dict)
     memo: dict[object, object] = msgspec.field(default_factory=dict)
     pages: dict[Key, Value] = msgspec.field(default_factory=dict)
-    offered: dict[Key, tuple[int, Value]] = msgspec.field(default_factory=dict)
+    offered: dict[int, tuple[Key, Value]] = msgspec.field(default_factory=dict)
 
     def keep_page(self, key: Key, value: Value) -> None:
         """Keep a part of a long listing; beyond a few, begin afresh."""
@@ -153,7 +153,8 @@ class View:
 
     def access_stamps(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return (zone, access revision) pairs as they are known now."""
-        return tuple((zone, self.zones[zone].access_revision) for zone in zones)
+        known = self.zones
+        return tuple([(zone, known[zone].access_revision) for zone in zones])
 
     def _advance_zone(self, clock: ClockRow, changes: tuple[Change, ...]) -> None:
         zone = self.zones.get(clock.zone)
@@ -179,17 +180,17 @@ class View:
                 f"Zone {clock.zone} is at revision {clock.revision}, but its feed has gaps: restart the node"
             )
         for revision, rows in sorted(by_revision.items()):
-            keys = frozenset([key for change in rows for key in touched(change)])
+            keys = [key for change in rows for key in touched(change)]
             self._drop(keys, rows)
             if zone.offered:
-                self._take_offered(zone, revision, keys)
+                self._take_offered(zone, revision)
             for change in rows:
                 if change.old_name is not None:
                     zone.paths.clear()
                     zone.memo.clear()  # decisions speak of names
                 if change.kind <= Kind.CATALOG:
                     self.scopes.clear()
-            zone.ring.append((revision, tuple(rows), keys))
+            zone.ring.append((revision, rows, keys))
         while len(zone.ring) > RING_MAX:
             zone.ring.popleft()
         if zone.access_revision != clock.access_revision:
@@ -203,16 +204,13 @@ class View:
         for each in (zone,) if is_catalog else self.zones.values():
             each.memo.clear()
 
-    def _take_offered(self, zone: Zone, revision: int, keys: frozenset[Key]) -> None:
-        """Keep what this node wrote with the very revision that has just come; what is older has been overtaken."""
-        for key in keys:
-            true_from, value = zone.offered.get(key, (UNKNOWN, None))
-            if true_from == revision:
-                self._put(key, value)
-            if true_from <= revision:
-                zone.offered.pop(key, None)
+    def _take_offered(self, zone: Zone, revision: int) -> None:
+        """Keep what this node wrote with the very revision that has just come; a later one that touches it drops it again."""
+        found = zone.offered.pop(revision, None)
+        if found is not None:
+            self._put(*found)
 
-    def _drop(self, keys: frozenset[Key], rows: list[Change]) -> None:
+    def _drop(self, keys: list[Key], rows: list[Change]) -> None:
         young, old = self._young, self._old
         for key in keys:
             if key not in young and key not in old:
@@ -220,10 +218,10 @@ class View:
             if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
                 continue
             self._forget(key)
-        if self._wide and any(change.kind >= Kind.USER for change in rows):
+        if self._wide and (people := [change for change in rows if change.kind >= Kind.USER]):
             for key in tuple(self._wide):
                 value = self._young.get(key, self._old.get(key, ABSENT))
-                if value is ABSENT or any(touches_value(change, key, value) for change in rows):
+                if value is ABSENT or any(touches_value(change, key, value) for change in people):
                     self._forget(key)
 
     def _forget(self, key: Key) -> None:
@@ -286,8 +284,7 @@ class View:
             return
         if len(found.offered) >= OFFERED_MAX:
             found.offered.clear()
-        if found.offered.get(key, (UNKNOWN, None))[0] < revision:
-            found.offered[key] = (revision, value)
+        found.offered[revision] = (key, value)
 
     @staticmethod
     def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:

@@ -60,8 +60,7 @@ def _version(properties: dict[str, str]) -> int:
 
 def _check_metrics(properties: dict[str, str], found: Columns) -> None:
     for key in properties:
-        name = key.removeprefix(_COLUMN_METRICS)
-        if name != key and name not in found.by_name:
+        if key.startswith(_COLUMN_METRICS) and key.removeprefix(_COLUMN_METRICS) not in found.by_name:
             raise BadRequest(
                 f"Invalid metrics config: property '{key}' names no column of the schema; correct or drop it"
             )

@@ -113,8 +113,10 @@ def properties_of(metadata: Json) -> dict[str, str]:
 def property_of(metadata: Json, key: str) -> str | None:
     """One property of the table; None when it is not set. The others are not looked at."""
     found = metadata.get("properties")
-    value = None if found is None else as_object(found, f"{_HERE}: field 'properties'").get(key)
-    return None if value is None else as_string(value, f"{_HERE}: property '{key}'")
+    if found is None:
+        return None
+    value = (found if isinstance(found, dict) else as_object(found, f"{_HERE}: field 'properties'")).get(key)
+    return value if value is None or isinstance(value, str) else as_string(value, f"{_HERE}: property '{key}'")
 
 
 def whole_number(text: str) -> int | None:

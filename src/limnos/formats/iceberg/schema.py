@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
+from typing import cast
 
 import msgspec
 
@@ -24,7 +25,7 @@ from limnos.formats.iceberg.json_types import (
     shown,
     text_at,
 )
-from limnos.formats.iceberg.types import NESTED, Primitive, primitive
+from limnos.formats.iceberg.types import NESTED, Primitive, plain, primitive
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX = 100
@@ -51,6 +52,8 @@ class Columns(msgspec.Struct, frozen=True):
 
     by_id: dict[int, Column]
     by_name: dict[str, Column]
+    newer: list[Column]
+    """Those that format version 1 does not have."""
 
     @property
     def highest_id(self) -> int:
@@ -66,7 +69,7 @@ def columns(schema: Json) -> Columns:
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
-    found = Columns({}, {})
+    found = Columns({}, {}, [])
     _add_struct(found, schema, "", None, by_struct=True, depth=1)
     _check_identifiers(schema, found)
     return found
@@ -75,10 +78,10 @@ def columns(schema: Json) -> Columns:
 def check_version(found: Columns, version: int) -> None:
     """Raise BadRequest when a column needs a newer table format version than `version`."""
     problems = []
-    for column in found.by_id.values():
-        needed = column.primitive.version if column.primitive else 1
-        if needed > version and column.primitive:
-            problems.append(f"{column.name}: {column.primitive.text} is not supported until v{needed}")
+    for column in found.newer:
+        parsed = column.primitive
+        if parsed and parsed.version > version:
+            problems.append(f"{column.name}: {parsed.text} is not supported until v{parsed.version}")
         elif column.has_default and version < 3:
             problems.append(f"{column.name}: non-null default values are not supported until v3")
     if problems:
@@ -95,16 +98,40 @@ def _add(found: Columns, column: Column) -> None:
         raise BadRequest(f"Invalid schema: more than one field is named '{column.name}'; rename one")
     found.by_id[column.id] = column
     found.by_name[column.name] = column
+    if column.has_default or (column.primitive and column.primitive.version > 1):
+        found.newer.append(column)
 
 
 def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> None:
     where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
+    by_id, by_name = found.by_id, found.by_name
     for one in objects_at(struct, "fields", where=where):
+        ordinary = _ordinary(one, prefix, parent, by_struct=by_struct)
+        if ordinary is not None and ordinary.id not in by_id and ordinary.name not in by_name:
+            by_id[ordinary.id] = by_name[ordinary.name] = ordinary
+            continue
         name = prefix + text_at(one, "name", where=where)
         column = _column(one, _FIELD, name, one.get("type"), parent=parent, by_struct=by_struct)
         _add(found, column)
         if column.primitive is None:
             _add_type(found, one["type"], column, by_struct=by_struct, depth=depth)
+
+
+def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> Column | None:
+    """The column of a field about which there is nothing to say, as of most; None for one to look at closely."""
+    field_id, name, type_value, required = one.get("id"), one.get("name"), one.get("type"), one.get("required")
+    if (
+        type(field_id) is int
+        and 0 <= field_id <= INT_MAX
+        and type(name) is str
+        and name
+        and type(type_value) is str
+        and type(required) is bool
+        and (len(one) == 4 or (len(one) == 5 and type(one.get("doc")) is str))
+        and (parsed := plain(type_value)) is not None
+    ):
+        return Column(field_id, prefix + name, parsed, required, parent, by_struct)
+    return None
 
 
 def _add_type(found: Columns, value: object, owner: Column, *, by_struct: bool, depth: int) -> None:
@@ -312,11 +339,16 @@ def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
 
 
 def _fresh_struct(struct: Json, ids: FreshIds) -> Json:
-    fields = objects_at(struct, "fields", where="Invalid schema")
-    numbered: list[Json] = [{**one, "id": ids.take(one.get("id"))} for one in fields]
-    for one in numbered:
-        if isinstance(one["type"], dict):
-            one["type"] = _fresh_type(one["type"], ids)
+    fields = cast("list[Json]", struct["fields"])
+    places = range(ids.last + 1, ids.last + 1 + len(fields))
+    ids.renumbered.update(zip([one["id"] for one in fields], places, strict=True))
+    ids.last += len(fields)
+    numbered = [
+        one
+        if one["id"] == new and type(one["type"]) is str
+        else {**one, "id": new, "type": _fresh_type(one["type"], ids)}
+        for one, new in zip(fields, places, strict=True)
+    ]
     return {**struct, "fields": numbered}
 
 

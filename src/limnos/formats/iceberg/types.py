@@ -66,6 +66,16 @@ def primitive(text: str) -> Primitive:
     return found
 
 
+@lru_cache(maxsize=4096)
+def plain(text: str) -> Primitive | None:
+    """A primitive type that every format version has; None for any other text."""
+    try:
+        found = primitive(text)
+    except BadRequest:
+        return None
+    return found if found.version == 1 else None
+
+
 def _fixed(text: str) -> Primitive | None:
     match = _FIXED.fullmatch(text)
     return Primitive("fixed", f"fixed[{int(match[1])}]") if match else None

@@ -21,7 +21,9 @@ _CODECS = ("none", "gzip")
 
 def persistent(properties: dict[str, str]) -> dict[str, str]:
     """The properties that are stored. Raises BadRequest when one that we act on has a value we cannot use."""
-    kept = {key: value for key, value in properties.items() if key not in RESERVED}
+    kept = dict(properties)
+    if not RESERVED.isdisjoint(kept):
+        kept = {key: value for key, value in kept.items() if key not in RESERVED}
     count = kept.get(PREVIOUS_VERSIONS_MAX)
     if count is not None and whole_number(count) is None:
         raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{shown(count)}'")
