@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -37,6 +36,7 @@ from limnos.store.sql import Load
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune
+from limnos.store.waiting import WaitingThread
 from limnos.view.facts import Key, Value, read_facts
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import BrokenFeed, View
@@ -76,24 +76,31 @@ class Writer(Context):
         return await super().read(scope, reader, refuse_disabled=refuse_disabled)
 
 
-class InlineExecutor(Executor):
+class InlineThread(WaitingThread):
     """Runs at once, on the same thread, what a store would give to another one; looks at every COMMIT."""
 
-    def __init__(self, harness: Harness) -> None:
+    def __init__(self, harness: Harness, store: SqliteStore) -> None:
         self.harness = harness
+        self.commit = store._commit_now
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:  # noqa: ANN401 - as the base class has it
-        """Run it."""
-        future: Future[T] = Future()
+    def run(self, call: Callable[[], object]) -> asyncio.Future[None]:
+        """Run it; who waits for it hears of it in a later turn of the loop, as from a thread."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = loop.create_future()
         try:
-            if args == ("COMMIT",):
+            if call == self.commit:
                 self.harness.before_commit()
-            future.set_result(fn(*args, **kwargs))
-            if args == ("COMMIT",):
+            call()
+            if call == self.commit:
                 self.harness.after_commit()
         except BaseException as error:
-            future.set_exception(error)
+            loop.call_soon(future.set_exception, error)
+        else:
+            loop.call_soon(future.set_result, None)
         return future
+
+    def close(self) -> None:
+        """There is no thread."""
 
 
 class LateStore:
@@ -181,8 +188,8 @@ class Harness:
         store = self.database.open()
         if not isinstance(store, SqliteStore):
             return Node(store, bytes_max=bytes_max)
-        store._thread.shutdown()
-        store._thread = InlineExecutor(self)  # type: ignore[assignment]
+        store._thread.close()
+        store._thread = InlineThread(self, store)
         return Node(store if self.inline else LateStore(store, self), bytes_max=bytes_max)
 
     async def close(self) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import Unavailable
@@ -19,6 +18,7 @@ from limnos.store.faults import reach
 from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
+from limnos.store.waiting import WaitingThread
 from limnos.store.walindex import open_index
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class SqliteStore:
         self._session = SqliteSession(self._writer)
         self._queue = Jobs()
         self._drain: asyncio.Task[None] | None = None
-        self._thread = ThreadPoolExecutor(1, "limnos-commit")
+        self._thread = WaitingThread("limnos-commit")
         self._committing = False
         self.statements = 0
         self._reader.execute("SELECT 1 FROM store").fetchall()  # from now on the index exists
@@ -182,7 +182,7 @@ class SqliteStore:
         try:
             self._writer.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._begin_waiting)
+            await self._thread.run(self._begin_waiting)
         reach("locked")
 
     def _begin_waiting(self) -> None:
@@ -200,9 +200,12 @@ class SqliteStore:
         self._session.settle_ids()
         reach("before-commit")
         self._committing = True
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._writer.execute, "COMMIT")
+        await self._thread.run(self._commit_now)
         self._committing = False
         reach("after-commit")
+
+    def _commit_now(self) -> None:
+        self._writer.execute("COMMIT")
 
     def _fail(self, jobs: list[Job], error: BaseException) -> None:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
@@ -220,7 +223,7 @@ class SqliteStore:
         """Finish the batch under way and close the file."""
         if self._drain is not None:
             await self._drain
-        self._thread.shutdown()
+        self._thread.close()
         self._reader.close()
         self._writer.close()
         if self._index is not None:
