@@ -70,6 +70,19 @@ def test_many_start_on_an_empty_store(empty: Database) -> None:
     lab.close()
 
 
+def test_older_store_is_brought_up_to_date(empty: Database) -> None:
+    """A store that the first release made, with its unused index, gets the schema of today and keeps what is in it."""
+    migrate(empty.address)
+    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")
+    empty.sql("INSERT INTO owner (object_id, principal_id) VALUES (7, 8)")
+    empty.sql("UPDATE alembic_version SET version_num = '0001'")
+
+    assert migrate(empty.address) == ("0001", head_revision())
+
+    assert empty.sql("SELECT object_id, principal_id FROM owner") == [(7, 8)]
+    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # it was gone
+
+
 def test_newer_store_is_refused(empty: Database) -> None:
     """A store that a newer release migrated is left alone, in words that say what to start."""
     migrate(empty.address)

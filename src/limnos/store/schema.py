@@ -112,7 +112,6 @@ owner = Table(
     Column("object_id", Id, primary_key=True, autoincrement=False),
     Column("principal_id", Id, nullable=False),
 )
-Index("owner_principal", owner.c.principal_id)
 
 principal = Table(
     "principal",

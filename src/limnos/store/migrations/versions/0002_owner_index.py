@@ -1,0 +1,21 @@
+"""An index that no statement uses goes: it made every create write one more page.
+
+Revision ID: 0002
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Drop the index of owners by principal; a store made by this release never had it."""
+    op.execute("DROP INDEX IF EXISTS owner_principal")
+
+
+def downgrade() -> None:
+    """Make it again."""
+    op.create_index("owner_principal", "owner", ["principal_id"])
