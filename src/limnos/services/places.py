@@ -46,10 +46,11 @@ class Place(NamedTuple):
 
     def normal_location(self, location: str, table_uuid: str) -> str:
         """Return the normal form of a new table's location. Raises OutsideRoots unless the catalog covers it."""
-        if location != self.own_location(table_uuid) or not _UUID.fullmatch(table_uuid):
+        name = table_uuid.replace("-", "")
+        if location != f"{self.warehouse}/{name}" or not _UUID.fullmatch(table_uuid):
             self.check(location)
         elif self.warehouse:  # it is the first root, and nothing has to be parsed; empty is the root of the file system
-            return f"{self.roots[0]}/{table_uuid.replace('-', '')}"
+            return f"{self.roots[0]}/{name}"
         return normalise(location)
 
     def check(self, location: str) -> None:

@@ -46,6 +46,8 @@ class Place(NamedTuple):
     catalog: Node | None
     zones: tuple[int, ...]
     outer: Chain
+    provider: str = ""
+    """The catalog's."""
 
 
 class Rules(NamedTuple):
@@ -94,7 +96,8 @@ def settle(view: View, scope: Scope) -> Place:
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
-        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer)
+        provider = cast("CatalogRecord", catalog.record).provider
+        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, provider)
     view.scopes[scope] = place
     return place
 
@@ -226,7 +229,7 @@ class Scene:
 
     def space(self, kind: Kind) -> str:
         """Return the name space of a kind in this catalog."""
-        return name_space_of(kind, self.catalog_record.provider)
+        return name_space_of(kind, self.place.provider)
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""

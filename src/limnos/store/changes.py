@@ -84,7 +84,7 @@ def moved_of(rows: list[Row]) -> Moved:
     """Read the gate's rows, in the order of each zone's revisions: a clock repeats for each of its changes."""
     if not rows:
         return NOTHING
-    clocks = {row[1]: ClockRow(row[1], row[2], row[3], row[4]) for row in rows if row[1] is not None}
+    clocks = {row[1]: row for row in rows if row[1] is not None}
     changes = [
         Change(
             row[1], row[5], row[6], row[7], KINDS[row[8]], row[9], row[10], row[11], row[12], row[13], row[14], row[15]
@@ -92,7 +92,9 @@ def moved_of(rows: list[Row]) -> Moved:
         for row in rows
         if row[5] is not None
     ]
-    return Moved(rows[0][0], tuple(clocks.values()), tuple(changes))
+    return Moved(
+        rows[0][0], tuple([ClockRow(row[1], row[2], row[3], row[4]) for row in clocks.values()]), tuple(changes)
+    )
 
 
 class Draft(msgspec.Struct, frozen=True):

@@ -131,6 +131,7 @@ class Batch:
         self.now_ms = now_ms
         self.closed = False
         self._clocks: dict[int, tuple[int, int]] = {}
+        self._passed: tuple[tuple[int, int], ...] = ()
         self._moved: set[int] = set()
         self._ran = False
         self._changes: list[Params] = []
@@ -149,6 +150,8 @@ class Batch:
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
+        if permit.stamps == self._passed and permit.stamps:
+            return
         clocks = self._clocks
         unread = [zone for zone, _ in permit.stamps if zone not in clocks]
         if unread:
@@ -156,6 +159,7 @@ class Batch:
         for zone, access_revision in permit.stamps:
             if clocks[zone][1] != access_revision:
                 raise StalePermit
+        self._passed = permit.stamps
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
         """Check the permit and run the mutation; its effects count only if this returns."""
@@ -171,10 +175,12 @@ class Batch:
         return result
 
     def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int) -> None:
-        moves_access = True in [draft.moves_access for draft in tx.drafts]
-        self._clocks[zone] = (revision, revision if moves_access else access_revision)
+        if True in [draft.moves_access for draft in tx.drafts]:
+            access_revision = revision
+            self.closed = True
+            self._passed = ()
+        self._clocks[zone] = (revision, access_revision)
         self._moved.add(zone)
-        self.closed = self.closed or moves_access
         for ordinal, draft in enumerate(tx.drafts):
             self._changes.append(
                 {
