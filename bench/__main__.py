@@ -36,7 +36,9 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--connections", type=_numbers, default=None, help="1,16,64")
     parser.add_argument("--operations", type=_words, default=(), help="beginnings of their keys: head,load,list-1000,…")
     parser.add_argument("--seconds", type=float, default=None, help="of one round")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the best stands")
+    parser.add_argument(
+        "--rounds", type=int, default=10, help="of which the best stands; at most 3 where nothing is aimed at"
+    )
     parser.add_argument(
         "--quick", action="store_true", help="16 connections, short rounds, large trees of 100,000 nodes"
     )
@@ -65,7 +67,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
         sizes={store: tuple(nodes(size, store) for size in given.sizes) for store in given.stores},
         connections=given.connections or ((16,) if given.quick else (1, 16, 64)),
         rounds=given.rounds,
-        seconds=given.seconds or (0.2 if given.quick else 0.4),
+        seconds=given.seconds or (0.15 if given.quick else 0.25),
     )
 
 

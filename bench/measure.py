@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from bench.cpu import TreeCpu
 from bench.load import Answered, Generator, Load, LoadError
-from bench.operations import PREFIX, TEMPLATES, Case, Operation
+from bench.operations import PREFIX, TEMPLATES, Case, Operation, aim_of
 from bench.report import Measured
 from bench.seed import TEMPLATE, Shape, plant
 from bench.stores import Place, Postgres, Server, running, running_server
@@ -30,6 +30,7 @@ WARM_ONCE = 200
 """Requests that warm an operation whose requests cannot be repeated, over all connections."""
 WARM_EACH_MIN = 20
 YARDSTICK_S = 0.15
+ROUNDS_UNJUDGED = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +131,7 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
                 rounds: dict[Target, list[Round]] = {target: [] for target in fitting}
                 alone: list[float] = []
                 files: dict[Target, list[float]] = {target: [] for target in fitting}
-                for turn in range(plan.rounds):
+                for turn in range(_rounds(operation, connections, plan)):
                     alone.append(bare(generator, connections))
                     for target in fitting:
                         files[target] += _files_alone(operation, target)
@@ -148,6 +149,12 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
                     for target in fitting
                 ]
             yield results
+
+
+def _rounds(operation: Operation, connections: int, plan: Plan) -> int:
+    """All rounds where an aim is judged: neighbours come and go within seconds, and only the quietest moment tells of us."""
+    judged = any(aim_of(operation, store=store, connections=connections) is not None for store in plan.sizes)
+    return plan.rounds if judged else min(plan.rounds, ROUNDS_UNJUDGED)
 
 
 def _warm(operation: Operation, case: Case, *, requests: int) -> int:
