@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -371,6 +372,22 @@ def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
     assert isinstance(config, list)
     assert {"setting": "server.data", "value": str(node.data), "origin": "flag --data"} in config
     assert migrated.code == 0, migrated.err
+
+
+def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: LiveServer) -> None:
+    """After `server migrate --restored` a server that lived through it serves what is there, and its next id is far above."""
+    run("create", "namespace", "main.before_restore")
+    told = run("server", "migrate", "--restored", "--data", str(node.data))
+    run("create", "namespace", "main.after_restore")
+    listed = run("ls", "main").result
+
+    assert told.code == 0, told.err
+    assert "new ids follow" in told.out
+    assert isinstance(listed, list)
+    assert {"main.before_restore", "main.after_restore"} <= {row["name"] for row in listed}
+    with sqlite3.connect(node.data / "limnos.db") as connection:
+        found = dict(connection.execute("SELECT name, id FROM node WHERE name LIKE '%_restore' AND deleted = 0"))
+    assert found["after_restore"] > found["before_restore"] + 2**20
 
 
 def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Path) -> None:

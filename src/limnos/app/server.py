@@ -24,7 +24,7 @@ from limnos.app.building import build, database_of
 from limnos.config.settings import split_listen
 from limnos.http.connection import GatheringProtocol, LaneProtocol
 from limnos.model.errors import LimnosError
-from limnos.store.migrate import current_revision, head_revision
+from limnos.store.migrate import current_revision, head_revision, renew_epoch
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
 
@@ -86,11 +86,18 @@ def check(settings: Settings) -> list[Problem]:
     return problems
 
 
-def migrate(settings: Settings) -> str:
-    """Bring the store to this release's schema; says what was done."""
+def migrate(settings: Settings, *, restored: bool = False) -> str:
+    """Bring the store to this release's schema; says what was done.
+
+    `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back.
+    """
     Path(settings.server.data).mkdir(parents=True, exist_ok=True)
     before, after = migrate_store(database_of(settings))
-    return f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
+    done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
+    if not restored:
+        return done
+    renew_epoch(database_of(settings))
+    return f"{done}; every node reads the store afresh, and new ids follow all that were ever given"
 
 
 def _shown(database: str) -> str:

@@ -81,11 +81,17 @@ def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
 
 
 @app.command
-def migrate(*, flags: Flags = NO_FLAGS) -> None:
+def migrate(
+    *,
+    restored: Annotated[
+        bool, Parameter(negative="", help="The store was just put back from a backup: tell every node.")
+    ] = False,
+    flags: Flags = NO_FLAGS,
+) -> None:
     """Bring the store's schema up to this version; a server does so too when it starts."""
     settings = flags.load().settings
-    bring: Callable[[Settings], str] = room(ROOM, extra="server").migrate
-    print(bring(settings))
+    bring: Callable[..., str] = room(ROOM, extra="server").migrate
+    print(bring(settings, restored=restored))
 
 
 @app.command

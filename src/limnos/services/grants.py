@@ -13,7 +13,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, Ruled
 from limnos.model.errors import BadRequest, IllegalObject, IllegalPrivilege, IllegalRole, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Condition, Privilege, check_binding
+from limnos.model.privileges import Condition, Privilege, check_binding, check_conditions
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import Holder, principal_require, role_names
@@ -72,9 +72,7 @@ def check_wishes(wishes: tuple[Wish, ...]) -> None:
     for wish in wishes:
         if not wish.privileges:
             raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} comes without privileges: name some")
-        conditions = dict(wish.privileges)
-        if any(conditions[privilege] is not condition for privilege, condition in wish.privileges):
-            raise IllegalPrivilege(f"A privilege on {wish.full_name} is both allowed and denied: choose one")
+        check_conditions(wish.privileges, wish.full_name)
 
 
 def refuse_twice(wishes: tuple[Wish, ...]) -> None:
