@@ -127,7 +127,8 @@ STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
 """The test of `require` as a condition, for statements that need no other word of the node."""
 INSERT_UNDER = Sql(
     f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
-    # SQLite copies what is selected from the table that it inserts into: twice the time. No parent makes no zone here.
+    # SQLite first copies what is selected from the table it inserts into, which takes as long as the insert. Here a
+    # parent that is gone leaves the zone null, and the row is ignored as one is whose name is taken.
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE})",
 )
 PLACE = Sql(

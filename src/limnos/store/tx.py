@@ -150,8 +150,8 @@ class Batch:
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
-        if permit.stamps == self._passed and permit.stamps:
-            return
+        if permit.stamps == self._passed:
+            return  # as the mutation before: nothing of the batch has moved access since
         clocks = self._clocks
         unread = [zone for zone, _ in permit.stamps if zone not in clocks]
         if unread:

@@ -45,7 +45,7 @@ class Zone(msgspec.Struct):
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
     facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves;
-    `offered` are facts that this node wrote itself, by the revision from which they are true.
+    `offered` are facts that this node wrote itself, by the revision that wrote each.
     """
 
     revision: int = UNKNOWN
@@ -77,6 +77,7 @@ class View:
         self.epoch = UNKNOWN
         self.zones: dict[int, Zone] = {}
         self.scopes: dict[object, object] = {}
+        """What was derived from metalakes and catalogs alone, until one of them changes."""
         self.generation = 0
         self._young: dict[Key, Value] = {}
         self._old: dict[Key, Value] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.formats.iceberg import schema as schemas
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.schema import check_version, columns, same_schema, with_fresh_ids
 from limnos.model.errors import BadRequest
@@ -32,6 +33,21 @@ def test_columns_are_found_by_id_and_full_name() -> None:
     }
     assert found.highest_id == 22
     assert found.by_name["point.y.element"].id == 11
+
+
+def test_ordinary_fields_are_read_as_when_looked_at_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most fields are recognised in one step; the long way comes to the same columns, and gives the same ids."""
+    given = schema(
+        field(1, "id", required=True), field(4, "price", "decimal(9,2)", doc="in cents"), field(2, "point", STRUCT),
+        field(3, "tags", MAP), field(5, "at", "timestamp_ns"), field(6, "n", "int", **{"write-default": 1}),
+        field(7, "odd", "long", note="kept"),
+    )  # fmt: skip
+    quick, quick_ids = columns(given), with_fresh_ids(given)
+    monkeypatch.setattr(schemas, "_ordinary", lambda *_, **__: None)
+
+    assert columns(given) == quick
+    assert with_fresh_ids(given) == quick_ids
+    assert [column.name for column in quick.newer] == ["at", "n"]
 
 
 BAD: dict[str, tuple[Json, str]] = {

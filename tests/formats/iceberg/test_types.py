@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.formats.iceberg.types import primitive
+from limnos.formats.iceberg.types import plain, primitive
 from limnos.model.errors import BadRequest
 
 
@@ -33,6 +33,7 @@ def test_type_is_known(text: str, canonical: str, version: int) -> None:
     parsed = primitive(text)
 
     assert (parsed.text, parsed.version) == (canonical, version)
+    assert plain(text) == (parsed if version == 1 else None)
 
 
 @pytest.mark.parametrize(
