@@ -110,7 +110,7 @@ def user_of(view: View, credential: Credential) -> str:
     if credential.user is not None:
         return credential.user
     memo = view.memo(ROOT_ID)
-    token = cast("Token | None", memo.get(credential))
+    token: Token | None = memo.get(credential)
     if token is None:
         token = memo[credential] = _checked(view, credential)
     if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:

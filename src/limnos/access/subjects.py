@@ -66,7 +66,7 @@ def _shared(view: View, metalake_id: int, fact: RoleFact) -> RoleRules | None:
         return None
     memo = view.memo(metalake_id)
     key = ("rules", fact[0].id)
-    found = cast("RoleRules | None", memo.get(key))
+    found: RoleRules | None = memo.get(key)
     if found is None:
         memo[key] = found = rules_of(fact)
     return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import re
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from limnos.files import LOCAL_FILES, check_within, normalise, store_for
 from limnos.model.errors import StateUnknown
@@ -61,7 +61,7 @@ class Place(NamedTuple):
 def place_of(scene: Scene, fallback: str) -> Place:
     """Return the place of the scene's catalog. `fallback` is the server's own warehouse directory."""
     known, key = scene.view.scopes, (scene.scope, fallback)
-    found = cast("Place | None", known.get(key))
+    found: Place | None = known.get(key)
     if found is None:
         record = scene.catalog_record
         own = f"{fallback}/{scene.catalog.id}"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
-    from limnos.view.view import View
+    from limnos.view.view import Derived, View
 
 C = TypeVar("C")
 
@@ -62,7 +62,8 @@ SERVER = Place(None, None, (ROOT_ID,), ())
 
 def guess(view: View, scope: Scope) -> Place | None:
     """Return what the scope last resolved to, if no metalake or catalog changed since."""
-    return cast("Place | None", view.scopes.get(scope))
+    found: Place | None = view.scopes.get(scope)
+    return found
 
 
 def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
@@ -168,14 +169,14 @@ class Scene:
         if self.place.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
         memo = self.view.memo(self.place.zones[1])
-        found = memo.get(user)
+        found: Subject | None = memo.get(user)
         if found is None:
             admin = user in self.rules.service_admins
             found = memo[user] = subject_of(self.view, self.place.zones[1], user, service_admin=admin)
-        return cast("Subject", found)
+        return found
 
     @property
-    def memo(self) -> dict[object, object]:
+    def memo(self) -> Derived:
         """What was derived from the access facts of this scope's zones."""
         return self.view.memo(self.place.zones[-1])
 
@@ -254,7 +255,7 @@ class Scene:
         """
         paths = self.view.paths(self.zone)
         key = (levels, kind)
-        found = cast("tuple[int, Chain, Chain] | None", paths.get(key))
+        found: tuple[int, Chain, Chain] | None = paths.get(key)
         if found is not None and found[2] is self.place.outer:
             node = self.view.get(node_key(found[0]))
             if node is not ABSENT:
@@ -315,10 +316,10 @@ class Scene:
             return self.decide_for(self.user, action, chain)
         memo = self.view.memo(self.place.zones[-1])
         key = (self.user, action, chain[0].id)
-        found = memo.get(key)
+        found: Decision | None = memo.get(key)
         if found is None:
             found = memo[key] = self.decide_for(self.user, action, chain)
-        return cast("Decision", found)
+        return found
 
     def decide_for(self, user: str, action: Action, chain: Chain) -> Decision:
         """Decide for any user."""

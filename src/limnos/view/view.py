@@ -7,7 +7,7 @@ the ring has every change since its revision and none touches it.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from limnos.model.entities import Change, ClockRow
     from limnos.store.changes import Moved
 
+Derived = dict[object, Any]
+"""What was derived from facts, under keys of whoever derived it, who alone knows its type."""
 RING_MAX: Final = 1024
 MEMO_MAX: Final = 100_000
 """Entries that a memo may have before it begins afresh."""
@@ -52,8 +54,8 @@ class Zone(msgspec.Struct):
     access_revision: int = UNKNOWN
     seen_with: tuple[int, ...] = ()
     ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
-    paths: dict[object, object] = msgspec.field(default_factory=dict)
-    memo: dict[object, object] = msgspec.field(default_factory=dict)
+    paths: Derived = msgspec.field(default_factory=dict)
+    memo: Derived = msgspec.field(default_factory=dict)
     pages: dict[Key, Value] = msgspec.field(default_factory=dict)
     offered: dict[int, tuple[Key, Value]] = msgspec.field(default_factory=dict)
 
@@ -76,7 +78,7 @@ class View:
         self.bytes_max = bytes_max
         self.epoch = UNKNOWN
         self.zones: dict[int, Zone] = {}
-        self.scopes: dict[object, object] = {}
+        self.scopes: Derived = {}
         """What was derived from metalakes and catalogs alone, until one of them changes."""
         self.generation = 0
         self._young: dict[Key, Value] = {}
@@ -138,14 +140,14 @@ class View:
         except KeyError:
             return False
 
-    def memo(self, zone_id: int) -> dict[object, object]:
+    def memo(self, zone_id: int) -> Derived:
         """Return what was derived from access facts of this zone and those above, and still holds."""
         memo = self.zones[zone_id].memo
         if len(memo) > MEMO_MAX:
             memo.clear()
         return memo
 
-    def paths(self, zone_id: int) -> dict[object, object]:
+    def paths(self, zone_id: int) -> Derived:
         """Return what names of a zone resolved to, as far as no name was taken away since."""
         paths = self.zones[zone_id].paths
         if len(paths) > MEMO_MAX:

@@ -119,7 +119,10 @@ def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *
 
 def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> Column | None:
     """The column of a field about which there is nothing to say, as of most; None for one to look at closely."""
-    field_id, name, type_value, required = one.get("id"), one.get("name"), one.get("type"), one.get("required")
+    try:
+        field_id, name, type_value, required = one["id"], one["name"], one["type"], one["required"]
+    except KeyError:
+        return None
     if (
         type(field_id) is int
         and 0 <= field_id <= INT_MAX
