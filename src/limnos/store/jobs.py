@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 256
 TURNS_MAX = 4
+REUNION_S = 0.001
 BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations.", ())
 BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
 
@@ -93,6 +94,15 @@ class Jobs(deque[Job]):
             await asyncio.sleep(0)
             if len(self) == waiting:
                 return
+
+    async def reunite(self) -> None:
+        """Where somebody began to wait during a commit, give those whom it answered a moment to come again.
+
+        Else the two parties would take turns from then on, with two half-empty transactions where one would do; once they
+        have met they stay together, and nobody waits here any more (decision record 0015).
+        """
+        if self:
+            await asyncio.sleep(REUNION_S)
 
 
 def tell(jobs: Sequence[Job]) -> None:

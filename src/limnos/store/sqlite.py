@@ -158,11 +158,13 @@ class SqliteStore:
         try:
             while self._queue:
                 await self._queue.gather()
-                await self._run_batch()
+                if await self._run_batch():
+                    await self._queue.reunite()
         finally:
             self._drain = None
 
-    async def _run_batch(self) -> None:
+    async def _run_batch(self) -> bool:
+        """Run one batch; says whether it went well and had everybody who was waiting when it was put together."""
         jobs: list[Job] = []
         try:
             await self._begin()
@@ -170,11 +172,13 @@ class SqliteStore:
             while self._queue and not batch.closed and len(jobs) < BATCH_MAX:
                 jobs.append(self._queue.popleft())
                 jobs[-1].run(batch, self._session)
+            had_all = not self._queue
             await self._commit(batch)
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
             self._fail(jobs or [self._queue.popleft()], error)
-            return
+            return False
         tell(jobs)
+        return had_all
 
     async def _begin(self) -> None:
         """Take the file's write lock; the wait for another process happens in a thread."""
