@@ -86,12 +86,18 @@ def test_illegal_name_anywhere_makes_nothing(desk: Desk, levels: tuple[str, ...]
 
 
 def test_create_of_what_exists(desk: Desk) -> None:
-    """An existing namespace is refused to whoever may create it, one made along as a parent too."""
+    """An existing namespace is refused to whoever may create it, by its whole name; one made along as a parent, too.
+
+    Whether the node has heard of it (the second time) or the store has to say so (the first) makes no difference.
+    """
     desk.namespace("a", "b")
 
-    for levels in (("a",), ("a", "b")):
-        with pytest.raises(AlreadyExists, match="already exists"):
+    for levels, name in ((("a",), "a"), (("a", "b"), r"a\.b")) * 2:
+        with pytest.raises(AlreadyExists, match=f"^Namespace already exists: {name}$"):
             desk.namespace(*levels)
+        with pytest.raises(Forbidden, match="CREATE_SCHEMA"):
+            desk.namespace(*levels, user="ana")
+        desk.run(desk.ctx().read(MAIN, lambda scene, levels=levels: scene.find(levels, Kind.NAMESPACE)))
     assert count(desk) == 2
 
 

@@ -75,6 +75,11 @@ def not_found(levels: Levels) -> NotFound:
     return NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
 
 
+def already_exists(levels: Levels) -> AlreadyExists:
+    """Say that a namespace exists."""
+    return AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
+
+
 def namespace_find(scene: Scene, levels: Levels, action: Action) -> tuple[Node, Chain]:
     """Return a namespace if the caller may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
@@ -123,21 +128,24 @@ async def namespace_create(
         for part in levels:
             codec.check_namespace_part(part)
         parent, missing, chain = scene.catalog, levels, scene.place.outer
-        for size in range(len(levels), 0, -1):
+        for size in range(len(levels) - 1, 0, -1):
             node, found = scene.find(levels[:size], Kind.NAMESPACE)
             if node is not None:
                 parent, missing, chain = node, levels[size:], found
                 break
-        decision = scene.require(Action.NAMESPACE_CREATE, chain if missing else chain[1:])
-        if not missing:
-            raise AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
+        decision = scene.require(Action.NAMESPACE_CREATE, chain)
+        if not missing or (len(missing) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, missing[0])):
+            raise already_exists(levels)
         for name in missing:
             check(name)
         record = NamespaceRecord(comment=comment, properties=properties)
         command = NamespaceCreate(parent, missing, scene.space(Kind.NAMESPACE), record, scene.maker_id)
         return scene.permit(command, decision)
 
-    return await ctx.write(scope, decide, namespace_insert)
+    try:
+        return await ctx.write(scope, decide, namespace_insert)
+    except AlreadyExists:
+        raise already_exists(levels) from None
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
