@@ -190,6 +190,7 @@ class Harness:
             return Node(store, bytes_max=bytes_max)
         store._thread.close()
         store._thread = InlineThread(self, store)
+        store._queue.pause_s = 0  # turns of the loop are the only clock here: a seed tells the whole story
         return Node(store if self.inline else LateStore(store, self), bytes_max=bytes_max)
 
     async def close(self) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from limnos.store import jobs
 from limnos.store.jobs import BATCHES, Jobs
 from limnos.store.sqlite import SqliteStore
 from tests.backends import Lab, sqlite_copy
@@ -32,7 +31,7 @@ def commits_of_two_parties(lab: Lab, patch: pytest.MonkeyPatch) -> float:
     """Let two parties write steadily, the second from the middle of the first one's commit on; count the commits."""
     store = lab.store
     assert isinstance(store, SqliteStore)
-    patch.setattr(jobs, "REUNION_S", PAUSE_S)
+    patch.setattr(Jobs, "pause_s", PAUSE_S)
     real = store._commit_now
 
     def slow() -> None:

@@ -81,6 +81,8 @@ class Job:
 class Jobs(deque[Job]):
     """Jobs that wait for the next batch."""
 
+    pause_s = REUNION_S
+
     def add(self, permit: Permit[object], mutation: Mutation[object]) -> asyncio.Future[object]:
         """Queue a mutation; the future is done when its batch is."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
@@ -102,7 +104,7 @@ class Jobs(deque[Job]):
         have met they stay together, and nobody waits here any more (decision record 0015).
         """
         if self:
-            await asyncio.sleep(REUNION_S)
+            await asyncio.sleep(self.pause_s)
 
 
 def tell(jobs: Sequence[Job]) -> None:
