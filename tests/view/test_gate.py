@@ -231,6 +231,33 @@ def test_cold_read_under_way_survives_who_asked_first() -> None:
     run(story)
 
 
+def test_nobody_joins_a_cold_read_that_is_over() -> None:
+    """Who wants a fact when its load has just ended, before those who shared it were woken, gets a load that starts now."""
+
+    async def story(gate: SharedGate, store: FakeStore) -> None:
+        await gate.ask(ZONES, "arrival")
+        store.load_landing.clear()
+        first = asyncio.create_task(gate.fetch(ZONES, {node_key(5): 2}))
+        await settle()
+        (under_way,) = gate._cold.values()
+
+        async def newcomer() -> int:
+            while not under_way.done():  # noqa: ASYNC110 - in that very turn, which no event tells of
+                await asyncio.sleep(0)
+            assert not first.done()
+            await gate.fetch(ZONES, {node_key(5): 2})
+            return store.loads
+
+        late = asyncio.create_task(newcomer())
+        await settle()
+        store.load_landing.set()
+
+        assert await late == 2
+        await first
+
+    run(story)
+
+
 def test_too_many_cold_reads_are_refused() -> None:
     """Beyond the limit a request is told to come again, at once, and when; the others go on."""
 

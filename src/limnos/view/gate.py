@@ -175,18 +175,19 @@ class SharedGate:
         if len(self._cold) >= self.cold_reads_max:
             COLD_REFUSED[()] += 1
             raise Unavailable("The server is busy reading: try again", retry_after_s=1)
-        self._cold[keys] = future = asyncio.ensure_future(self._load(zones, wanted))
-        try:
-            await asyncio.shield(future)
-        finally:
-            if future.done():
-                self._cold.pop(keys, None)
-            else:
-                future.add_done_callback(lambda _: self._cold.pop(keys, None))
+        self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, wanted))
+        await asyncio.shield(future)
 
     async def look_up(self, load: Load[T]) -> T:
         """Read straight from the store."""
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
+
+    async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, wanted: dict[Key, int]) -> None:
+        """Load, and forget the load before anyone hears of its end: who still lacks something must not join one that is over."""
+        try:
+            await self._load(zones, wanted)
+        finally:
+            del self._cold[keys]
 
     async def _load(self, zones: Zones, wanted: dict[Key, int]) -> None:
         COLD_READS[()] += 1
