@@ -16,7 +16,7 @@ from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.records import NamespaceRecord
+from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.objects import codec_of
@@ -158,7 +158,7 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
             tx.stale()  # a parent that was missing has come: decide on it
         parent = tx.nodes.create(
             kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
-            record=command.record if last else NamespaceRecord(comment=None, properties={}),
+            record=command.record if last else BLANK_NAMESPACE,
             implicit=not last, owner_id=command.owner_id,
         )  # fmt: skip
     return parent

@@ -46,8 +46,6 @@ class Place(NamedTuple):
     catalog: Node | None
     zones: tuple[int, ...]
     outer: Chain
-    provider: str = ""
-    """The catalog's."""
 
 
 class Rules(NamedTuple):
@@ -97,8 +95,7 @@ def settle(view: View, scope: Scope) -> Place:
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
-        provider = cast("CatalogRecord", catalog.record).provider
-        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, provider)
+        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer)
     view.scopes[scope] = place
     return place
 
@@ -230,7 +227,7 @@ class Scene:
 
     def space(self, kind: Kind) -> str:
         """Return the name space of a kind in this catalog."""
-        return name_space_of(kind, self.place.provider)
+        return name_space_of(kind, self.catalog_record.provider)
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""

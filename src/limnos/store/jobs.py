@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 BATCH_MAX = 256
 TURNS_MAX = 4
-REUNION_S = 0.001
 BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations.", ())
 BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
 
@@ -81,7 +80,7 @@ class Job:
 class Jobs(deque[Job]):
     """Jobs that wait for the next batch."""
 
-    pause_s = REUNION_S
+    pause_s = 0.001
 
     def add(self, permit: Permit[object], mutation: Mutation[object]) -> asyncio.Future[object]:
         """Queue a mutation; the future is done when its batch is."""
