@@ -10,10 +10,11 @@ from typing import Any
 
 from limnos.access.authentication import Authenticator, Credential
 from limnos.services.catalogs import ICEBERG, catalog_create
-from limnos.services.context import Context, Defaults, Services
+from limnos.services.context import Context, Services
+from limnos.services.defaults import Defaults, Rules
 from limnos.services.metalakes import metalake_create
 from limnos.services.places import Files
-from limnos.services.scene import Rules, Scope
+from limnos.services.scene import Scope
 from limnos.services.tables import TableRequest
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View

@@ -17,7 +17,7 @@ def find(desk: Desk, kind: Kind, full_name: str) -> Target:
     return desk.run(
         desk.ctx().read(
             scope_for(LAKE, kind, full_name),
-            lambda scene: target_find(scene, kind, full_name, codec_of(scene, ":", "restricted")),
+            lambda scene: target_find(scene, kind, full_name, codec_of(scene)),
         )
     )
 

@@ -15,9 +15,9 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.services.context import Defaults, Services
+from limnos.services.context import Services
+from limnos.services.defaults import Defaults, Rules
 from limnos.services.places import Files
-from limnos.services.scene import Rules
 from limnos.store.migrate import migrate
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View

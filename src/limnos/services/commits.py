@@ -68,12 +68,11 @@ async def table_commit(
     """
     if demands.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates)
-    fallback = ctx.services.defaults.warehouse
 
     def look(scene: Scene) -> Base:
         node, chain = table_find(scene, namespace, name, Action.TABLE_COMMIT)
         permit = scene.permit(None, scene.require(Action.TABLE_COMMIT, chain))
-        return Base(permit, node, scene.document(node.id), place_of(scene, fallback))
+        return Base(permit, node, scene.document(node.id), place_of(scene))
 
     for attempt in range(RACES_MAX + 1):
         base = await ctx.read(scope, look)

@@ -6,11 +6,11 @@ May import `access`, `view`, `store` and `model`. This is the only place that lo
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.recent import RecentMetadata
-from limnos.services.scene import Rules, Scene, Scope, zones_now
+from limnos.services.scene import Scene, Scope, zones_now
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from limnos.access.authentication import Authenticator, Credential
     from limnos.model.permits import Permit
+    from limnos.services.defaults import Defaults, Rules
     from limnos.services.places import Files
     from limnos.store.interface import Store
     from limnos.store.sql import Load
@@ -30,17 +31,6 @@ C = TypeVar("C")
 READS_MAX = 100
 WRITES_MAX = 3
 STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
-
-
-class Defaults(NamedTuple):
-    """What requests that leave something out get, and how files are treated."""
-
-    metalake: str
-    catalog: str
-    warehouse: str
-    separator: str
-    separator_policy: str
-    verify_metadata_file: str
 
 
 class Services:
@@ -102,8 +92,9 @@ class Context:
                     continue
             try:
                 scene = Scene(
-                    view, scope, self.credential, services.rules, self.request_id, refuse_disabled=refuse_disabled
-                )
+                    services, scope, credential=self.credential, request_id=self.request_id,
+                    refuse_disabled=refuse_disabled,
+                )  # fmt: skip
                 if scene.place.zones != zones:
                     reason = "resolved"
                     continue

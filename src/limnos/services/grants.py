@@ -81,8 +81,8 @@ def refuse_twice(wishes: tuple[Wish, ...]) -> None:
         raise BadRequest("The same object stands twice in the role: give it all its privileges in one place")
 
 
-def _found(scene: Scene, wish: Wish, separator: str, policy: str) -> Found:
-    return _bound(target_find(scene, wish.kind, wish.full_name, codec_of(scene, separator, policy)), wish)
+def _found(scene: Scene, wish: Wish) -> Found:
+    return _bound(target_find(scene, wish.kind, wish.full_name, codec_of(scene)), wish)
 
 
 def _bound(target: Target, wish: Wish) -> Found:
@@ -97,12 +97,8 @@ def _bound(target: Target, wish: Wish) -> Found:
 
 async def wished(ctx: Context, metalake: str, wish: Wish, *, granting: bool) -> Found:
     """Find the object of a wish in its own catalog. Raises IllegalObject (or NotFound when `granting`)."""
-    defaults = ctx.services.defaults
     try:
-        return await ctx.read(
-            scope_for(metalake, wish.kind, wish.full_name),
-            lambda scene: _found(scene, wish, defaults.separator, defaults.separator_policy),
-        )
+        return await ctx.read(scope_for(metalake, wish.kind, wish.full_name), lambda scene: _found(scene, wish))
     except NotFound as error:
         if granting or error.kind == "metalake":
             raise
@@ -115,11 +111,10 @@ async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish
     Raises NotFound for the role or the object, IllegalPrivilege for a wrong binding or the opposite of what stands.
     """
     check_wishes((wish,))
-    defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[RulesChange]:
         scene.require_in_metalake_use()
-        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        codec = codec_of(scene)
         found = _bound(target_require(scene, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish)
         decision = scene.require(Action.PRIVILEGE_GRANT, found.target.chain)
         entity = role_require(scene, role)

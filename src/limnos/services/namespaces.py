@@ -120,11 +120,10 @@ async def namespace_create(
     `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
     Raises IllegalName for a part that holds the separator; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
     """
-    defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[NamespaceCreate]:
         scene.require_in_use()
-        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        codec = codec_of(scene)
         for part in levels:
             codec.check_namespace_part(part)
         parent, missing, chain = scene.catalog, levels, scene.place.outer

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.entities import Node, RoleEntity
     from limnos.names.fullname import FullName
+    from limnos.names.logical import Policy
+    from limnos.services.defaults import Defaults
     from limnos.services.scene import Scene
 
 _WORDS = {kind.word: kind for kind in Kind if kind < Kind.USER} | {"schema": Kind.NAMESPACE, "role": Kind.ROLE}
@@ -53,10 +55,15 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
     return Scope(metalake)
 
 
-def codec_of(scene: Scene, separator: str, policy: str) -> LogicalCodec:
+def codec_of(scene: Scene) -> LogicalCodec:
     """Return how namespaces are spelled in this catalog: only Iceberg's nest."""
     nested = scene.place.catalog is None or scene.catalog_record.provider == "lakehouse-iceberg"
-    return LogicalCodec(separator, policy, nested)  # type: ignore[arg-type]
+    return codec_outside(scene.defaults, nested=nested)
+
+
+def codec_outside(defaults: Defaults, *, nested: bool = True) -> LogicalCodec:
+    """Return how namespaces are spelled where no catalog's scene is at hand."""
+    return LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy), nested)
 
 
 def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:

@@ -33,11 +33,10 @@ class OwnerSet(msgspec.Struct, frozen=True):
 
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
     """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
-    defaults = ctx.services.defaults
 
     def read(scene: Scene) -> Principal | None:
         scene.require_in_metalake_use()
-        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        codec = codec_of(scene)
         target = target_require(scene, kind, full_name, codec, Action.OWNER_LOAD)
         owner_id = scene.owner_of(target.id)
         if owner_id is None:
@@ -49,11 +48,10 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
 
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
     """Give an object another owner. Raises NotFound, Forbidden."""
-    defaults = ctx.services.defaults
 
     def decide(scene: Scene) -> Permit[OwnerSet]:
         scene.require_in_metalake_use()
-        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        codec = codec_of(scene)
         target = target_require(scene, kind, full_name, codec, Action.OWNER_SET)
         decision = scene.require(Action.OWNER_SET, target.chain)
         principal = principal_require(scene, owner_kind, owner)

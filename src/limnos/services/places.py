@@ -58,13 +58,13 @@ class Place(NamedTuple):
         check_within(location, self.roots)
 
 
-def place_of(scene: Scene, fallback: str) -> Place:
-    """Return the place of the scene's catalog. `fallback` is the server's own warehouse directory."""
-    known, key = scene.view.scopes, (scene.scope, fallback)
+def place_of(scene: Scene) -> Place:
+    """Return the place of the scene's catalog: without a warehouse of its own it has a directory in the server's."""
+    known, key = scene.view.scopes, ("place", scene.scope)
     found: Place | None = known.get(key)
     if found is None:
         record = scene.catalog_record
-        own = f"{fallback}/{scene.catalog.id}"
+        own = f"{scene.defaults.warehouse}/{scene.catalog.id}"
         found = known[key] = Place(record, warehouse_of(record, own), roots_of(record, own))
     return found
 

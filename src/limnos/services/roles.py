@@ -120,11 +120,10 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
 
     Raises NotFound, Forbidden. Roles that the caller may not load are left out.
     """
-    defaults = ctx.services.defaults
 
     def find(scene: Scene) -> int:
         scene.require_in_metalake_use()
-        codec = codec_of(scene, defaults.separator, defaults.separator_policy)
+        codec = codec_of(scene)
         target = target_require(scene, kind, full_name, codec, Action.PRIVILEGE_GRANT, Action.METADATA_LOAD)
         return target.id
 

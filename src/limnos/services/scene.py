@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.model.records import CatalogRecord, MetalakeRecord
     from limnos.names.path import Levels
+    from limnos.services.context import Services
     from limnos.view.view import Derived, View
 
 C = TypeVar("C")
@@ -46,13 +47,6 @@ class Place(NamedTuple):
     catalog: Node | None
     zones: tuple[int, ...]
     outer: Chain
-
-
-class Rules(NamedTuple):
-    """The server's settings that decisions need."""
-
-    access_enabled: bool
-    service_admins: frozenset[str]
 
 
 SERVER = Place(None, None, (ROOT_ID,), ())
@@ -113,21 +107,15 @@ def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> N
 class Scene:
     """A consistent moment of the view, for one caller and one scope."""
 
-    __slots__ = ("_subject", "place", "request_id", "rules", "scope", "user", "view")
+    __slots__ = ("_subject", "defaults", "place", "request_id", "rules", "scope", "user", "view")
 
     def __init__(
-        self,
-        view: View,
-        scope: Scope,
-        credential: Credential,
-        rules: Rules,
-        request_id: str,
-        *,
-        refuse_disabled: bool = True,
+        self, services: Services, scope: Scope, *, credential: Credential, request_id: str, refuse_disabled: bool = True
     ) -> None:
-        self.view = view
+        self.view = view = services.view
         self.scope = scope
-        self.rules = rules
+        self.rules = services.rules
+        self.defaults = services.defaults
         self.request_id = request_id
         self.user = user_of(view, credential)
         self._subject: Subject | None = None

@@ -158,7 +158,7 @@ class Draft(NamedTuple):
         return self.permit.about(TableCreate(self.namespace, name, self.space, document, self.owner_id))
 
 
-def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: Action) -> Draft:
+def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draft:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
@@ -170,17 +170,16 @@ def draft_of(scene: Scene, fallback: str, namespace: Levels, name: str, action: 
     if scene.is_taken(node.id, Kind.TABLE, name):
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
     permit = scene.permit(None, decision)
-    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene, fallback))
+    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene))
 
 
 async def table_stage(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
 ) -> tuple[Json, CatalogRecord]:
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would."""
-    fallback = ctx.services.defaults.warehouse
 
     def look(scene: Scene) -> Draft:
-        draft = draft_of(scene, fallback, namespace, request.name, Action.TABLE_CREATE)
+        draft = draft_of(scene, namespace, request.name, Action.TABLE_CREATE)
         taken, _ = scene.find((*namespace, request.name), Kind.TABLE)  # no mutation will look
         if taken is not None:
             raise AlreadyExists(f"Table already exists: {render((*namespace, request.name))}", kind=taken.kind.word)
@@ -203,8 +202,7 @@ async def table_create(
 
 async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> Draft:
     """Decide on making a table, before its metadata is built."""
-    fallback = ctx.services.defaults.warehouse
-    return await ctx.read(scope, lambda scene: draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE))
+    return await ctx.read(scope, lambda scene: draft_of(scene, namespace, name, Action.TABLE_CREATE))
 
 
 def build(request: TableRequest, place: Place) -> Json:
@@ -226,10 +224,9 @@ async def table_make(
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
     catalog = draft.place.catalog
     document, data = document_of(metadata, previous=None, node_id=0, place=draft.place)
-    fallback = ctx.services.defaults.warehouse
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return draft_of(scene, fallback, namespace, name, Action.TABLE_CREATE).command(name, document)
+        return draft_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
@@ -283,7 +280,6 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
 
 async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str, purge: bool) -> None:
     """Drop a table; with `purge` its files too, by a task that commits with the drop."""
-    fallback = ctx.services.defaults.warehouse
 
     def decide(scene: Scene) -> Permit[TableDrop]:
         node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)
@@ -291,7 +287,7 @@ async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str
         task = None
         if purge:
             document = scene.document(node.id)
-            place = place_of(scene, fallback)
+            place = place_of(scene)
             payload = {
                 "metadata-location": document.metadata_location,
                 "roots": place.roots,
@@ -351,15 +347,14 @@ async def table_register(
     ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
 ) -> tuple[Document, CatalogRecord]:
     """Make a table of a metadata file that exists already; with `overwrite` point an existing table at it."""
-    fallback = ctx.services.defaults.warehouse
 
     def look(scene: Scene) -> tuple[Place, Document | None]:
         taken, chain = scene.find((*namespace, name), Kind.TABLE)
         if taken is not None and overwrite:
             scene.require_in_use()
             scene.require(Action.TABLE_DROP, chain)
-            return place_of(scene, fallback), scene.document(taken.id)
-        return draft_of(scene, fallback, namespace, name, Action.TABLE_REGISTER).place, None
+            return place_of(scene), scene.document(taken.id)
+        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
 
     place, replaced = await ctx.read(scope, look)
     place.check(metadata_location)
@@ -374,7 +369,7 @@ async def table_register(
     )  # fmt: skip
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return draft_of(scene, fallback, namespace, name, Action.TABLE_REGISTER).command(name, document)
+        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)

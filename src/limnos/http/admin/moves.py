@@ -5,15 +5,15 @@ May import `services` and this package.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from limnos.http.admin.bodies import Body, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.names.logical import LogicalCodec, Policy
 from limnos.names.parts import check_some_levels
 from limnos.services.namespaces import namespace_move
+from limnos.services.objects import codec_outside
 from limnos.services.scene import Scope
 from limnos.services.tables import table_move
 
@@ -46,8 +46,7 @@ async def move(request: Request, ctx: Context) -> Response:
 
 def _check_spellable(ctx: Context, target: tuple[str, ...]) -> None:
     """Refuse a namespace name that holds the separator: Gravitino's clients would read two names."""
-    defaults = ctx.services.defaults
-    codec = LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy))
+    codec = codec_outside(ctx.services.defaults)
     for part in target:
         codec.check_namespace_part(part)
 

@@ -42,12 +42,8 @@ class SchemaCreate(Body, frozen=True):
     properties: dict[str, str] | None = None
 
 
-def _codec(ctx: Context, scene: Scene) -> LogicalCodec:
-    return codec_of(scene, ctx.services.defaults.separator, ctx.services.defaults.separator_policy)
-
-
 async def _read_codec(ctx: Context, scope: Scope) -> LogicalCodec:
-    return await ctx.read(scope, lambda scene: _codec(ctx, scene))
+    return await ctx.read(scope, codec_of)
 
 
 async def schemas_list(request: Request, ctx: Context) -> Response:
@@ -56,7 +52,7 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
     parent = (request.query("parentSchema") or "").strip()
 
     def read(scene: Scene) -> list[str]:
-        codec = _codec(ctx, scene)
+        codec = codec_of(scene)
         if parent and not codec.nested:
             raise Unsupported(
                 f"The catalog [{metalake}.{catalog}] does not support hierarchical schemas, so listing schemas under a "
@@ -92,7 +88,7 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     metalake, catalog, name = names_of(request)
 
     def read(scene: Scene) -> dict[str, object]:
-        levels = _codec(ctx, scene).split(name)
+        levels = codec_of(scene).split(name)
         return dto.schema(namespaces.namespace_load(scene, levels), name)
 
     return ok(schema=await ctx.read(Scope(metalake, catalog), read))

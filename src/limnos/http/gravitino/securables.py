@@ -5,14 +5,13 @@ May import `services` and this package.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.told import Body
 from limnos.model.privileges import parse_condition, parse_privilege
-from limnos.names.logical import LogicalCodec, Policy
 from limnos.services.grants import Wish
-from limnos.services.objects import parse_kind
+from limnos.services.objects import codec_outside, parse_kind
 from limnos.services.roles import role_objects
 
 if TYPE_CHECKING:
@@ -50,6 +49,4 @@ def wishes_of(objects: Sequence[SecurableObject]) -> tuple[Wish, ...]:
 
 async def role_json(ctx: Context, found: Ruled) -> dict[str, object]:
     """Encode a role with the names of its objects."""
-    defaults = ctx.services.defaults
-    codec = LogicalCodec(defaults.separator, cast("Policy", defaults.separator_policy))
-    return dto.role(found.role, await role_objects(ctx, found), codec)
+    return dto.role(found.role, await role_objects(ctx, found), codec_outside(ctx.services.defaults))

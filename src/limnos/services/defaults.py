@@ -1,0 +1,26 @@
+"""The server's settings as services see them: what requests that leave something out get, and who is an admin.
+
+May import the standard library only. Values, made once at the start; `app` knows where they come from.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Defaults(NamedTuple):
+    """What requests that leave something out get, and how files are treated."""
+
+    metalake: str
+    catalog: str
+    warehouse: str
+    separator: str
+    separator_policy: str
+    verify_metadata_file: str
+
+
+class Rules(NamedTuple):
+    """The server's settings that decisions need."""
+
+    access_enabled: bool
+    service_admins: frozenset[str]
