@@ -12,10 +12,10 @@ from limnos.access.authentication import Authenticator, Credential
 from limnos.services.catalogs import ICEBERG, catalog_create
 from limnos.services.context import Context, Services
 from limnos.services.defaults import Defaults, Rules
+from limnos.services.files import Files
+from limnos.services.iceberg_tables import TableRequest
 from limnos.services.metalakes import metalake_create
-from limnos.services.places import Files
 from limnos.services.scene import Scope
-from limnos.services.tables import TableRequest
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 

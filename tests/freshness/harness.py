@@ -24,11 +24,11 @@ from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import Condition, Privilege
 from limnos.services.context import Context
 from limnos.services.grants import Wish, roles_give
+from limnos.services.iceberg_tables import table_create
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
 from limnos.services.roles import role_create
 from limnos.services.scene import Scene, Scope
-from limnos.services.tables import table_create
 from limnos.services.users import principal_add
 from limnos.store.changes import Moved
 from limnos.store.interface import Known

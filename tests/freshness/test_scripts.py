@@ -23,11 +23,12 @@ from limnos.model.privileges import Condition, Privilege
 from limnos.services import context, scene
 from limnos.services.catalogs import catalog_alter
 from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.iceberg_tables import table_create
 from limnos.services.namespaces import namespace_create, namespace_load
 from limnos.services.properties import Edits
 from limnos.services.roles import role_create
 from limnos.services.scene import Scene, Scope
-from limnos.services.tables import table_create, table_drop, table_find, table_move
+from limnos.services.tables import table_drop, table_find, table_move
 from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
 from limnos.store.changes import NOTHING, Draft, Moved

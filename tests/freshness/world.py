@@ -25,6 +25,7 @@ from limnos.services import (
     explain,
     grants,
     groups,
+    iceberg_tables,
     metalakes,
     namespaces,
     owners,
@@ -183,7 +184,7 @@ def namespace_alter(world: World, ctx: Context) -> Work:
 def table_create(world: World, ctx: Context) -> Work:
     """Make a table."""
     scope, levels = world.namespace()
-    return tables.table_create(ctx, scope, namespace=levels, request=new_table(world.dice.choice(TABLES)))
+    return iceberg_tables.table_create(ctx, scope, namespace=levels, request=new_table(world.dice.choice(TABLES)))
 
 
 def table_drop(world: World, ctx: Context) -> Work:

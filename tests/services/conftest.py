@@ -12,10 +12,10 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege
 from limnos.services.context import Context
 from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.iceberg_tables import table_create
 from limnos.services.namespaces import namespace_create
 from limnos.services.roles import role_create
 from limnos.services.scene import Scope
-from limnos.services.tables import table_create
 from limnos.services.users import principal_add
 from tests.backends import Lab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, fill, new_table

@@ -7,8 +7,7 @@ import pytest
 from limnos.files import normalise
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
-from limnos.services.catalogs import roots_of, warehouse_of
-from limnos.services.places import Place
+from limnos.services.places import Place, roots_of, warehouse_of
 
 UUID = "01234567-89ab-7cde-8f01-23456789abcd"
 

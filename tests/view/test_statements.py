@@ -16,10 +16,11 @@ from limnos.model.privileges import Condition, Privilege
 from limnos.services.catalogs import catalog_alter, catalog_enable
 from limnos.services.grants import Wish, privileges_grant, roles_give
 from limnos.services.groups import member_remove, members_add
+from limnos.services.iceberg_tables import table_create
 from limnos.services.namespaces import namespace_create, namespace_drop
 from limnos.services.properties import Edits
 from limnos.services.roles import role_create, role_drop
-from limnos.services.tables import table_create, table_load, table_move
+from limnos.services.tables import table_load, table_move
 from limnos.services.tokens import token_create, token_revoke
 from limnos.services.users import principal_add, principal_remove, user_enable
 from limnos.view.gate import GATE_READS, GATE_SHARED

@@ -17,7 +17,7 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.services.context import Services
 from limnos.services.defaults import Defaults, Rules
-from limnos.services.places import Files
+from limnos.services.files import Files
 from limnos.store.migrate import migrate
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View

@@ -58,6 +58,11 @@ class Place(msgspec.Struct, frozen=True):
         return f"{self.scheme}://{self.authority}/{path}" if path else f"{self.scheme}://{self.authority}"
 
 
+def is_local(location: str) -> bool:
+    """Say whether a location is on this machine's file system, without parsing it."""
+    return location.startswith(("file:", "/"))
+
+
 @lru_cache(maxsize=PARSED_MAX)
 def parse(location: str) -> Place:
     """Take a location apart. Raises BadRequest when it is not absolute, ambiguous, or of an unknown scheme."""

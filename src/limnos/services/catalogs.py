@@ -13,12 +13,12 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.files import allowed_roots, normalise
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse, NotEmpty
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
+from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 ICEBERG = "lakehouse-iceberg"
 PROVIDERS = {ICEBERG: "RELATIONAL"}
 """Providers that are served, with the catalog type each has."""
-WAREHOUSE = "warehouse"
-ALLOWED_LOCATIONS = "allowed-locations"
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
@@ -83,16 +81,6 @@ def catalogs_list(scene: Scene) -> list[Node]:
     return cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
 
 
-def warehouse_of(record: CatalogRecord, fallback: str) -> str:
-    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own."""
-    return (record.properties.get(WAREHOUSE) or fallback).rstrip("/")
-
-
-def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
-    """Return the prefixes that tables and their metadata must lie in."""
-    return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
-
-
 def catalog_check(
     *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str]
 ) -> CatalogRecord:
@@ -104,14 +92,8 @@ def catalog_check(
     expected = PROVIDERS[provider]
     if catalog_type is not None and catalog_type.upper() != expected:
         raise BadRequest(f"A catalog of provider {provider} has type {expected.lower()}, not {catalog_type}")
-    _check_places(properties)
+    check_places(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
-
-
-def _check_places(properties: dict[str, str]) -> None:
-    for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
-        if location and location.strip():
-            normalise(location.strip())
 
 
 async def catalog_test(
@@ -146,7 +128,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         return scene.catalog_record
 
     properties = edits.over((await ctx.read(Scope(metalake, name), read)).properties)
-    _check_places(properties)
+    check_places(properties)
     await _reach(ctx, properties)
 
 
@@ -192,7 +174,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     """Rename a catalog, change its comment or properties."""
     if edits.name is not None:
         check_catalog_name(edits.name)
-    _check_places(dict(edits.sets))
+    check_places(dict(edits.sets))
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.place.outer)

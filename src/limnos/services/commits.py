@@ -19,8 +19,9 @@ from limnos.formats.iceberg import requirements as demands
 from limnos.formats.iceberg import updates as changes
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, StalePermit
+from limnos.services.iceberg_tables import document_of, draft_read, table_make
 from limnos.services.places import Place, place_of
-from limnos.services.tables import document_of, draft_read, table_find, table_make
+from limnos.services.tables import table_find
 from limnos.telemetry.metrics import Counter
 from limnos.view.facts import document_key
 

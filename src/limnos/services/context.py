@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.access.authentication import Authenticator, Credential
     from limnos.model.permits import Permit
     from limnos.services.defaults import Defaults, Rules
-    from limnos.services.places import Files
+    from limnos.services.files import Files
     from limnos.store.interface import Store
     from limnos.store.sql import Load
     from limnos.store.tx import Tx

@@ -1,35 +1,23 @@
-"""Where a catalog's files may be: its warehouse, its allowed roots, and the file operations that services use.
+"""Where a catalog's files may be: its warehouse and its allowed roots.
 
-May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads of the file
-system that cost microseconds.
+May import `files` for the spelling of locations, and `model`. Does no input or output: that is `services.files`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.files import LOCAL_FILES, check_within, normalise, store_for
-from limnos.model.errors import StateUnknown
-from limnos.services.catalogs import roots_of, warehouse_of
-from limnos.store.faults import reach
-from limnos.telemetry.logs import get_logger
+from limnos.files import allowed_roots, check_within, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from limnos.model.records import CatalogRecord
     from limnos.services.scene import Scene
 
-T = TypeVar("T")
-log = get_logger("limnos.files")
-METADATA_BYTES_MAX = 1 << 28
-INLINE_BYTES_MAX = 64 << 10
-"""Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
-
-
+WAREHOUSE = "warehouse"
+ALLOWED_LOCATIONS = "allowed-locations"
 _UUID = re.compile("[0-9a-f-]{36}")
 
 
@@ -69,79 +57,18 @@ def place_of(scene: Scene) -> Place:
     return found
 
 
-def is_local(location: str) -> bool:
-    """Say whether a location is on this machine's file system."""
-    return location.startswith(("file:", "/"))
+def warehouse_of(record: CatalogRecord, fallback: str) -> str:
+    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own."""
+    return (record.properties.get(WAREHOUSE) or fallback).rstrip("/")
 
 
-class Written:
-    """A file that is there within this context, and after it unless the commit inside was surely not made."""
-
-    __slots__ = ("_data", "_files", "_first", "_location", "_properties")
-
-    def __init__(
-        self, files: Files, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
-    ) -> None:  # fmt: skip
-        self._files = files
-        self._location = location
-        self._data = data
-        self._properties = properties
-        self._first = first
-
-    async def __aenter__(self) -> None:
-        await self._files.write(self._location, self._data, self._properties, first=self._first)
-        reach("file-written")
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
-            return  # it is pointed to, or may be: keep it
-        await self._files.delete(self._location, self._properties)
+def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
+    """Return the prefixes that tables and their metadata must lie in."""
+    return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
 
 
-class Files:
-    """File operations for services, in threads."""
-
-    def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(8, "limnos-files")
-
-    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
-        """Read a whole file. Raises MissingFile, TooLarge."""
-        store = store_for(location, properties)
-        return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
-
-    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
-        """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
-        if is_local(location) and len(data) <= INLINE_BYTES_MAX:
-            LOCAL_FILES.write_new(location, data, first=first)
-            return
-        store = store_for(location, properties)
-        await self._run(lambda: store.write_new(location, data, first=first))
-
-    @staticmethod
-    def exists_now(location: str) -> bool:
-        """Say whether a local file is there, without leaving the loop."""
-        return LOCAL_FILES.exists(location)
-
-    async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
-        """Say whether a file is there."""
-        store = store_for(location, properties)
-        return await self._run(lambda: store.exists(location))
-
-    async def delete(self, location: str, properties: Mapping[str, str]) -> None:
-        """Delete a file; a failure is logged, as nothing depends on it."""
-        try:
-            store = store_for(location, properties)
-            await self._run(lambda: store.delete(location))
-        except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
-            log.warning("file not deleted", location=location, error=str(error))
-
-    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
-        """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
-        return Written(self, location, data, properties, first=first)
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
-
-    def close(self) -> None:
-        """Wait for what is under way."""
-        self._threads.shutdown()
+def check_places(properties: Mapping[str, str]) -> None:
+    """Refuse a warehouse or root that is no location. Raises BadRequest."""
+    for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
+        if location and location.strip():
+            normalise(location.strip())

@@ -20,7 +20,7 @@ from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services import commits, tables
+from limnos.services import commits, iceberg_tables, tables
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -94,7 +94,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         return tables.table_load(scene, namespace, name), scene.catalog_record
 
     document, catalog = await ctx.read(scope, read)
-    await tables.table_verify(ctx, document, catalog)
+    await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
@@ -119,14 +119,14 @@ async def table_create(request: Request, ctx: Context) -> Response:
     """POST tables: create one, or only stage it."""
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), CreateTable)
-    wanted = tables.TableRequest(
+    wanted = iceberg_tables.TableRequest(
         _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
     )  # fmt: skip
     namespace = levels_of(params[0])
     if body.stage_create:
-        metadata, _ = await tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
+        metadata, _ = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
         return _staged(metadata)
-    document, _ = await tables.table_create(ctx, scope, namespace=namespace, request=wanted)
+    document, _ = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
     return _loaded(document, _etag(document, "all"))
 
 
@@ -134,7 +134,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     """POST register: make a table of an existing metadata file."""
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
-    document, _ = await tables.table_register(
+    document, _ = await iceberg_tables.table_register(
         ctx, scope, namespace=levels_of(params[0]), name=check_part(body.name),
         metadata_location=body.metadata_location, overwrite=body.overwrite,
     )  # fmt: skip

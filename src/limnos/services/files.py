@@ -1,0 +1,98 @@
+"""The file operations that services use: read, write, a file that a commit is to point to, delete.
+
+May import `files` and the rooms below. Blocking calls run in threads, except checks and small local reads and writes of
+the file system that cost microseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.files import LOCAL_FILES, is_local, store_for
+from limnos.model.errors import StateUnknown
+from limnos.store.faults import reach
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+T = TypeVar("T")
+log = get_logger("limnos.files")
+METADATA_BYTES_MAX = 1 << 28
+INLINE_BYTES_MAX = 64 << 10
+"""Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
+
+
+class Written:
+    """A file that is there within this context, and after it unless the commit inside was surely not made."""
+
+    __slots__ = ("_data", "_files", "_first", "_location", "_properties")
+
+    def __init__(
+        self, files: Files, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
+    ) -> None:  # fmt: skip
+        self._files = files
+        self._location = location
+        self._data = data
+        self._properties = properties
+        self._first = first
+
+    async def __aenter__(self) -> None:
+        await self._files.write(self._location, self._data, self._properties, first=self._first)
+        reach("file-written")
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
+            return  # it is pointed to, or may be: keep it
+        await self._files.delete(self._location, self._properties)
+
+
+class Files:
+    """File operations for services, in threads."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(8, "limnos-files")
+
+    async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
+        """Read a whole file. Raises MissingFile, TooLarge."""
+        store = store_for(location, properties)
+        return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
+
+    async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
+        """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
+        if is_local(location) and len(data) <= INLINE_BYTES_MAX:
+            LOCAL_FILES.write_new(location, data, first=first)
+            return
+        store = store_for(location, properties)
+        await self._run(lambda: store.write_new(location, data, first=first))
+
+    @staticmethod
+    def exists_now(location: str) -> bool:
+        """Say whether a local file is there, without leaving the loop."""
+        return LOCAL_FILES.exists(location)
+
+    async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
+        """Say whether a file is there."""
+        store = store_for(location, properties)
+        return await self._run(lambda: store.exists(location))
+
+    async def delete(self, location: str, properties: Mapping[str, str]) -> None:
+        """Delete a file; a failure is logged, as nothing depends on it."""
+        try:
+            store = store_for(location, properties)
+            await self._run(lambda: store.delete(location))
+        except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
+            log.warning("file not deleted", location=location, error=str(error))
+
+    def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
+        """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
+        return Written(self, location, data, properties, first=first)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+
+    def close(self) -> None:
+        """Wait for what is under way."""
+        self._threads.shutdown()

@@ -1,0 +1,218 @@
+"""Iceberg's way of making a table: build its first metadata, stage it, write its file, register one that exists.
+
+May import the rooms below and `formats.iceberg`. Knows no wire format. What every table has, whatever its format
+(find, load, list, drop, move), is in `services.tables`; commits are in `services.commits`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_local, normalise
+from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg.create import new_table
+from limnos.model.entities import Document, Node
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
+from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
+from limnos.model.uuids import new_uuid
+from limnos.names.iceberg import render
+from limnos.services.places import Place, place_of
+from limnos.services.tables import Draft, TableCreate, draft_of, table_find, table_insert
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+
+class TableRequest(NamedTuple):
+    """What a client asks for when it makes a table; the parts are JSON as it sent them."""
+
+    name: str
+    location: str | None
+    schema: object
+    partition_spec: object
+    write_order: object
+    properties: object
+
+
+class TableReplace(msgspec.Struct, frozen=True):
+    """Point an existing table at other metadata (register with overwrite)."""
+
+    table: Node
+    document: Document
+    expected: int
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord) -> None:
+    """Notice that a metadata file has vanished, as far as the setting asks for it. Raises MissingFile."""
+    mode = ctx.services.defaults.verify_metadata_file
+    local = is_local(document.metadata_location)
+    if mode == "never" or (mode == "local" and not local):
+        return
+    files = ctx.services.files
+    there = files.exists_now(document.metadata_location) if local else await files.exists(
+        document.metadata_location, catalog.properties
+    )  # fmt: skip
+    if not there:
+        raise MissingFile(f"Failed to open input stream for file: {document.metadata_location}")
+
+
+async def table_stage(
+    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
+) -> tuple[Json, CatalogRecord]:
+    """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would."""
+
+    def look(scene: Scene) -> Draft:
+        draft = draft_of(scene, namespace, request.name, Action.TABLE_CREATE)
+        taken, _ = scene.find((*namespace, request.name), Kind.TABLE)  # no mutation will look
+        if taken is not None:
+            raise AlreadyExists(f"Table already exists: {render((*namespace, request.name))}", kind=taken.kind.word)
+        return draft
+
+    draft = await ctx.read(scope, look)
+    metadata = build(request, draft.place)
+    document_of(metadata, previous=None, node_id=0, place=draft.place)
+    return metadata, draft.place.catalog
+
+
+async def table_create(
+    ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
+) -> tuple[Document, CatalogRecord]:
+    """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
+    draft = await draft_read(ctx, scope, namespace, request.name)
+    metadata = build(request, draft.place)
+    return await table_make(ctx, scope, namespace=namespace, name=request.name, metadata=metadata, draft=draft)
+
+
+async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> Draft:
+    """Decide on making a table, before its metadata is built."""
+    return await ctx.read(scope, lambda scene: draft_of(scene, namespace, name, Action.TABLE_CREATE))
+
+
+def build(request: TableRequest, place: Place) -> Json:
+    """Build a new table's metadata; without a location of its own it gets one that no other table has."""
+    now_ms = _now_ms()
+    table_uuid = new_uuid(now_ms)
+    location = place.own_location(table_uuid) if request.location is None else request.location
+    if not location:
+        raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
+    return new_table(
+        uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
+        write_order=request.write_order, properties=request.properties, now_ms=now_ms,
+    )  # fmt: skip
+
+
+async def table_make(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata: Json, draft: Draft
+) -> tuple[Document, CatalogRecord]:
+    """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
+    catalog = draft.place.catalog
+    document, data = document_of(metadata, previous=None, node_id=0, place=draft.place)
+
+    def decide(scene: Scene) -> Permit[TableCreate]:
+        return draft_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
+
+    async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
+        made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
+    return made, catalog
+
+
+async def _make(
+    ctx: Context, scope: Scope, decide: Callable[[Scene], Permit[TableCreate]], path: Levels, *,
+    first: Permit[TableCreate] | None = None,
+) -> Document:  # fmt: skip
+    """Insert the table; that its name is taken is told with the whole path."""
+    try:
+        return await ctx.write(scope, decide, table_insert, first=first)
+    except AlreadyExists as error:
+        raise AlreadyExists(f"{error.kind.capitalize()} already exists: {render(path)}", kind=error.kind) from None
+
+
+def document_of(metadata: Json, *, previous: Document | None, node_id: int, place: Place) -> tuple[Document, bytes]:
+    """Build the document of new metadata, and what goes into its file, under a fresh name.
+
+    A location is checked when the commit brings it, not again at every commit. Raises OutsideRoots.
+    """
+    version = documents.version_of(None if previous is None else previous.metadata_location) + 1
+    packs = documents.wants_gzip(metadata)
+    table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
+    directory = documents.metadata_directory(metadata)
+    stays = previous is not None and location == previous.location
+    taken = location if stays else place.normal_location(location, table_uuid)
+    if directory != f"{location}/metadata":
+        place.check(directory)
+    document = Document(
+        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
+        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
+        body=documents.encode(metadata),
+    )  # fmt: skip
+    return document, documents.pack(document.body) if packs else document.body
+
+
+async def table_register(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
+) -> tuple[Document, CatalogRecord]:
+    """Make a table of a metadata file that exists already; with `overwrite` point an existing table at it."""
+
+    def look(scene: Scene) -> tuple[Place, Document | None]:
+        taken, chain = scene.find((*namespace, name), Kind.TABLE)
+        if taken is not None and overwrite:
+            scene.require_in_use()
+            scene.require(Action.TABLE_DROP, chain)
+            return place_of(scene), scene.document(taken.id)
+        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
+
+    place, replaced = await ctx.read(scope, look)
+    place.check(metadata_location)
+    metadata = documents.decode(await ctx.services.files.read(metadata_location, place.catalog.properties))
+    documents.check_registrable(metadata)
+    location = cast("str", metadata["location"])
+    place.check(location)
+    document = Document(
+        node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
+        uuid=cast("str", metadata.get("table-uuid") or new_uuid(_now_ms())), location=normalise(location),
+        metadata_location=metadata_location, body=documents.encode(metadata),
+    )  # fmt: skip
+
+    def decide(scene: Scene) -> Permit[TableCreate]:
+        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
+
+    def decide_again(scene: Scene) -> Permit[TableReplace]:
+        node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)
+        current = scene.document(node.id)
+        decision = scene.require(Action.TABLE_DROP, chain)
+        return scene.permit(
+            TableReplace(
+                node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version
+            ),
+            decision,
+        )
+
+    if replaced is None:
+        return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
+    return await ctx.write(scope, decide_again, table_point), place.catalog
+
+
+def table_point(tx: Tx, permit: Permit[TableReplace]) -> Document:
+    """Replace the table's document."""
+    command = permit.command
+    held = tx.nodes.hold(command.table)
+    if not tx.documents.swap(command.document, expected=command.expected):
+        tx.stale()
+    tx.nodes.committed(held)
+    return command.document
