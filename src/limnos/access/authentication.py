@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
+from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.view.cold import need
 from limnos.view.facts import token_key
 
@@ -29,6 +30,8 @@ _PREFIX = "lim_"
 _NOBODY = frozenset({b"", b"Bearer None"})
 """PyIceberg without a token sends `Bearer None`."""
 REMEMBERED_MAX = 10_000
+REMEMBERED_BYTES_MAX = 512
+"""Longer headers are read anew each time: what is remembered has a bound in bytes, too."""
 
 
 class Credential(NamedTuple):
@@ -66,6 +69,8 @@ class Authenticator:
         found = self._remembered.get(header)
         if found is None:
             found = self._parse(header)
+            if len(header) > REMEMBERED_BYTES_MAX:
+                return found
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[header] = found
@@ -90,8 +95,13 @@ def _parse_basic(encoded: bytes) -> Credential:
         user, _, _ = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         raise Unauthenticated("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
-    if not user or "\0" in user:
+    if not user:
         raise Unauthenticated("The Basic credential names no user")
+    if not is_name(user):
+        raise Unauthenticated(
+            f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or marks of direction: "
+            "send the name that an administrator gave you"
+        )
     return Credential(user)
 
 

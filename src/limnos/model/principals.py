@@ -6,6 +6,7 @@ behind it change and shared by every request until then, so everything that can 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,10 +14,19 @@ from limnos.model.decisions import Link
 from limnos.model.errors import Forbidden
 from limnos.model.privileges import Privilege, shown
 
-__all__ = ["HeldRole", "Link", "RoleRules", "Rule", "Subject"]
+__all__ = ["HeldRole", "Link", "RoleRules", "Rule", "Subject", "is_name"]
+
+NAME_BYTES_MAX = 255
+_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, line ends and marks of direction: in a log or on a terminal they show something that is not there."""
 
 Rule = tuple[Privilege, int]
 """A privilege on the object of that id."""
+
+
+def is_name(name: str) -> bool:
+    """Say whether a text can name a user, group or role: not empty, not too long, and every character shows as itself."""
+    return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX and _INVISIBLE.search(name) is None
 
 
 @dataclass(frozen=True, slots=True)

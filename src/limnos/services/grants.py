@@ -5,6 +5,7 @@ May import the rooms below. Knows no wire format. Everything here is on the meta
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -17,7 +18,7 @@ from limnos.model.privileges import Condition, Privilege, check_binding, check_c
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import Holder, principal_require, role_names
-from limnos.view.cold import need
+from limnos.view.cold import for_each, need
 from limnos.view.facts import rules_key
 
 if TYPE_CHECKING:
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
+
+RULES_MAX = 2_000
+"""How many privileges one request may name: each is looked up and written for itself."""
+NAMES_MAX = 1_000
+"""How many roles one request may give or take."""
 
 
 class Wish(NamedTuple):
@@ -68,7 +74,13 @@ class RolesChange(msgspec.Struct, frozen=True):
 
 
 def check_wishes(wishes: tuple[Wish, ...]) -> None:
-    """Refuse an object without privileges, and a privilege that is both allowed and denied on one object."""
+    """Refuse too many rules, an object without privileges, and a privilege both allowed and denied on one object."""
+    count = sum(len(wish.privileges) for wish in wishes)
+    if max(count, len(wishes)) > RULES_MAX:
+        raise BadRequest(
+            f"{max(count, len(wishes))} privileges in one request are more than the {RULES_MAX} that are taken at once: "
+            "grant the rest in further requests, object by object"
+        )
     for wish in wishes:
         if not wish.privileges:
             raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} comes without privileges: name some")
@@ -95,14 +107,31 @@ def _bound(target: Target, wish: Wish) -> Found:
     return Found(target, grants)
 
 
-async def wished(ctx: Context, metalake: str, wish: Wish, *, granting: bool) -> Found:
-    """Find the object of a wish in its own catalog. Raises IllegalObject (or NotFound when `granting`)."""
+async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], action: Action) -> list[Found]:
+    """Find the objects of wishes, each catalog's in one scene, for who may do the action in the metalake.
+
+    That is decided before any object is looked up, so a refusal is the same whether they exist or not. Raises Forbidden;
+    for a missing object NotFound where its role exists already, IllegalObject where the role is to be made.
+    """
+
+    def may(scene: Scene) -> None:
+        scene.require_in_use()
+        scene.require(action, scene.place.outer)
+
+    await ctx.read(Scope(metalake), may)
+    by_scope: dict[Scope, list[Wish]] = {}
+    for wish in wishes:
+        by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
     try:
-        return await ctx.read(scope_for(metalake, wish.kind, wish.full_name), lambda scene: _found(scene, wish))
+        return [found for scope, some in by_scope.items() for found in await ctx.read(scope, partial(_all_found, some))]
     except NotFound as error:
-        if granting or error.kind == "metalake":
+        if action is not Action.ROLE_CREATE or error.kind == "metalake":
             raise
         raise IllegalObject(error.message) from None
+
+
+def _all_found(wishes: list[Wish], scene: Scene) -> list[Found]:
+    return for_each(wishes, lambda wish: _found(scene, wish))
 
 
 async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish, grants_them: bool = True) -> Ruled:
@@ -155,7 +184,7 @@ async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tupl
     """Replace all rules of a role."""
     check_wishes(wishes)
     refuse_twice(wishes)
-    found = [await wished(ctx, metalake, wish, granting=True) for wish in wishes]
+    found = await wishes_find(ctx, metalake, wishes, Action.ROLE_ASSIGN)
 
     def decide(scene: Scene) -> Permit[RulesReplace]:
         scene.require_in_use()
@@ -188,14 +217,16 @@ async def roles_give(
 ) -> Holder:
     """Give roles to a user or group, or take them; both are idempotent.
 
-    Raises NotFound for the user or group, IllegalRole for an unknown role.
+    Raises NotFound for the user or group, IllegalRole for an unknown role, BadRequest for too many of them.
     """
+    if len(roles) > NAMES_MAX:
+        raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
 
     def decide(scene: Scene) -> Permit[RolesChange]:
         scene.require_in_use()
         decision = scene.require(Action.ROLE_ASSIGN, scene.place.outer)
         principal = principal_require(scene, kind, name)
-        entities = tuple(_known_role(scene, role) for role in roles)
+        entities = tuple(for_each(roles, lambda role: _known_role(scene, role)))
         return scene.permit(RolesChange(principal, entities, gives), decision)
 
     principal = await ctx.write(Scope(metalake), decide, roles_change)

@@ -13,10 +13,11 @@ from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import Link
 from limnos.model.entities import Principal
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.scene import Scope
 from limnos.services.users import principal_require
-from limnos.view.cold import need
+from limnos.view.cold import for_each, need
 from limnos.view.facts import members_key
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
+
+MEMBERS_MAX = 1_000
+"""How many users one request may make members."""
 
 
 class MembersAdd(msgspec.Struct, frozen=True):
@@ -56,11 +60,13 @@ def members_list(scene: Scene, group: str) -> tuple[str, ...]:
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
-    """Make users members of a group, all or none; again is fine. Raises NotFound for a group or user."""
+    """Make users members of a group, all or none; again is fine. Raises NotFound for a group or user, BadRequest."""
+    if len(users) > MEMBERS_MAX:
+        raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
 
     def decide(scene: Scene) -> Permit[MembersAdd]:
         found, chain = _group(scene, group, Action.GROUP_MEMBERS)
-        members = tuple(principal_require(scene, Kind.USER, name) for name in users)
+        members = tuple(for_each(users, lambda name: principal_require(scene, Kind.USER, name)))
         return scene.permit(MembersAdd(found, members), scene.require(Action.GROUP_MEMBERS, chain))
 
     return await ctx.write(Scope(metalake), decide, members_insert)

@@ -15,7 +15,7 @@ from limnos.model.decisions import Link
 from limnos.model.entities import Grant, Node, RoleEntity, Ruled
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
-from limnos.services.grants import Wish, check_wishes, refuse_twice, wished
+from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
 from limnos.services.objects import codec_of, role_find, role_require, scope_for, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
@@ -150,12 +150,13 @@ async def role_create(
 ) -> Ruled:
     """Make a role with its rules; its maker owns it.
 
-    Raises AlreadyExists, IllegalObject for an object that does not exist, IllegalPrivilege for a wrong binding.
+    Raises Forbidden before any object is looked up, AlreadyExists, IllegalObject for an object that does not exist,
+    IllegalPrivilege for a wrong binding.
     """
     check_principal_name(name, Kind.ROLE)
     check_wishes(wishes)
     refuse_twice(wishes)
-    found = [await wished(ctx, metalake, wish, granting=False) for wish in wishes]
+    found = await wishes_find(ctx, metalake, wishes, Action.ROLE_CREATE)
 
     def decide(scene: Scene) -> Permit[RoleCreate]:
         scene.require_in_use()

@@ -16,6 +16,7 @@ from limnos.model.decisions import Link
 from limnos.model.entities import Principal, RoleEntity
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
 from limnos.view.facts import principals_key, roles_key, rules_key
@@ -32,7 +33,6 @@ _ACTIONS = {
     Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),
     Kind.GROUP: (Action.GROUP_MANAGE, Action.GROUP_LOAD, Action.GROUP_LIST),
 }
-NAME_BYTES_MAX = 255
 
 
 class Holder(NamedTuple):
@@ -115,10 +115,11 @@ def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
 
 
 def check_principal_name(name: str, kind: Kind) -> str:
-    """Check a user's or group's name: any text but an empty one, control characters, or one that is too long."""
-    if not name or len(name.encode("utf-8", "replace")) > NAME_BYTES_MAX or any(ord(char) < 32 for char in name):
+    """Check a user's, group's or role's name. Raises BadRequest."""
+    if not is_name(name):
         raise BadRequest(
-            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes and no control characters; this is not one: {name!r}"
+            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction; "
+            f"this is not one: {name!a}"
         )
     return name
 

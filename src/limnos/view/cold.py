@@ -5,13 +5,18 @@ May import this room only. The reader is run again when the facts are there, so 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from limnos.view.view import ABSENT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from limnos.view.facts import Key, Value
     from limnos.view.view import View
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Cold(Exception):
@@ -35,4 +40,18 @@ def need_all(view: View, keys: list[Key], *, zone: int) -> list[Value]:
     found = [view.get(key) for key in keys]
     if ABSENT in found:
         raise Cold({key: zone for key, value in zip(keys, found, strict=True) if value is ABSENT})
+    return found
+
+
+def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
+    """Read something for each item. Raises Cold for what any of them lacks, so that many items cost few rounds."""
+    found: list[R] = []
+    wanted: dict[Key, int] = {}
+    for item in items:
+        try:
+            found.append(read(item))
+        except Cold as cold:
+            wanted |= cold.wanted
+    if wanted:
+        raise Cold(wanted)
     return found
