@@ -17,7 +17,7 @@ from limnos.model.decisions import Link
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.model.records import decode_catalog, decode_metalake
+from limnos.model.records import CatalogRecord, MetalakeRecord
 from limnos.names.errors import InvalidName
 from limnos.services import (
     catalogs,
@@ -398,9 +398,9 @@ def mending(world: World, ctx: Context) -> Work | None:
     """Switch on again what was switched off, and make a catalog where one is missing: else little else would succeed."""
     metalake = world.metalake()
     live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
-    if not all(decode_metalake(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
+    if not all(MetalakeRecord.read(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
         return metalakes.metalake_set(ctx, name=metalake, in_use=True)
-    there = {name: decode_catalog(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
+    there = {name: CatalogRecord.read(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
     for name in CATALOGS:
         if name not in there:
             return add_catalog(ctx, name, metalake=metalake)

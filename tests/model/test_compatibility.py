@@ -23,11 +23,11 @@ from limnos.model.records import Record
 HOME = Path(__file__).parent / "fixtures" / "records" / "v1.0"
 EXPECTED = cast("dict[str, dict[str, dict[str, object]]]", json.loads((HOME / "expected.json").read_text("utf-8")))
 DECODERS: dict[str, Callable[[bytes], Record]] = {
-    "MetalakeRecord": records.decode_metalake,
-    "CatalogRecord": records.decode_catalog,
-    "NamespaceRecord": records.decode_namespace,
-    "TableRecord": records.decode_table,
-    "RoleRecord": records.decode_role,
+    "MetalakeRecord": records.MetalakeRecord.read,
+    "CatalogRecord": records.CatalogRecord.read,
+    "NamespaceRecord": records.NamespaceRecord.read,
+    "TableRecord": records.TableRecord.read,
+    "RoleRecord": records.RoleRecord.read,
 }
 
 

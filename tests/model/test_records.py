@@ -36,11 +36,11 @@ RECORDS = st.one_of(
     st.builds(RoleRecord, PROPERTIES),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
-    MetalakeRecord: records.decode_metalake,
-    CatalogRecord: records.decode_catalog,
-    NamespaceRecord: records.decode_namespace,
-    TableRecord: records.decode_table,
-    RoleRecord: records.decode_role,
+    MetalakeRecord: records.MetalakeRecord.read,
+    CatalogRecord: records.CatalogRecord.read,
+    NamespaceRecord: records.NamespaceRecord.read,
+    TableRecord: records.TableRecord.read,
+    RoleRecord: records.RoleRecord.read,
 }
 PLAIN: list[Record] = [
     MetalakeRecord("lake", {"a": "1"}, True),
@@ -83,8 +83,8 @@ def test_any_record_round_trips(record: Record) -> None:
 
 def test_no_comment_is_not_an_empty_comment() -> None:
     """None and the empty string stay apart."""
-    without = records.decode_table(records.encode(TableRecord(None, {})))
-    empty = records.decode_table(records.encode(TableRecord("", {})))
+    without = records.TableRecord.read(records.encode(TableRecord(None, {})))
+    empty = records.TableRecord.read(records.encode(TableRecord("", {})))
 
     assert without.comment is None
     assert empty.comment == ""
@@ -129,7 +129,7 @@ def test_old_code_reads_new_bytes_and_keeps_what_it_does_not_know() -> None:
     read = old.FromString(records.encode(MetalakeRecord("lake", {"a": "1"}, in_use=True)))
     before = read.comment  # type: ignore[attr-defined]
     read.comment = "changed"  # type: ignore[attr-defined]
-    again = records.decode_metalake(read.SerializeToString())
+    again = records.MetalakeRecord.read(read.SerializeToString())
 
     assert before == "lake"
     assert again == MetalakeRecord("changed", {"a": "1"}, in_use=True)
@@ -139,9 +139,9 @@ def test_a_catalog_type_of_a_newer_version_survives() -> None:
     """A type number we do not know reads as UNKNOWN_<number>, and is written back when the type is not changed."""
     newer = other_version(("version", 1, 11), ("type", 5, 13))
     stored = newer(version={"major_version": 1, "minor_version": 1}, type=42).SerializeToString()
-    read = records.decode_catalog(stored)
+    read = records.CatalogRecord.read(stored)
     kept = newer.FromString(records.encode(replace(read, comment="changed")))
-    changed = records.decode_catalog(records.encode(replace(read, type="ML")))
+    changed = records.CatalogRecord.read(records.encode(replace(read, type="ML")))
 
     assert read.type == "UNKNOWN_42"
     assert kept.type == 42  # type: ignore[attr-defined]
@@ -178,7 +178,7 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
 def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
     """Empty, unversioned and damaged bytes are refused with what to do about it."""
     with pytest.raises(UnreadableRecord, match=f"namespace .*{reason}.*Restore it") as caught:
-        records.decode_namespace(data)
+        records.NamespaceRecord.read(data)
     assert caught.value.found is None
 
 
@@ -195,7 +195,7 @@ def test_what_is_not_understood_stays_out_of_the_representation() -> None:
     """Logs that show a record do not show bytes that nobody can read."""
     newer = other_version(("version", 1, 11), ("color", 99, 9))
     stored = newer(version={"major_version": 1}, color="green").SerializeToString()
-    shown = repr(records.decode_role(stored))
+    shown = repr(records.RoleRecord.read(stored))
 
     assert shown == "RoleRecord(properties={})"
 

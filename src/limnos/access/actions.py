@@ -11,13 +11,10 @@ from enum import StrEnum
 from typing import Self
 
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import Kind
+from limnos.model.kinds import APART, CONTAINERS, LEAVES, Kind
 from limnos.model.privileges import kind_word, shown
 
 _SCOPES = (Kind.CATALOG, Kind.NAMESPACE)
-_TREE = (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
-_LEAVES = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
-_APART = (Kind.ROLE, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE, Kind.JOB)
 
 
 class Action(StrEnum):
@@ -129,11 +126,11 @@ class Action(StrEnum):
     ROLE_DROP = "role_drop", Kind.ROLE
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
-    PRIVILEGE_GRANT = "privilege_grant", *_TREE, *_LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
-    OWNER_LOAD = "owner_load", *_TREE, *_LEAVES, *_APART
-    OWNER_SET = "owner_set", *_TREE, *_LEAVES, *_APART
-    METADATA_LOAD = "metadata_load", *_TREE, *_LEAVES, Kind.COLUMN, *_APART
-    EXPLAIN_OTHERS = "explain_others", *_TREE, *_LEAVES, *_APART, Kind.USER, Kind.GROUP
+    PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
+    OWNER_LOAD = "owner_load", *CONTAINERS, *LEAVES, *APART
+    OWNER_SET = "owner_set", *CONTAINERS, *LEAVES, *APART
+    METADATA_LOAD = "metadata_load", *CONTAINERS, *LEAVES, Kind.COLUMN, *APART
+    EXPLAIN_OTHERS = "explain_others", *CONTAINERS, *LEAVES, *APART, Kind.USER, Kind.GROUP
 
     TAG_LIST = "tag_list", Kind.METALAKE
     TAG_CREATE = "tag_create", Kind.METALAKE

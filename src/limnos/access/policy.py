@@ -30,7 +30,7 @@ from limnos.access.rules import (
     ServiceAdmin,
     Undenied,
 )
-from limnos.model.kinds import Kind
+from limnos.model.kinds import APART, LEAVES, Kind
 from limnos.model.privileges import Privilege
 
 # ------------------------------------------------------------------------------------------ building blocks
@@ -46,8 +46,6 @@ _ABOVE: Final = owns(Kind.METALAKE, Kind.CATALOG)
 _NAMESPACE: Final = owns(Kind.NAMESPACE)
 _USE_CATALOG: Final = Allowed(Privilege.USE_CATALOG)
 _USE_SCHEMA: Final = Allowed(Privilege.USE_SCHEMA)
-_LEAVES: Final = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
-_APART: Final = (Kind.ROLE, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE, Kind.JOB)
 
 
 def inside(*enough: Rule) -> Rule:
@@ -87,7 +85,7 @@ _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
 _CATALOG_OWNED: Final = _ABOVE
 _NAMESPACE_LOAD: Final = _namespace_load(_USE_SCHEMA)
 _NAMESPACE_OWNED: Final = AnyOf(AllOf(_USE_CATALOG, _NAMESPACE), _ABOVE)
-_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION = (owns(kind) for kind in _LEAVES)
+_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION = (owns(kind) for kind in LEAVES)
 _SELECT, _MODIFY, _CREATE_TABLE = (
     Allowed(Privilege.SELECT_TABLE),
     Allowed(Privilege.MODIFY_TABLE),
@@ -226,7 +224,7 @@ _METADATA_LOAD: Final = ByKind(
         Kind.COLUMN: _LEAF[Action.TABLE_LOAD],
         Kind.ROLE: _ROLE_LOAD,
         Kind.JOB: _JOB_OWNED,
-        **{kind: _LEAF[Action(f"{kind.word}_load")] for kind in _LEAVES},
+        **{kind: _LEAF[Action(f"{kind.word}_load")] for kind in LEAVES},
         **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)},
         **{kind: _APART_RULES[Action(f"{kind.word}_load")] for kind in (Kind.USER, Kind.GROUP)},
     }
@@ -234,16 +232,16 @@ _METADATA_LOAD: Final = ByKind(
 
 # To give an object away: own it or a container of it, and be able to reach what one owns.
 _LEAF_REACHED: Final = AllOf(_USE_SCHEMA, Undenied(Privilege.USE_CATALOG))
-_OWNER_SET: Final = AnyOf(AllOf(_LEAF_REACHED, owns(*_LEAVES)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*_APART), _ABOVE)
+_OWNER_SET: Final = AnyOf(AllOf(_LEAF_REACHED, owns(*LEAVES)), AllOf(_USE_CATALOG, _NAMESPACE), owns(*APART), _ABOVE)
 
 # To grant on an object: MANAGE_GRANTS on it or above it, and be able to reach it; or the right to give it away.
 _GRANTS: Final = Allowed(Privilege.MANAGE_GRANTS)
 _PRIVILEGE_GRANT: Final = AnyOf(
     ByKind(
         {
-            **dict.fromkeys((Kind.METALAKE, Kind.CATALOG, *_APART), _GRANTS),
+            **dict.fromkeys((Kind.METALAKE, Kind.CATALOG, *APART), _GRANTS),
             Kind.NAMESPACE: AllOf(_USE_CATALOG, _GRANTS),
-            **dict.fromkeys(_LEAVES, AllOf(_LEAF_REACHED, _GRANTS)),
+            **dict.fromkeys(LEAVES, AllOf(_LEAF_REACHED, _GRANTS)),
         }
     ),
     _OWNER_SET,
@@ -272,8 +270,8 @@ ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(
     {
         Action.CATALOG_LIST: Action.CATALOG_LOAD,
         Action.NAMESPACE_LIST: Action.NAMESPACE_SEE,
-        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_see") for kind in _LEAVES},
-        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_load") for kind in (*_APART, Kind.USER, Kind.GROUP)},
+        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_see") for kind in LEAVES},
+        **{Action(f"{kind.word}_list"): Action(f"{kind.word}_load") for kind in (*APART, Kind.USER, Kind.GROUP)},
     }
 )
 """For every list, the action that decides whether an item shows in it."""

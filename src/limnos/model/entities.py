@@ -11,9 +11,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
-    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TableRecord
-
-    Record = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord
+    from limnos.model.records import NodeRecord
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -32,7 +30,7 @@ class Node(msgspec.Struct, frozen=True):
     modified_by: str | None
     modified_at: int | None
     revision: int
-    record: Record
+    record: NodeRecord
 
 
 class Principal(msgspec.Struct, frozen=True):

@@ -1,37 +1,73 @@
-"""Kinds of object in the tree and their stored numbers.
+"""Kinds of object: the one table that says what each is, with its stored number.
 
-May import nothing but the standard library. Numbers are stored: never change or reuse one.
+May import nothing but the standard library. Numbers are stored: never change or reuse one. Whatever else has to know
+what a kind is (rules, lists, changes, full names) asks here, so that a new kind is a line of the table.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from functools import cache
-from typing import Final
+from typing import Final, Self
+
+
+class Home(Enum):
+    """What an object lies in. Its changes are on the clock of that zone."""
+
+    SERVER = "server"
+    METALAKE = "metalake"
+    CATALOG = "catalog"
+
+
+class Form(Enum):
+    """What kind of thing it is in the house of names.
+
+    A container holds nodes. A leaf lies in a namespace. What is apart lies in the metalake, beside the tree, and can be
+    owned like a leaf. A part has no row of its own. A principal is whom rights are given to; a credential shows who asks.
+    """
+
+    CONTAINER = "container"
+    LEAF = "leaf"
+    APART = "apart"
+    PART = "part"
+    PRINCIPAL = "principal"
+    CREDENTIAL = "credential"
 
 
 class Kind(IntEnum):
-    """What a node, or another securable object, is."""
+    """What a node, or another securable object, is: number, where it lies, what form it has; a row of `node` or not."""
 
-    METALAKE = 1
-    CATALOG = 2
-    NAMESPACE = 3
-    TABLE = 4
-    VIEW = 5
-    FILESET = 6
-    TOPIC = 7
-    MODEL = 8
-    FUNCTION = 9
-    COLUMN = 10
-    TAG = 11
-    POLICY = 12
-    JOB_TEMPLATE = 13
-    JOB = 14
-    USER = 20
-    GROUP = 21
-    ROLE = 22
-    TOKEN = 23
+    home: Home
+    form: Form
+    is_node: bool
+    """It is a row of `node`; what is not has a table of its own, or none."""
+
+    def __new__(cls, number: int, home: Home, form: Form, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
+        """A kind is its number, so it can be stored and compared as one."""
+        kind = int.__new__(cls, number)
+        kind._value_ = number
+        kind.home, kind.form, kind.is_node = home, form, is_node
+        return kind
+
+    METALAKE = 1, Home.SERVER, Form.CONTAINER
+    CATALOG = 2, Home.METALAKE, Form.CONTAINER
+    NAMESPACE = 3, Home.CATALOG, Form.CONTAINER
+    TABLE = 4, Home.CATALOG, Form.LEAF
+    VIEW = 5, Home.CATALOG, Form.LEAF
+    FILESET = 6, Home.CATALOG, Form.LEAF
+    TOPIC = 7, Home.CATALOG, Form.LEAF
+    MODEL = 8, Home.CATALOG, Form.LEAF
+    FUNCTION = 9, Home.CATALOG, Form.LEAF
+    COLUMN = 10, Home.CATALOG, Form.PART, False
+    TAG = 11, Home.METALAKE, Form.APART
+    POLICY = 12, Home.METALAKE, Form.APART
+    JOB_TEMPLATE = 13, Home.METALAKE, Form.APART
+    JOB = 14, Home.METALAKE, Form.APART
+    USER = 20, Home.METALAKE, Form.PRINCIPAL, False
+    GROUP = 21, Home.METALAKE, Form.PRINCIPAL, False
+    ROLE = 22, Home.METALAKE, Form.APART, False
+    TOKEN = 23, Home.SERVER, Form.CREDENTIAL, False
 
     @property
     def word(self) -> str:
@@ -39,8 +75,21 @@ class Kind(IntEnum):
         return self.name.lower()
 
 
+def _of(*forms: Form) -> tuple[Kind, ...]:
+    return tuple(kind for kind in Kind if kind.form in forms)
+
+
 KINDS: Final[Mapping[int, Kind]] = {kind.value: kind for kind in Kind}
 """Kinds by their stored numbers: looked up for every row, which `Kind(number)` does ten times as slowly."""
+
+CONTAINERS: Final = _of(Form.CONTAINER)
+LEAVES: Final = _of(Form.LEAF)
+APART: Final = _of(Form.APART)
+SECURABLE: Final = _of(Form.CONTAINER, Form.LEAF, Form.PART, Form.APART)
+"""What a rule, an owner or a tag may be about, as far as it is served."""
+
+SCOPES: Final = (Kind.METALAKE, Kind.CATALOG)
+"""What has a clock of its own for what lies in it, and is named at the start of a request."""
 
 ROOT_ID = 0
 """Parent of every metalake; zone of the server itself."""
@@ -56,7 +105,7 @@ def name_space_of(kind: Kind, provider: str = "") -> str:
     Iceberg catalogs: namespaces by themselves, tables with views, the others by kind. A `lakehouse-generic` (Lance)
     catalog has one for all, since Lance knows no two objects of one name under a namespace.
     """
-    if kind <= Kind.CATALOG:
+    if kind.home is not Home.CATALOG:
         return kind.word
     if provider == GENERIC_PROVIDER:
         return "object"

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final
 
 from limnos.model.errors import IllegalPrivilege
-from limnos.model.kinds import Kind
+from limnos.model.kinds import CONTAINERS, LEAVES, Kind
 
 
 class Privilege(IntEnum):
@@ -71,9 +71,8 @@ ALIASES: Final[Mapping[str, Privilege]] = MappingProxyType(
 
 _BY_WORD: Final[Mapping[str, Privilege]] = {**{p.word: p for p in Privilege}, **ALIASES}
 
-_CONTAINERS: Final = frozenset({Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE})
+_CONTAINERS: Final = frozenset(CONTAINERS)
 _METALAKE: Final = frozenset({Kind.METALAKE})
-_LEAVES: Final = frozenset({Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION})
 
 
 def _bindings() -> dict[Privilege, frozenset[Kind]]:
@@ -81,7 +80,7 @@ def _bindings() -> dict[Privilege, frozenset[Kind]]:
     binds = {
         p.CREATE_CATALOG: _METALAKE,
         p.USE_CATALOG: frozenset({Kind.METALAKE, Kind.CATALOG}),
-        p.MANAGE_GRANTS: _CONTAINERS | _LEAVES,
+        p.MANAGE_GRANTS: _CONTAINERS | frozenset(LEAVES),
         p.APPLY_TAG: _METALAKE | {Kind.TAG},
         p.APPLY_POLICY: _METALAKE | {Kind.POLICY},
         p.USE_JOB_TEMPLATE: _METALAKE | {Kind.JOB_TEMPLATE},

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar
 
 from google.protobuf.message import DecodeError
 
 from limnos.model.errors import BadRequest, LimnosError
+from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import records_pb2, schema_pb2
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ class UnreadableRecord(LimnosError):
         self.known = known
 
 
+_Described = (
+    records_pb2.MetalakeRecord | records_pb2.CatalogRecord | records_pb2.NamespaceRecord | records_pb2.TableRecord
+)
+_Message = _Described | records_pb2.RoleRecord
+D = TypeVar("D", bound=_Described)
+M = TypeVar("M", bound=_Message)
+
+
 @dataclass(frozen=True, slots=True)
 class MetalakeRecord:
     """A metalake; `in_use` is false while it is disabled."""
@@ -57,6 +66,18 @@ class MetalakeRecord:
     properties: Mapping[str, str]
     in_use: bool
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.MetalakeRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = records_pb2.MetalakeRecord.FromString(self.unknown)
+        message.in_use = self.in_use
+        return _described(message, self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.MetalakeRecord(), data, kind="metalake")
+        return cls(_comment(message), dict(message.properties), message.in_use, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +91,28 @@ class CatalogRecord:
     in_use: bool
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
+    def message(self) -> records_pb2.CatalogRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = records_pb2.CatalogRecord.FromString(self.unknown)
+        message.provider = self.provider
+        message.in_use = self.in_use
+        if self.type != _type_word(message.type):
+            message.type = type_number(self.type)
+        return _described(message, self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.CatalogRecord(), data, kind="catalog")
+        return cls(
+            type=_type_word(message.type),
+            provider=message.provider,
+            comment=_comment(message),
+            properties=dict(message.properties),
+            in_use=message.in_use,
+            unknown=_unknown(message),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class NamespaceRecord:
@@ -78,6 +121,16 @@ class NamespaceRecord:
     comment: str | None
     properties: Mapping[str, str]
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.NamespaceRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        return _described(records_pb2.NamespaceRecord.FromString(self.unknown), self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.NamespaceRecord(), data, kind="namespace")
+        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +141,16 @@ class TableRecord:
     properties: Mapping[str, str]
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
+    def message(self) -> records_pb2.TableRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        return _described(records_pb2.TableRecord.FromString(self.unknown), self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.TableRecord(), data, kind="table")
+        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
+
 
 @dataclass(frozen=True, slots=True)
 class RoleRecord:
@@ -96,12 +159,35 @@ class RoleRecord:
     properties: Mapping[str, str]
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
+    def message(self) -> records_pb2.RoleRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = records_pb2.RoleRecord.FromString(self.unknown)
+        message.properties.update(self.properties)
+        return message
 
-Record = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | RoleRecord
-_Described = (
-    records_pb2.MetalakeRecord | records_pb2.CatalogRecord | records_pb2.NamespaceRecord | records_pb2.TableRecord
-)
-_Message = _Described | records_pb2.RoleRecord
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.RoleRecord(), data, kind="role")
+        return cls(dict(message.properties), unknown=_unknown(message))
+
+
+NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord
+Record = NodeRecord | RoleRecord
+NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
+    Kind.METALAKE: MetalakeRecord,
+    Kind.CATALOG: CatalogRecord,
+    Kind.NAMESPACE: NamespaceRecord,
+    Kind.TABLE: TableRecord,
+}
+"""Which record a node of each kind carries: a new kind of node is a class above and a line here."""
+
+
+class _Describes(Protocol):
+    @property
+    def comment(self) -> str | None: ...
+    @property
+    def properties(self) -> Mapping[str, str]: ...
 
 
 def encode(record: Record) -> bytes:
@@ -125,7 +211,7 @@ def _blank(place: int) -> bytes:
 
 def _encoded(record: Record) -> bytes:
     try:
-        message = _filled(record)
+        message = record.message()
     except UnicodeEncodeError as error:
         raise BadRequest(
             f"A comment or property is not valid Unicode text ({error.reason}). Send it as UTF-8."
@@ -136,78 +222,12 @@ def _encoded(record: Record) -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def decode_metalake(data: bytes) -> MetalakeRecord:
-    """Read a metalake's record. Raises UnreadableRecord."""
-    message = records_pb2.MetalakeRecord()
-    _parse(message, data, kind="metalake")
-    return MetalakeRecord(_comment(message), dict(message.properties), message.in_use, unknown=_unknown(message))
-
-
-def decode_catalog(data: bytes) -> CatalogRecord:
-    """Read a catalog's record. Raises UnreadableRecord."""
-    message = records_pb2.CatalogRecord()
-    _parse(message, data, kind="catalog")
-    return CatalogRecord(
-        type=_type_word(message.type),
-        provider=message.provider,
-        comment=_comment(message),
-        properties=dict(message.properties),
-        in_use=message.in_use,
-        unknown=_unknown(message),
-    )
-
-
-def decode_namespace(data: bytes) -> NamespaceRecord:
-    """Read a namespace's record. Raises UnreadableRecord."""
-    message = records_pb2.NamespaceRecord()
-    _parse(message, data, kind="namespace")
-    return NamespaceRecord(_comment(message), dict(message.properties), unknown=_unknown(message))
-
-
-def decode_table(data: bytes) -> TableRecord:
-    """Read a table's record. Raises UnreadableRecord."""
-    message = records_pb2.TableRecord()
-    _parse(message, data, kind="table")
-    return TableRecord(_comment(message), dict(message.properties), unknown=_unknown(message))
-
-
-def decode_role(data: bytes) -> RoleRecord:
-    """Read a role's record. Raises UnreadableRecord."""
-    message = records_pb2.RoleRecord()
-    _parse(message, data, kind="role")
-    return RoleRecord(dict(message.properties), unknown=_unknown(message))
-
-
-def _filled(record: Record) -> _Message:
-    """Build the message: first what was not understood when it was read, then every field we know."""
-    message: _Message
-    match record:
-        case MetalakeRecord():
-            message = records_pb2.MetalakeRecord.FromString(record.unknown)
-            message.in_use = record.in_use
-            _describe(message, record.comment)
-        case CatalogRecord():
-            message = records_pb2.CatalogRecord.FromString(record.unknown)
-            message.provider = record.provider
-            message.in_use = record.in_use
-            _describe(message, record.comment)
-            if record.type != _type_word(message.type):
-                message.type = type_number(record.type)
-        case NamespaceRecord():
-            message = records_pb2.NamespaceRecord.FromString(record.unknown)
-            _describe(message, record.comment)
-        case TableRecord():
-            message = records_pb2.TableRecord.FromString(record.unknown)
-            _describe(message, record.comment)
-        case RoleRecord():
-            message = records_pb2.RoleRecord.FromString(record.unknown)
+def _described(message: D, record: _Describes) -> D:
+    """Fill in what everything that has a comment and properties has."""
+    if record.comment is not None:
+        message.comment = record.comment
     message.properties.update(record.properties)
     return message
-
-
-def _describe(message: _Described, comment: str | None) -> None:
-    if comment is not None:
-        message.comment = comment
 
 
 def _comment(message: _Described) -> str | None:
@@ -225,7 +245,7 @@ def _type_word(number: int) -> str:
     return _TYPE_WORDS.get(number, f"UNKNOWN_{number}")
 
 
-def _parse(message: _Message, data: bytes, *, kind: str) -> None:
+def _parsed(message: M, data: bytes, *, kind: str) -> M:
     try:
         message.ParseFromString(data)
     except DecodeError as error:
@@ -236,6 +256,7 @@ def _parse(message: _Message, data: bytes, *, kind: str) -> None:
             found=None,
         ) from error
     _check_version(message.version, kind=kind)
+    return message
 
 
 def _check_version(version: schema_pb2.SchemaVersion, *, kind: str) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
 from limnos.model.decisions import Decision, Link
-from limnos.model.kinds import Kind
+from limnos.model.kinds import Home, Kind
 from limnos.services.scene import Scope
 from limnos.view.cold import need
 from limnos.view.facts import name_key
@@ -53,7 +53,7 @@ def _kind_for(action: Action, path: tuple[str, ...]) -> Kind:
         return Kind.METALAKE
     if len(path) == 1:
         return Kind.CATALOG
-    fitting = [kind for kind in sorted(action.kinds) if Kind.NAMESPACE <= kind < Kind.USER]
+    fitting = [kind for kind in sorted(action.kinds) if kind.home is Home.CATALOG]
     return fitting[0] if fitting else Kind.NAMESPACE
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound
-from limnos.model.kinds import Kind
+from limnos.model.kinds import LEAVES, SECURABLE, Home, Kind
 from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.scene import Scope
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from limnos.services.defaults import Defaults
     from limnos.services.scene import Scene
 
-_WORDS = {kind.word: kind for kind in Kind if kind < Kind.USER} | {"schema": Kind.NAMESPACE, "role": Kind.ROLE}
-_IN_TREE = (Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION)
+_WORDS = {kind.word: kind for kind in SECURABLE} | {"schema": Kind.NAMESPACE}
 
 
 class Target(NamedTuple):
@@ -50,7 +49,7 @@ def parse_kind(text: str) -> Kind:
 
 def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
     """Return the scope an object is in, from its full name."""
-    if kind in (Kind.CATALOG, Kind.NAMESPACE, Kind.COLUMN, *_IN_TREE):
+    if kind is Kind.CATALOG or kind.home is Home.CATALOG:
         return Scope(metalake, fullname.catalog_of(full_name))
     return Scope(metalake)
 
@@ -79,7 +78,7 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
         catalog_type = scene.catalog_record.type
         return Target(scene.catalog.id, kind, scene.place.outer, scene.catalog, scene.metalake, catalog_type)
-    if kind is Kind.NAMESPACE or kind in _IN_TREE:
+    if kind is Kind.NAMESPACE or kind in LEAVES:
         return _in_catalog(scene, kind, full_name, codec)
     raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
 

@@ -6,7 +6,7 @@ the row by id, parent and name, so that a path that went stale is never written 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,12 @@ import msgspec
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.records import decode_catalog, decode_metalake, decode_namespace, decode_table, encode
+from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Record
+    from limnos.model.records import NodeRecord
     from limnos.store.tx import Tx
 
 _COLUMNS = (
@@ -34,20 +34,12 @@ def _columns(alias: str) -> str:
     return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
 
 
-_DECODERS: dict[Kind, Callable[[bytes], Record]] = {
-    Kind.METALAKE: decode_metalake,
-    Kind.CATALOG: decode_catalog,
-    Kind.NAMESPACE: decode_namespace,
-    Kind.TABLE: decode_table,
-}
-
-
 def node_of(row: Row) -> Node:
     """Build the value of a row whose columns are `_COLUMNS`."""
     kind = KINDS[row[3]]
     return Node(
         row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
-        _DECODERS[kind](row[13]),
+        NODE_RECORDS[kind].read(row[13]),
     )  # fmt: skip
 
 
@@ -197,12 +189,12 @@ class NodeWrites:
         """Raise NotEmpty when the node has any live child."""
         rows = self.tx.rows(ANY_CHILD, {"id": node.id})
         if rows:
-            kind, name = Kind(rows[0][0]).word, rows[0][1]
+            kind, name = KINDS[rows[0][0]].word, rows[0][1]
             what = f"{node.kind.word.capitalize()} {node.name}"
             raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first", kind=node.kind.word)
 
     def create(
-        self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: Record, implicit: bool = False,
+        self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: NodeRecord, implicit: bool = False,
         node_format: str = "", owner_id: int | None = None, node_id: int | None = None, under: Node | None = None,
     ) -> Node:  # fmt: skip
         """Insert a node with its owner. Raises AlreadyExists, with the kind that holds the name.
@@ -245,7 +237,7 @@ class NodeWrites:
             Draft("move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access)
         )
 
-    def write_record(self, node: Node, record: Record, *, moves_access: bool = False) -> None:
+    def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
         self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
         self.tx.changed(Draft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
@@ -286,4 +278,4 @@ ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 def catalog_properties(tx: Tx, catalog_id: int) -> dict[str, str]:
     """Read a catalog's properties, also of one that was dropped: its files may still have to be deleted."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
-    return dict(decode_catalog(rows[0][0]).properties) if rows else {}
+    return dict(CatalogRecord.read(rows[0][0]).properties) if rows else {}

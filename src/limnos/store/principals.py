@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, NotFound
-from limnos.model.kinds import Kind
+from limnos.model.kinds import KINDS, Kind
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql, Value
 
@@ -46,7 +46,7 @@ FORGET_ROLES = Sql("DELETE FROM role_member WHERE principal_id = :id")
 
 def principal_of(row: Row) -> Principal:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    return Principal(row[0], row[1], Kind(row[2]), row[3], row[4], bool(row[5]), *row[6:])
+    return Principal(row[0], row[1], KINDS[row[2]], row[3], row[4], bool(row[5]), *row[6:])
 
 
 def principal_read(metalake_id: int, kind: Kind, name: str) -> Load[Principal | None]:

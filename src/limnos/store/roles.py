@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Grant, Principal, RoleEntity
 from limnos.model.errors import AlreadyExists
-from limnos.model.kinds import Kind
-from limnos.model.records import RoleRecord, decode_role, encode
+from limnos.model.kinds import KINDS, Kind
+from limnos.model.records import RoleRecord, encode
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql, Value
 
@@ -69,12 +69,12 @@ SWEEP = Sql(
 
 def role_of(row: Row) -> RoleEntity:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    properties = tuple(sorted(decode_role(bytes(row[3])).properties.items()))
+    properties = tuple(sorted(RoleRecord.read(bytes(row[3])).properties.items()))
     return RoleEntity(row[0], row[1], row[2], properties, *row[4:])
 
 
 def _grant_of(row: Row) -> Grant:
-    return Grant(row[0], Kind(row[1]), row[2], bool(row[3]))
+    return Grant(row[0], KINDS[row[1]], row[2], bool(row[3]))
 
 
 def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
@@ -113,7 +113,7 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
 def role_objects_read(role_id: int) -> Load[dict[int, tuple[int, Kind, str]]]:
     """Read parent, kind and name of each live object that a role has a rule on, and of everything above it, by id."""
     rows = yield OBJECTS, {"id": role_id}
-    return {row[0]: (row[1], Kind(row[2]), row[3]) for row in rows}
+    return {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows}
 
 
 class RoleWrites:

@@ -163,7 +163,7 @@ def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict
 def touched(change: Change) -> list[Key]:
     """Every key whose fact a change may have altered, under the old name and the new one (rule 4)."""
     kind = change.kind
-    if kind < Kind.USER:
+    if kind.is_node:
         return _touched_by_node(change)
     if kind is Kind.TOKEN:
         return [token_key(change.node_id), tokens_key(change.old_name), tokens_key(None)]

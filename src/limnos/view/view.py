@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
-from limnos.model.kinds import Kind
+from limnos.model.kinds import SCOPES
 from limnos.store.changes import NOTHING, UNKNOWN
 from limnos.view.facts import WIDE, Key, Value, size_of, touched, touches_value
 from limnos.view.listings import patched
@@ -191,7 +191,7 @@ class View:
                 if change.old_name is not None:
                     zone.paths.clear()
                     zone.memo.clear()  # decisions speak of names
-                if change.kind <= Kind.CATALOG:
+                if change.kind in SCOPES:
                     self.scopes.clear()
             zone.ring.append((revision, rows, keys))
         while len(zone.ring) > RING_MAX:
@@ -221,7 +221,7 @@ class View:
             if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
                 continue
             self._forget(key)
-        if self._wide and (people := [change for change in rows if change.kind >= Kind.USER]):
+        if self._wide and (people := [change for change in rows if not change.kind.is_node]):
             for key in tuple(self._wide):
                 value = self._young.get(key, self._old.get(key, ABSENT))
                 if value is ABSENT or any(touches_value(change, key, value) for change in people):

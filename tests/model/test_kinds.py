@@ -1,0 +1,43 @@
+"""The table of kinds: one line says what a kind is, and nobody keeps a list of their own."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import limnos
+from limnos.model.kinds import APART, CONTAINERS, KINDS, LEAVES, SECURABLE, Form, Home, Kind
+
+STORED = {
+    "METALAKE": 1, "CATALOG": 2, "NAMESPACE": 3, "TABLE": 4, "VIEW": 5, "FILESET": 6, "TOPIC": 7, "MODEL": 8,
+    "FUNCTION": 9, "COLUMN": 10, "TAG": 11, "POLICY": 12, "JOB_TEMPLATE": 13, "JOB": 14, "USER": 20, "GROUP": 21,
+    "ROLE": 22, "TOKEN": 23,
+}  # fmt: skip
+
+
+def test_numbers_never_change() -> None:
+    """They are stored: a kind that got another number would turn tables into views."""
+    assert {kind.name: kind.value for kind in Kind} == STORED
+    assert {number: kind.name for number, kind in KINDS.items()} == {number: name for name, number in STORED.items()}
+
+
+def test_groups_follow_from_the_table() -> None:
+    """A kind is in just the groups that its line says."""
+    assert CONTAINERS == (Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE)
+    assert set(LEAVES) == {kind for kind in Kind if kind.form is Form.LEAF}
+    assert all(kind.home is Home.CATALOG and kind.is_node for kind in LEAVES)
+    assert all(kind.home is Home.METALAKE for kind in APART)
+    assert not {kind for kind in SECURABLE if kind.form in (Form.PRINCIPAL, Form.CREDENTIAL)}
+
+
+def test_nobody_orders_kinds_by_number() -> None:
+    """A comparison by number would give a new kind a meaning that its line does not say."""
+    ranges = re.compile(r"[<>]=?\s*Kind\.|Kind\.\w+\s*[<>]=?\s")
+    found = [
+        f"{path.name}: {line.strip()}"
+        for path in Path(limnos.__file__).parent.rglob("*.py")
+        for line in path.read_text().splitlines()
+        if ranges.search(line)
+    ]
+
+    assert found == []
