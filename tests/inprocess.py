@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from limnos.access.authentication import Authenticator, Credential
+from limnos.access.authentication import Authenticator, Credential, trusted
 from limnos.services.catalogs import ICEBERG, catalog_create
 from limnos.services.context import Context, Services
 from limnos.services.defaults import Defaults, Rules
@@ -52,6 +52,7 @@ class Node:
         files: Files | None = None,
         warehouse: str = "file:/warehouse",
         verify: str = "never",
+        believes_basic: bool = True,
     ) -> None:
         self.store = store
         self.view = View(bytes_max=bytes_max)
@@ -64,8 +65,8 @@ class Node:
         self.services = Services(
             store=store,
             gate=self.gate,
-            rules=Rules(access, frozenset({ADMIN})),
-            authenticator=Authenticator(believes_basic=True),
+            rules=Rules(access, frozenset({ADMIN}), trusted(access_enabled=access, believes_basic=believes_basic)),
+            authenticator=Authenticator(believes_basic=believes_basic),
             defaults=Defaults(LAKE, "main", warehouse, ":", "restricted", verify),
             files=files or NoFiles(),
             wake_worker=self._wake,

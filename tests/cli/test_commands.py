@@ -576,7 +576,15 @@ def test_wrong_duration_is_refused(fake: Fake, limnos: Run, text: str) -> None:
 
 def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
     """`token list` shows no secrets; `token revoke` tells when there was nothing in force."""
-    token = {"id": 7, "user": "ana", "name": "ci", "created_at": 1, "expires_at": None, "revoked": False}
+    token = {
+        "id": 7,
+        "user": "ana",
+        "name": "ci",
+        "created_at": 1,
+        "expires_at": None,
+        "revoked": False,
+        "trust": "proven",
+    }
     fake.on("GET", f"{OWN}/tokens", {"tokens": [token]})
     fake.on("DELETE", f"{OWN}/tokens/7", {"revoked": True}).on("DELETE", f"{OWN}/tokens/7", {"revoked": False})
 

@@ -26,9 +26,9 @@ T = TypeVar("T")
 class Desk:
     """A node with short words for what tests do."""
 
-    def __init__(self, lab: Lab, *, access: bool = True) -> None:
+    def __init__(self, lab: Lab, *, access: bool = True, believes_basic: bool = True) -> None:
         self.lab = lab
-        self.node = Node(lab.store, access=access)
+        self.node = Node(lab.store, access=access, believes_basic=believes_basic)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a service to its end."""

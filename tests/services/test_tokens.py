@@ -7,11 +7,17 @@ import time
 import pytest
 
 from limnos.access import authentication
-from limnos.access.authentication import Credential, user_of
+from limnos.access.authentication import Credential
 from limnos.model.errors import BadRequest, Forbidden, NotFound, Unauthenticated
+from limnos.model.kinds import Kind
+from limnos.services.metalakes import metalake_create, metalakes_visible
 from limnos.services.scene import Scope
-from limnos.services.tokens import token_create, token_revoke, tokens_list
+from limnos.services.tokens import token_create, token_revoke, tokens_list, tokens_visible
+from limnos.services.users import principal_add, principal_remove
+from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import Desk
+
+SERVER = Scope()
 
 
 def make(desk: Desk, user: str = "ana", *, of: str | None = None, expires_in_s: int | None = None) -> tuple[int, bytes]:
@@ -28,7 +34,7 @@ def credential(desk: Desk, header: bytes) -> Credential:
 def who(desk: Desk, header: bytes) -> str:
     """Who a header speaks for."""
     asks = credential(desk, header)
-    return desk.run(desk.node.ctx(asks).read(Scope(), lambda scene: user_of(scene.view, asks)))
+    return desk.run(desk.node.ctx(asks).read(Scope(), lambda scene: scene.user))
 
 
 def test_token_speaks_for_its_user(desk: Desk) -> None:
@@ -137,3 +143,134 @@ def test_others_tokens_are_the_admins_affair(desk: Desk) -> None:
     assert desk.run(token_revoke(desk.ctx(), token_id=token_id)) is True
     with pytest.raises(NotFound, match="does not exist"):
         desk.run(token_revoke(desk.ctx(), token_id=token_id + 1))
+
+
+# -- what a token's worth rests on ---------------------------------------------------------------------------------
+
+
+def refused(desk: Desk, header: bytes, scope: Scope = SERVER) -> str:
+    """Why a header is refused."""
+    with pytest.raises(Unauthenticated) as told:
+        desk.run(desk.node.ctx(credential(desk, header)).read(scope, lambda scene: scene.user))
+    return str(told.value)
+
+
+def remake(desk: Desk, header: bytes, *, of: str | None = None) -> bytes:
+    """Make a token with a token."""
+    ctx = desk.node.ctx(credential(desk, header))
+    return f"Bearer {desk.run(token_create(ctx, user=of, name='next', expires_in_s=None))[1]}".encode()
+
+
+@pytest.mark.parametrize("who_asks, of", [("ana", None), ("ana", "admin"), ("admin", None), ("admin", "ana")])
+def test_what_was_made_while_access_was_off_is_void_when_it_is_on(desk: Desk, who_asks: str, of: str | None) -> None:
+    """With access control off anybody makes a token for anybody; it counts as long as that is so, and no longer."""
+    closed = Desk(desk.lab)
+    opened = Desk(desk.lab, access=False)
+    _, header = make(opened, who_asks, of=of)
+    heir = remake(opened, header)
+
+    assert who(opened, header) == who(opened, heir) == (of or who_asks)
+    assert "made while access control was off" in refused(closed, header)
+    assert "limnos token create" in refused(closed, header)
+    assert "made while access control was off" in refused(closed, heir)
+
+
+def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Desk) -> None:
+    """A token made by who only named themselves is worth as much as naming oneself; so is what is made with it."""
+    strict = Desk(desk.lab, believes_basic=False)
+    _, header = make(desk, "admin")
+    heir, gift = remake(desk, header), remake(desk, header, of="ana")
+
+    assert who(desk, header) == who(desk, heir) == "admin"
+    for each in (header, heir, gift):
+        assert "only said who they were" in refused(strict, each)
+
+
+def test_proven_tokens_beget_proven_ones(desk: Desk) -> None:
+    """The server's own token for its administrator counts everywhere, and so do those made with it where access is on."""
+    strict = Desk(desk.lab, believes_basic=False)
+    _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
+    header = f"Bearer {text}".encode()
+
+    gift = remake(strict, header, of="ana")
+
+    for node in (desk, strict, Desk(desk.lab, access=False)):
+        assert (who(node, header), who(node, gift)) == ("admin", "ana")
+    assert who(strict, remake(strict, gift)) == "ana"
+
+
+# -- whom a token belongs to ---------------------------------------------------------------------------------------
+
+
+def replace_user(desk: Desk, name: str) -> None:
+    """Remove a user, and add another one of the name."""
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name=name))
+    desk.users(name)
+
+
+@pytest.mark.parametrize("access", [True, False])
+def test_successor_does_not_inherit_tokens(desk: Desk, access: bool) -> None:
+    """A user removed and added again is another user: the old tokens are void in the metalake, on every node, at once."""
+    node = Desk(desk.lab, access=access)
+    _, header = make(node)
+    heir = remake(node, header)
+    assert desk.run(node.node.ctx(credential(node, header)).read(MAIN, lambda scene: scene.user)) == "ana"
+
+    replace_user(desk, "ana")
+
+    for each in (header, heir):
+        for scope in (Scope(LAKE), MAIN, Scope(LAKE, "none")):
+            assert "an earlier user ana of metalake lake" in refused(node, each, scope)
+
+
+def test_predecessor_does_not_touch_the_successors_tokens(desk: Desk) -> None:
+    """With a void token nobody lists, makes or revokes tokens, though the server itself knows users by name alone."""
+    _, header = make(desk)
+    replace_user(desk, "ana")
+    fresh, text = desk.run(token_create(desk.ctx(), user="ana", name="", expires_in_s=None))
+    old = desk.node.ctx(credential(desk, header))
+
+    for work in (
+        lambda: desk.run(tokens_visible(old, None)),
+        lambda: desk.run(token_create(old, user=None, name="", expires_in_s=None)),
+        lambda: desk.run(token_revoke(old, token_id=fresh.id)),
+        lambda: desk.run(metalakes_visible(old)),
+    ):
+        with pytest.raises(Unauthenticated, match="earlier user ana"):
+            work()
+    new = desk.node.ctx(credential(desk, f"Bearer {text}".encode()))
+    assert [token.id for token in desk.run(tokens_visible(new, None))][-1] == fresh.id
+    assert desk.run(new.read(MAIN, lambda scene: scene.user)) == "ana"
+
+
+def test_line_of_tokens_is_as_old_as_its_first(desk: Desk) -> None:
+    """Who makes a token from a token between removal and return gets no younger by it; an administrator's gift is new."""
+    _, header = make(desk)
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
+    heir = remake(desk, header)
+    desk.users("ana")
+    _, admins = make(desk, "admin")
+    gift = remake(desk, admins, of="ana")
+
+    assert "an earlier user ana" in refused(desk, heir, MAIN)
+    assert desk.run(desk.node.ctx(credential(desk, gift)).read(MAIN, lambda scene: scene.user)) == "ana"
+
+
+def test_token_made_before_its_user_is_added_serves(desk: Desk) -> None:
+    """An administrator may hand out a token first and add the user afterwards, as nobody had the name before."""
+    _, header = make(desk, "admin", of="cleo")
+    desk.users("cleo")
+
+    assert desk.run(desk.node.ctx(credential(desk, header)).read(MAIN, lambda scene: scene.user)) == "cleo"
+
+
+def test_removal_in_one_metalake_is_no_removal_in_another(desk: Desk) -> None:
+    """A token goes on serving where its user stayed."""
+    desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
+    desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
+    _, header = make(desk)
+
+    replace_user(desk, "ana")
+
+    ctx = desk.node.ctx(credential(desk, header))
+    assert desk.run(ctx.read(Scope("pond"), lambda scene: scene.user)) == "ana"

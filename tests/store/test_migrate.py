@@ -7,9 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from alembic import command
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine import URL, make_url
 
+from limnos.store import migrate as store_migrate
 from limnos.store import schema
 from limnos.store.migrate import WrongSchema, current_revision, head_revision, migrate
 from tests.backends import FIRST_ID, Database, Lab
@@ -142,3 +144,34 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
     found = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
 
     assert found == ["A", "b", "é", "\ufffd", "\U0001f600"]
+
+
+def revision_of(database: Database, revision: str) -> None:
+    """Bring a store back to an older schema."""
+    engine = store_migrate._engine(database.address)
+    config = store_migrate._config()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+    engine.dispose()
+
+
+def test_tokens_and_users_of_before_are_kept(empty: Database) -> None:
+    """A store from before tokens kept account of their makers gets the cautious values, and the same schema as a new one."""
+    migrate(empty.address)
+    revision_of(empty, "0002")
+    empty.sql(
+        "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, ?)",
+        b"",
+        False,
+    )
+    empty.sql(
+        "INSERT INTO principal (id, metalake_id, kind, name, enabled, created_by, created_at, deleted)"
+        " VALUES (8, 1, 30, 'ana', ?, 'admin', 1, 0)", True
+    )  # fmt: skip
+
+    assert migrate(empty.address) == ("0002", head_revision())
+
+    assert empty.sql("SELECT trust, root_id FROM token") == [("believed", None)]
+    assert empty.sql("SELECT tokens_from FROM principal") == [(0,)]
+    test_both_backends_get_the_schema_of_the_code(empty)

@@ -121,6 +121,17 @@ def test_disabling_is_seen(lab: Lab, graph: Graph) -> None:
     assert graph.moved()
 
 
+def test_successor_knows_where_its_tokens_begin(lab: Lab, graph: Graph) -> None:
+    """Who has a name first takes any token for it; who gets it after a removal only those made from then on."""
+    first = graph.user("ana")
+    graph.write(lambda tx: tx.principals.drop(first))
+
+    second, other, group = graph.user("ana"), graph.user("ben"), graph.group("ana")
+
+    assert [each.tokens_from for each in (first, second, other, group)] == [0, second.id, 0, 0]
+    assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == second
+
+
 def test_principals_are_listed_by_code_point(lab: Lab, graph: Graph) -> None:
     """All users of the metalake, and no group, in the order of code points."""
     for name in ("b", "A", "é", "\ufffd", "\U0001f600"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from limnos.model.principals import Trust
 from limnos.store.tokens import token_read, tokens_read
 from limnos.store.tx import Tx
 from tests.backends import Lab
@@ -9,15 +10,21 @@ from tests.backends import Lab
 
 def make(tx: Tx, user: str = "ana", *, expires_at: int | None = None) -> int:
     """Insert a token of a user; returns its id."""
-    return tx.tokens.create(user=user, name="laptop", secret_hash=b"\x00\xff" * 16, expires_at=expires_at).id
+    return tx.tokens.create(
+        user=user, name="laptop", secret_hash=b"\x00\xff" * 16, expires_at=expires_at, trust=Trust.PROVEN
+    ).id
 
 
 def test_token_reads_back(lab: Lab) -> None:
     """A token is found by id with its hash and expiry; there is no other secret to find."""
-    made = lab.write(lambda tx: tx.tokens.create(user="ana", name="n", secret_hash=b"\x00\xff", expires_at=12345))
+    made = lab.write(
+        lambda tx: tx.tokens.create(
+            user="ana", name="n", secret_hash=b"\x00\xff", expires_at=12345, trust=Trust.OPEN, root_id=7
+        )
+    )
 
     assert lab.load(token_read(made.id)) == made
-    assert (made.expires_at, made.revoked) == (12345, False)
+    assert (made.expires_at, made.revoked, made.trust, made.root_id) == (12345, False, Trust.OPEN, 7)
     assert lab.clock(0) == (1, 1)
 
 
@@ -42,3 +49,16 @@ def test_revoking_is_for_good(lab: Lab) -> None:
     assert lab.clock(0) == clock == (2, 2)
     assert lab.load(token_read(token_id)).revoked is True
     assert lab.write(lambda tx: tx.tokens.by_id(token_id)).revoked is True
+
+
+def test_tokens_of_the_release_before_are_believed(lab: Lab) -> None:
+    """A row that a node of the release before wrote counts as believed, and begins a line of its own."""
+    lab.database.sql(
+        "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, false)",
+        b"x",
+    )
+
+    found = lab.load(token_read(7))
+
+    assert found is not None
+    assert (found.trust, found.root_id) == (Trust.BELIEVED, 7)

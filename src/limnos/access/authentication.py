@@ -1,8 +1,8 @@
 """Who is asking: from the bytes of an Authorization header to a user's name.
 
 May import `view` and `model`. `simple`: the Basic user is believed. Tokens: `lim_<id>_<secret>`; the id finds the stored
-token (a fact of zone 0, so a revoked one is refused at the next request on every node), the secret's hash is compared.
-Parsed headers are remembered by their bytes; nothing about validity is.
+token (a fact of zone 0, so a revoked one is refused at the next request on every node), the secret's hash is compared, and
+what the token's worth rests on must count here. Parsed headers are remembered by their bytes; nothing about validity is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
-from limnos.model.principals import NAME_BYTES_MAX, is_name
+from limnos.model.principals import NAME_BYTES_MAX, Trust, is_name
 from limnos.view.cold import need
 from limnos.view.facts import token_key
 
@@ -32,6 +32,13 @@ _NOBODY = frozenset({b"", b"Bearer None"})
 REMEMBERED_MAX = 10_000
 REMEMBERED_BYTES_MAX = 512
 """Longer headers are read anew each time: what is remembered has a bound in bytes, too."""
+NO_TOKEN = 1 << 62
+"""Stands for a token's root where somebody is believed without one: whoever has the name now is meant."""
+_VOID = {
+    Trust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
+    Trust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
+    "tokens count",
+}
 
 
 class Credential(NamedTuple):
@@ -112,26 +119,43 @@ def _parse_token(text: bytes) -> Credential:
     return Credential(None, int(head), hash_secret(secret))
 
 
-def user_of(view: View, credential: Credential) -> str:
-    """Return the user's name. Raises Unauthenticated for a token that is wrong, expired or revoked; Cold.
+def trusted(*, access_enabled: bool, believes_basic: bool) -> frozenset[Trust]:
+    """Return what counts on a server: what was made under weaker rules than its own does not."""
+    counts = {Trust.PROVEN}
+    if believes_basic:
+        counts.add(Trust.BELIEVED)
+    if not access_enabled:
+        counts.add(Trust.OPEN)
+    return frozenset(counts)
+
+
+def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tuple[str, int]:
+    """Return the user's name, and the root of the token that says so.
+
+    Raises Unauthenticated for a token that is wrong, expired, revoked, or worth nothing under this server's rules; Cold.
 
     A token that was found right is remembered until anything of the server's access moves, its expiry is not.
     """
     if credential.user is not None:
-        return credential.user
+        return credential.user, NO_TOKEN
     memo = view.memo(ROOT_ID)
     token: Token | None = memo.get(credential)
     if token is None:
-        token = memo[credential] = _checked(view, credential)
+        token = memo[credential] = _checked(view, credential, trusts)
     if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
         raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
-    return token.user
+    return token.user, token.root_id
 
 
-def _checked(view: View, credential: Credential) -> Token:
+def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> Token:
     token = cast("Token | None", need(view, token_key(credential.token_id), zone=ROOT_ID))
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
         raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
         raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'")
+    if token.trust not in trusts:
+        raise Unauthenticated(
+            f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "
+            "with 'limnos token create' and a token that counts"
+        )
     return token

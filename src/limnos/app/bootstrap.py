@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from limnos.access.authentication import Credential, user_of
+from limnos.access.authentication import Credential
 from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
 from limnos.services.catalogs import ICEBERG, catalog_create
 from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
 from limnos.services.scene import Scope
-from limnos.services.tokens import token_create
+from limnos.services.tokens import refuse_former, token_create
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
@@ -69,7 +69,7 @@ async def _ensure_token(ctx: Context, path: Path) -> None:
     """Write the admin's token, mode 600, unless a valid one is there."""
     if path.exists() and await _is_valid(ctx, path.read_text().strip()):
         return
-    _, text = await token_create(ctx, user=None, name="admin.token", expires_in_s=None)
+    _, text = await token_create(ctx, user=None, name="admin.token", expires_in_s=None, by_server=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=".admin.token.")  # made with mode 600
     with os.fdopen(descriptor, "w") as file:
         file.write(text + "\n")
@@ -79,7 +79,8 @@ async def _ensure_token(ctx: Context, path: Path) -> None:
 async def _is_valid(ctx: Context, text: str) -> bool:
     try:
         credential = ctx.services.authenticator.credential(f"Bearer {text}".encode())
-        user = ctx.credential.user
-        return await ctx.read(Scope(), lambda scene: user_of(scene.view, credential) == user)
+        bearer = Context(ctx.services, credential, ctx.request_id)
+        await refuse_former(bearer)
+        return await bearer.read(Scope(), lambda scene: scene.user) == ctx.credential.user
     except Unauthenticated:
         return False

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from limnos.access.authentication import Authenticator
+from limnos.access.authentication import Authenticator, trusted
 from limnos.app.upkeep import Upkeep
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
@@ -77,12 +77,17 @@ def build(settings: Settings) -> Built:
         else SharedGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
     )
     files = Files()
+    believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000)
     services = Services(
         store=store,
         gate=gate,
-        rules=Rules(settings.access.enabled, frozenset({settings.server.admin, *settings.access.service_admins})),
-        authenticator=Authenticator(believes_basic=settings.access.authentication == "simple"),
+        rules=Rules(
+            settings.access.enabled,
+            frozenset({settings.server.admin, *settings.access.service_admins}),
+            trusted(access_enabled=settings.access.enabled, believes_basic=believes_basic),
+        ),
+        authenticator=Authenticator(believes_basic=believes_basic),
         defaults=Defaults(
             settings.server.metalake,
             settings.server.catalog,

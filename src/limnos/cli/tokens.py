@@ -65,7 +65,7 @@ def list_tokens(
         raise UsageError("--for and --all ask for different tokens", hint="keep one of them")
     with common.client() as client:
         rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
-    columns = ["id", "user", "name", "created_at", "expires_at", "revoked"]
+    columns = ["id", "user", "name", "created_at", "expires_at", "revoked", "trust"]
     show_rows(rows, columns, shape=common.shape, empty="no tokens")
 
 

@@ -135,6 +135,7 @@ class TokenInfo(msgspec.Struct, frozen=True):
     created_at: int | float | str | None = None
     expires_at: int | float | str | None = None
     revoked: bool = False
+    trust: str | None = None
 
 
 class NewToken(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
+    from limnos.model.principals import Trust
     from limnos.model.records import NodeRecord
 
 
@@ -34,7 +35,10 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """A user or group of a metalake."""
+    """A user or group of a metalake.
+
+    Tokens whose root is before `tokens_from` speak for an earlier user of the name, who was removed.
+    """
 
     id: int
     metalake_id: int
@@ -46,6 +50,7 @@ class Principal(msgspec.Struct, frozen=True):
     created_at: int
     modified_by: str | None
     modified_at: int | None
+    tokens_from: int = 0
 
 
 class RoleEntity(msgspec.Struct, frozen=True):
@@ -78,7 +83,10 @@ class Ruled(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """An API token; only the hash of its secret is known."""
+    """An API token; only the hash of its secret is known.
+
+    `root_id` is the first of the line of tokens, each made with the one before: it tells for whom the line began.
+    """
 
     id: int
     user: str
@@ -87,6 +95,8 @@ class Token(msgspec.Struct, frozen=True):
     created_at: int
     expires_at: int | None
     revoked: bool
+    trust: Trust
+    root_id: int
 
 
 class Document(msgspec.Struct, frozen=True):

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from limnos.model.decisions import Link
 from limnos.model.errors import Forbidden
 from limnos.model.privileges import Privilege, shown
 
-__all__ = ["HeldRole", "Link", "RoleRules", "Rule", "Subject", "is_name"]
+__all__ = ["HeldRole", "Link", "RoleRules", "Rule", "Subject", "Trust", "is_name"]
 
 NAME_BYTES_MAX = 255
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -27,6 +28,17 @@ Rule = tuple[Privilege, int]
 def is_name(name: str) -> bool:
     """Say whether a text can name a user, group or role: not empty, not too long, and every character shows as itself."""
     return 0 < len(name.encode("utf-8", "replace")) <= NAME_BYTES_MAX and _INVISIBLE.search(name) is None
+
+
+class Trust(StrEnum):
+    """What a token's worth rests on: how its maker was known. The words are stored."""
+
+    OPEN = "open"
+    """Access control was off: nobody was asked for a right."""
+    BELIEVED = "believed"
+    """The maker only said who they were (`access.authentication = simple`). Also every token from before this was kept."""
+    PROVEN = "proven"
+    """The maker had a proven token, or the server made it for its administrator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,13 @@
 """The server's settings as services see them: what requests that leave something out get, and who is an admin.
 
-May import the standard library only. Values, made once at the start; `app` knows where they come from.
+May import `model` only. Values, made once at the start; `app` knows where they come from.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
+
+from limnos.model.principals import Trust
 
 
 class Defaults(NamedTuple):
@@ -24,3 +26,5 @@ class Rules(NamedTuple):
 
     access_enabled: bool
     service_admins: frozenset[str]
+    trusts: frozenset[Trust] = frozenset({Trust.BELIEVED, Trust.PROVEN})
+    """What a token's worth may rest on here."""

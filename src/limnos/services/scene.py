@@ -14,7 +14,7 @@ from limnos.access.decide import decide, wave_through
 from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
 from limnos.model.entities import Document, Listing, Node
-from limnos.model.errors import Forbidden, NotFound, NotInUse
+from limnos.model.errors import Forbidden, NotFound, NotInUse, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Kind, name_space_of
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
@@ -107,7 +107,7 @@ def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> N
 class Scene:
     """A consistent moment of the view, for one caller and one scope."""
 
-    __slots__ = ("_subject", "defaults", "place", "request_id", "rules", "scope", "user", "view")
+    __slots__ = ("_subject", "_token_root", "defaults", "place", "request_id", "rules", "scope", "user", "view")
 
     def __init__(
         self, services: Services, scope: Scope, *, credential: Credential, request_id: str, refuse_disabled: bool = True
@@ -117,15 +117,14 @@ class Scene:
         self.rules = services.rules
         self.defaults = services.defaults
         self.request_id = request_id
-        self.user = user_of(view, credential)
+        self.user, self._token_root = user_of(view, credential, services.rules.trusts)
         self._subject: Subject | None = None
         try:
             self.place = settle(view, scope)
         except NotFound as missing:
             self._refuse_unknowing(missing)
             raise
-        if refuse_disabled:
-            self._refuse_disabled()
+        self._refuse_unfit(refuse_disabled=refuse_disabled)
 
     def _refuse_unknowing(self, missing: NotFound) -> None:
         """Refuse who may not know that a catalog is missing, in the words they would get if it existed.
@@ -137,7 +136,7 @@ class Scene:
                 missing.context.update(user=self.user, metalake=self.scope.metalake)
             return
         self.place = settle(self.view, Scope(self.scope.metalake))
-        self._refuse_disabled()
+        self._refuse_unfit()
         self.require(Action.CATALOG_LOAD, (Link.absent(Kind.CATALOG, self.scope.catalog or ""), *self.place.outer))
 
     # -- who ---------------------------------------------------------------------------------------------------
@@ -172,17 +171,24 @@ class Scene:
             return self.subject.user_id
         return self.owner_of(self.metalake.id)
 
-    def _refuse_disabled(self) -> None:
-        """Refuse a disabled user everywhere, also with access control off."""
+    def _refuse_unfit(self, *, refuse_disabled: bool = True) -> None:
+        """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
         if self.place.metalake is None:
             return
         memo = self.view.memo(self.place.zones[1])
-        key = ("enabled", self.user)
-        enabled = memo.get(key)
-        if enabled is None:
+        key = ("standing", self.user)
+        standing: tuple[bool, int] | None = memo.get(key)
+        if standing is None:
             principal = principal_of(self.view, self.place.zones[1], Kind.USER, self.user)
-            enabled = memo[key] = principal is None or principal.enabled
-        if not enabled:
+            standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
+            memo[key] = standing
+        enabled, tokens_from = standing
+        if self._token_root < tokens_from:
+            raise Unauthenticated(
+                f"The token is one of an earlier user {self.user} of metalake {self.place.metalake.name}, who was removed: "
+                "ask a service admin for a new one"
+            )
+        if refuse_disabled and not enabled:
             raise Forbidden(
                 f"User {self.user} is disabled in metalake {self.place.metalake.name}: ask its administrator"
             )

@@ -6,6 +6,7 @@ May import the rooms below. Knows no wire format. The secret leaves this module 
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -16,6 +17,8 @@ from limnos.model.decisions import Decision, Factor
 from limnos.model.entities import Token
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import Trust
+from limnos.services.metalakes import metalakes_list
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
 from limnos.view.cold import need
@@ -31,12 +34,14 @@ EXPIRES_MAX_S = 100 * 365 * 24 * 3600
 
 
 class TokenCreate(msgspec.Struct, frozen=True):
-    """Make a token for a user."""
+    """Make a token for a user; `root_id` is that of the token it was made with, None where it begins a line."""
 
     user: str
     name: str
     secret_hash: bytes
     expires_in_s: int | None
+    trust: Trust
+    root_id: int | None
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
@@ -60,8 +65,45 @@ def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
     return cast("tuple[Token, ...]", need(scene.view, tokens_key(user), zone=ROOT_ID))
 
 
-async def token_create(ctx: Context, *, user: str | None, name: str, expires_in_s: int | None) -> tuple[Token, str]:
-    """Make a token for the caller, or for another user; returns it and its text, which is not kept."""
+async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
+    """Return the caller's tokens without their secrets, or another user's, or everybody's."""
+    await refuse_former(ctx)
+    return await ctx.read(Scope(), lambda scene: tokens_list(scene, None if everybody else user or scene.user))
+
+
+async def refuse_former(ctx: Context) -> None:
+    """Refuse a token that is void in some metalake, since its user was removed there and the name given anew.
+
+    Tokens are the server's, whose scene knows no metalake's users; whoever had the name before must neither see nor
+    make nor revoke tokens of the one who has it now. Raises Unauthenticated.
+    """
+    if ctx.credential.user is not None:
+        return
+    for node in await ctx.read(Scope(), metalakes_list):
+        with suppress(NotFound):  # dropped meanwhile
+            await ctx.read(Scope(node.name), lambda _: None, refuse_disabled=False)
+
+
+def _worth(ctx: Context, scene: Scene, user: str, *, by_server: bool) -> tuple[Trust, int | None]:
+    """Return what a new token's worth rests on, and its root: nobody gets more out of a token than it was worth."""
+    own = None
+    if ctx.credential.user is None:
+        own = cast("Token", need(scene.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
+    root_id = own.root_id if own is not None and user == scene.user else None
+    if by_server:
+        return Trust.PROVEN, root_id
+    if not scene.rules.access_enabled:
+        return Trust.OPEN, root_id
+    return (Trust.BELIEVED if own is None else own.trust), root_id
+
+
+async def token_create(
+    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
+) -> tuple[Token, str]:
+    """Make a token for the caller, or for another user; returns it and its text, which is not kept.
+
+    `by_server`: the server makes it for its administrator, whose word it has by its settings.
+    """
     if expires_in_s is not None and not 0 < expires_in_s <= EXPIRES_MAX_S:
         raise BadRequest(f"A token expires in 1 to {EXPIRES_MAX_S} seconds, or never; {expires_in_s} is not that")
     if user is not None:
@@ -69,9 +111,12 @@ async def token_create(ctx: Context, *, user: str | None, name: str, expires_in_
     secret = new_secret()
 
     def decide(scene: Scene) -> Permit[TokenCreate]:
-        decision = _may(scene, user or scene.user)
-        return scene.permit(TokenCreate(user or scene.user, name, hash_secret(secret), expires_in_s), decision)
+        whose = user or scene.user
+        decision = _may(scene, whose)
+        trust, root_id = _worth(ctx, scene, whose, by_server=by_server)
+        return scene.permit(TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id), decision)
 
+    await refuse_former(ctx)
     token = await ctx.write(Scope(), decide, token_insert)
     return token, token_text(token.id, secret)
 
@@ -81,8 +126,9 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
     command = permit.command
     expires_at = None if command.expires_in_s is None else time.time_ns() // 1_000_000 + command.expires_in_s * 1000
     return tx.tokens.create(
-        user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at
-    )
+        user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,
+        trust=command.trust, root_id=command.root_id,
+    )  # fmt: skip
 
 
 async def token_revoke(ctx: Context, *, token_id: int) -> bool:
@@ -95,6 +141,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
             raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")
         return scene.permit(TokenRevoke(token), decision)
 
+    await refuse_former(ctx)
     return await ctx.write(Scope(), decide, token_update)
 
 

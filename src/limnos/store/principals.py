@@ -16,7 +16,9 @@ from limnos.store.sql import Load, Row, Sql, Value
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
-_COLUMNS = "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at"
+_COLUMNS = (
+    "id, metalake_id, kind, name, external_id, enabled, created_by, created_at, modified_by, modified_at, tokens_from"
+)
 NAMED = Sql(
     f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted = 0"
 )
@@ -32,9 +34,13 @@ MEMBERS = Sql(
     "SELECT u.name FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0"
     " WHERE m.group_id = :id ORDER BY u.name"
 )
+FORMER = Sql(
+    "SELECT 1 FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted <> 0 LIMIT 1"
+)
 INSERT = Sql(
-    "INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, created_by, created_at, deleted) VALUES"
-    " (:id, :metalake, :kind, :name, :external_id, :enabled, :actor, :now, 0) ON CONFLICT DO NOTHING"
+    "INSERT INTO principal"
+    " (id, metalake_id, kind, name, external_id, enabled, created_by, created_at, deleted, tokens_from) VALUES"
+    " (:id, :metalake, :kind, :name, :external_id, :enabled, :actor, :now, 0, :tokens_from) ON CONFLICT DO NOTHING"
 )
 ENABLE = Sql("UPDATE principal SET enabled = :enabled, modified_by = :actor, modified_at = :now WHERE id = :id")
 BURY = Sql("UPDATE principal SET deleted = id, modified_by = :actor, modified_at = :now WHERE id = :id")
@@ -105,12 +111,20 @@ class PrincipalWrites:
     def create(
         self, metalake_id: int, kind: Kind, name: str, *, external_id: str | None = None, enabled: bool = True
     ) -> Principal:
-        """Insert a user or group. Raises AlreadyExists for its name or its external id."""
+        """Insert a user or group. Raises AlreadyExists for its name or its external id.
+
+        Where another one had the name and was removed, only tokens made from now on are the new one's.
+        """
         tx = self.tx
-        found = Principal(tx.next_id(), metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None)
+        is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
+        new_id = tx.next_id()
+        found = Principal(
+            new_id, metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None,
+            tokens_from=new_id if is_successor else 0,
+        )  # fmt: skip
         params: dict[str, Value] = {
             "id": found.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
-            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms,
+            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms, "tokens_from": found.tokens_from,
         }  # fmt: skip
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"{kind.word.capitalize()} {name}, or its external id, already exists", kind=kind.word)

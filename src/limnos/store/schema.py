@@ -25,6 +25,7 @@ metadata = MetaData()
 Id = BigInteger().with_variant(Integer, "sqlite")
 Name = Text().with_variant(Text(collation="C"), "postgresql")
 LIVE = "deleted = 0"
+GONE = "deleted <> 0"
 
 
 def _live_index(name: str, table: Table, *columns: str) -> Index:
@@ -124,6 +125,15 @@ principal = Table(
     Column("enabled", Boolean, nullable=False),
     *_audit(),
     Column("deleted", Id, nullable=False),
+    Column("tokens_from", Id, nullable=False, server_default="0"),
+)
+Index(
+    "principal_former",
+    principal.c.metalake_id,
+    principal.c.kind,
+    principal.c.name,
+    sqlite_where=text(GONE),
+    postgresql_where=text(GONE),
 )
 _live_index("principal_name", principal, "metalake_id", "kind", "name")
 _live_index("principal_external_id", principal, "metalake_id", "kind", "external_id")
@@ -183,6 +193,8 @@ token = Table(
     Column("created_at", Id, nullable=False),
     Column("expires_at", Id),
     Column("revoked", Boolean, nullable=False),
+    Column("trust", Text, nullable=False, server_default="believed"),
+    Column("root_id", Id),
 )
 Index("token_user", token.c.user_name)
 

@@ -9,26 +9,27 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import Trust
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked"
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id)"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user ORDER BY id")
 ALL = Sql(f"SELECT {_COLUMNS} FROM token ORDER BY id")
 INSERT = Sql(
-    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked) VALUES"
-    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked)"
+    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id) VALUES"
+    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
 
 
 def token_of(row: Row) -> Token:
     """Build the value of a row whose columns are `_COLUMNS`."""
-    return Token(row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]))
+    return Token(row[0], row[1], row[2], bytes(row[3]), row[4], row[5], bool(row[6]), Trust(row[7]), row[8])
 
 
 def token_read(token_id: int) -> Load[Token | None]:
@@ -52,15 +53,28 @@ class TokenWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def create(self, *, user: str, name: str, secret_hash: bytes, expires_at: int | None) -> Token:
-        """Insert a token."""
+    def create(
+        self,
+        *,
+        user: str,
+        name: str,
+        secret_hash: bytes,
+        expires_at: int | None,
+        trust: Trust,
+        root_id: int | None = None,
+    ) -> Token:
+        """Insert a token; without a root it begins a line of its own."""
         tx = self.tx
-        found = Token(tx.next_id(), user, name, secret_hash, tx.now_ms, expires_at, revoked=False)
+        token_id = tx.next_id()
+        found = Token(
+            token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
+            root_id=token_id if root_id is None else root_id,
+        )  # fmt: skip
         tx.count(
             INSERT,
             {
                 "id": found.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
-                "expires_at": expires_at, "revoked": False,
+                "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": found.root_id,
             },
         )  # fmt: skip
         self._changed("create", found)

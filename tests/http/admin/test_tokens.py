@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from tests.http.driver import OWN, Answer, Node
+from tests.http.driver import API, OWN, Answer, Node, node_at
 
 TOKENS = f"{OWN}/tokens"
 
@@ -88,3 +91,39 @@ def test_unknown_token_is_404(node: Node, token_id: str) -> None:
 def test_user_and_all_are_not_asked_for_together(node: Node) -> None:
     """The two ask for different tokens: 400."""
     assert node.get(f"{TOKENS}?user=ana&all=true").status == 400
+
+
+def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str], Path]) -> None:
+    """Anybody mints one for the admin under `--access off`; the same store with access control on refuses it with 401
+    and words, while the token that the server itself wrote for its admin goes on serving.
+    """
+    data = fresh("data")
+    with node_at(data, access=False) as node:
+        minted = node.done("POST", TOKENS, {"user": "admin"}, user="mallory")
+        assert (whoami(node, minted["token"]).status, minted["trust"]) == (200, "open")
+    own = (data / "admin.token").read_text().strip()
+
+    with node_at(data) as node:
+        answer = whoami(node, minted["token"])
+        assert answer.status == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert "made while access control was off" in str(answer["error"]["message"])
+        assert whoami(node, own).json() == {"user": "admin"}
+        assert (data / "admin.token").read_text().strip() == own
+
+
+def test_admins_file_holds_a_token_that_counts(fresh: Callable[[str], Path]) -> None:
+    """A token in the admin's file that counts no more (here: of an admin who was removed and added again) is replaced."""
+    data = fresh("data")
+    with node_at(data) as node:
+        node.done("POST", f"{API}/lake/users", {"name": "ben"})
+        node.done("PUT", f"{API}/lake/owners/METALAKE/lake", {"name": "ben", "type": "USER"})
+        node.done("DELETE", f"{API}/lake/users/admin", user="ben")
+        node.done("POST", f"{API}/lake/users", {"name": "admin"}, user="ben")
+    old = (data / "admin.token").read_text().strip()
+
+    with node_at(data) as node:
+        new = (data / "admin.token").read_text().strip()
+        answers = [node.get(f"{API}/lake", user=None, authorization=f"Bearer {token}").status for token in (old, new)]
+
+    assert answers == [401, 200]

@@ -14,13 +14,11 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest, NotFound
 from limnos.services import tokens
-from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Token
     from limnos.services.context import Context
-    from limnos.services.scene import Scene
 
 ID_MAX = 2**53
 
@@ -39,10 +37,8 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they ask for different tokens")
 
-    def read(scene: Scene) -> tuple[Token, ...]:
-        return tokens.tokens_list(scene, None if everybody else user or scene.user)
-
-    return json_response({"tokens": [_encode(token) for token in await ctx.read(Scope(), read)]})
+    found = await tokens.tokens_visible(ctx, user, everybody=everybody)
+    return json_response({"tokens": [_encode(token) for token in found]})
 
 
 async def token_create(request: Request, ctx: Context) -> Response:
@@ -68,6 +64,7 @@ def _encode(token: Token) -> dict[str, object]:
         "created_at": instant(token.created_at),
         "expires_at": instant(token.expires_at),
         "revoked": token.revoked,
+        "trust": token.trust.value,
     }
 
 
