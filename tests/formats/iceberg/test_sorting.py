@@ -47,5 +47,5 @@ def test_direction_is_stored_in_lower_case() -> None:
     """Directions and null orders are stored in one spelling."""
     fields = sorting.order_fields(order(sort(1, direction="ASC", nulls="NULLS-LAST")))
 
-    assert sorting.same_order(fields, [sort(1, nulls="nulls-last")])
-    assert not sorting.same_order(fields, [sort(1)])
+    assert sorting.content_of(fields) == sorting.content_of([sort(1, nulls="nulls-last")])
+    assert sorting.content_of(fields) != sorting.content_of([sort(1)])

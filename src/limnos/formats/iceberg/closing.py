@@ -26,6 +26,7 @@ def finish(draft: Draft, *, previous_location: str | None) -> Json | None:
     does not fit the current schema, or a snapshot is dated more than a minute before the last change.
     """
     _correct_snapshot_log(draft)
+    draft.settle()
     if draft.doc == draft.origin:
         return None
     _check_complete(draft)
@@ -50,15 +51,15 @@ def _correct_snapshot_log(draft: Draft) -> None:
         return
     known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
     kept: list[Json] = []
-    for entry in draft.rows("snapshot-log"):
+    for entry in draft.log("snapshot-log"):
         if entry.get("snapshot-id") in between:
             continue
         if entry.get("snapshot-id") in known:
             kept.append(entry)
         elif draft.dropped_snapshots:
             kept.clear()
-    if len(kept) < len(draft.rows("snapshot-log")):
-        draft.put_rows("snapshot-log", kept)
+    if len(kept) < len(draft.log("snapshot-log")):
+        draft.put_log("snapshot-log", kept)
 
 
 def _check_complete(draft: Draft) -> None:
@@ -75,9 +76,9 @@ def _check_complete(draft: Draft) -> None:
 
 
 def _settle_layout(draft: Draft) -> None:
-    schema = _chosen(draft, "schemas", "schema-id", "current-schema-id")
-    spec = _chosen(draft, "partition-specs", "spec-id", "default-spec-id")
-    order = _chosen(draft, "sort-orders", "order-id", "default-sort-order-id")
+    schema = _chosen(draft, "schemas", "current-schema-id")
+    spec = _chosen(draft, "partition-specs", "default-spec-id")
+    order = _chosen(draft, "sort-orders", "default-sort-order-id")
     found = draft.columns_of(schema)
     fields = partitioning.stored_fields(spec)
     partitioning.check_binding(fields, found, named=False)
@@ -88,9 +89,9 @@ def _settle_layout(draft: Draft) -> None:
         draft.doc["partition-spec"] = fields
 
 
-def _chosen(draft: Draft, key: str, id_key: str, default: str) -> Json:
+def _chosen(draft: Draft, key: str, default: str) -> Json:
     wanted = draft.integer(default)
-    found = draft.find(key, id_key, wanted)
+    found = draft.rows(key).find(wanted)
     if found is None:
         raise BadRequest(
             f"{HERE}: field '{default}' is {wanted}, which is none of the {key}; set it to one that is there"
@@ -106,7 +107,7 @@ def _settle_times(draft: Draft) -> None:
     before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
     if now - before < -CLOCK_SKEW_MS:
         raise BadRequest(f"Invalid update timestamp {now}: before the table's last change at {before}; check the clock")
-    log = draft.rows("snapshot-log")
+    log = draft.log("snapshot-log")
     tail = [integer_at(entry, "timestamp-ms", where=HERE) for entry in log[-len(draft.main_ids) - 1 :]]
     for earlier, later in pairwise([*tail, now]):
         if later - earlier < -CLOCK_SKEW_MS:
@@ -117,6 +118,6 @@ def _settle_times(draft: Draft) -> None:
 
 def _log_metadata(draft: Draft, origin: Json, previous_location: str) -> None:
     room = previous_versions_max(draft.doc) - 1
-    log = draft.rows("metadata-log")
+    log = draft.log("metadata-log")
     entry: Json = {"timestamp-ms": origin["last-updated-ms"], "metadata-file": previous_location}
-    draft.put_rows("metadata-log", [*(log[-room:] if room else []), entry])
+    draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])

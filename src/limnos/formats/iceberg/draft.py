@@ -8,19 +8,33 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from limnos.formats.iceberg.json_types import Json, as_object, integer_at
-from limnos.formats.iceberg.metadata import rows, with_current_shape
+from limnos.formats.iceberg.metadata import references, rows, with_current_shape
+from limnos.formats.iceberg.partitioning import key_of, stored_fields
+from limnos.formats.iceberg.rows import Rows
 from limnos.formats.iceberg.schema import Columns, columns
 from limnos.model.errors import BadRequest
 
 HERE = "Table metadata"
+
+ID_KEYS = {
+    "schemas": "schema-id",
+    "partition-specs": "spec-id",
+    "sort-orders": "order-id",
+    "snapshots": "snapshot-id",
+    "statistics": "snapshot-id",
+    "partition-statistics": "snapshot-id",
+    "encryption-keys": "key-id",
+}
+"""The lists whose rows have ids, and where those stand."""
 
 
 @dataclass(slots=True)
 class Draft:
     """The document being built.
 
-    `doc` is a shallow copy: replace its values, and take lists and maps to change from `edit_rows` and `edit_map`,
-    which copy them once. `origin` is what the commit started from and is never changed; None for a new table.
+    `doc` is a shallow copy: replace its values, take maps to change from `edit_map` and logs from `edit_log`, which copy
+    them once, and lists of things with ids from `rows`; those are in `doc` after `settle`. `origin` is what the commit
+    started from and is never changed; None for a new table.
     """
 
     doc: Json
@@ -28,6 +42,8 @@ class Draft:
     now_ms: int
     updated_ms: int | None = None
     """The table's next last-updated-ms, when an update of this request has settled it."""
+    schemas_asked: int = 0
+    """How many schemas this request has brought so far."""
     added_schema_id: int | None = None
     added_spec_id: int | None = None
     added_order_id: int | None = None
@@ -37,7 +53,10 @@ class Draft:
     """Snapshots that this request made current, in order."""
     dropped_snapshots: bool = False
     _owned: set[str] = field(default_factory=set)
-    _lists: dict[str, list[Json]] = field(default_factory=dict)
+    _lists: dict[str, Rows] = field(default_factory=dict)
+    _logs: dict[str, list[Json]] = field(default_factory=dict)
+    _refs_to: dict[object, set[str]] | None = None
+    _field_ids: dict[object, object] | None = None
     _columns: dict[object, Columns] = field(default_factory=dict)
 
     @property
@@ -49,22 +68,35 @@ class Draft:
         """An integer field of the document."""
         return integer_at(self.doc, key, where=HERE)
 
-    def rows(self, key: str) -> list[Json]:
-        """A list of objects to read."""
+    def rows(self, key: str) -> Rows:
+        """A list of things with ids, to read and to change."""
         found = self._lists.get(key)
         if found is None:  # checking every element of a long list costs more than all the rest: once
-            found = self._lists[key] = rows(self.doc, key)
+            found = self._lists[key] = Rows(rows(self.doc, key), ID_KEYS[key])
         return found
 
-    def edit_rows(self, key: str) -> list[Json]:
-        """A list of objects to change; it belongs to this draft alone."""
-        found = self.rows(key)
-        return found if key in self._owned else self.put_rows(key, list(found))
+    def settle(self) -> None:
+        """Put the lists that have changed into the document."""
+        for key, found in self._lists.items():
+            if found.changed:
+                self.doc[key] = found.whole()
 
-    def put_rows(self, key: str, new: list[Json]) -> list[Json]:
-        """Replace a list by one that belongs to this draft alone."""
+    def log(self, key: str) -> list[Json]:
+        """A log to read."""
+        found = self._logs.get(key)
+        if found is None:
+            found = self._logs[key] = rows(self.doc, key)
+        return found
+
+    def edit_log(self, key: str) -> list[Json]:
+        """A log to change; it belongs to this draft alone."""
+        found = self.log(key)
+        return found if key in self._owned else self.put_log(key, list(found))
+
+    def put_log(self, key: str, new: list[Json]) -> list[Json]:
+        """Replace a log by one that belongs to this draft alone."""
         self._owned.add(key)
-        self.doc[key] = self._lists[key] = new
+        self.doc[key] = self._logs[key] = new
         return new
 
     def map(self, key: str) -> Json:
@@ -82,15 +114,39 @@ class Draft:
         self.doc[key] = copied
         return copied
 
-    def find(self, key: str, id_key: str, wanted: int) -> Json | None:
-        """The element of a list that has an id, or None. The newest, which stands last, is the likeliest."""
-        return next((row for row in reversed(self.rows(key)) if row.get(id_key) == wanted), None)
+    def refs_to(self) -> dict[object, set[str]]:
+        """The names of references by the snapshot they point to; whoever changes a reference keeps this true."""
+        if self._refs_to is None:
+            self._refs_to = {}
+            for name, ref in references(self.doc).items():
+                self._refs_to.setdefault(integer_at(ref, "snapshot-id", where=HERE), set()).add(name)
+        return self._refs_to
+
+    def put_ref(self, name: str, ref: Json | None) -> None:
+        """Set a reference, or drop it."""
+        refs = self.edit_map("refs")
+        before = refs.pop(name, None) if ref is None else refs.get(name)
+        if ref is not None:
+            refs[name] = ref
+        if self._refs_to is None:
+            return
+        if isinstance(before, dict):
+            self._refs_to.get(before.get("snapshot-id"), set()).discard(name)
+        if ref is not None:
+            self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
+
+    def field_ids(self) -> dict[object, object]:
+        """The ids of partition fields by what they compute; whoever adds a spec adds its fields."""
+        if self._field_ids is None:
+            specs = map(stored_fields, self.rows("partition-specs"))
+            self._field_ids = {key_of(one): one.get("field-id") for fields in specs for one in fields}
+        return self._field_ids
 
     def current_schema(self) -> Json | None:
         """The current schema; for a table whose first schema is not yet current, the one added last."""
-        found = self.find("schemas", "schema-id", self.integer("current-schema-id"))
+        found = self.rows("schemas").find(self.integer("current-schema-id"))
         if found is None and self.added_schema_id is not None:
-            found = self.find("schemas", "schema-id", self.added_schema_id)
+            found = self.rows("schemas").find(self.added_schema_id)
         return found
 
     def current_columns(self, needed_for: str) -> Columns:

@@ -39,6 +39,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 120 else f"{text[:117]}..."
 
 
+def hashable(value: object) -> object:
+    """The value itself when it can be a key, else a text that says the same."""
+    return repr(value) if isinstance(value, (dict, list)) else value
+
+
 def as_object(value: object, what: str) -> Json:
     """The value as a JSON object; `what` names it in the message."""
     if isinstance(value, dict):

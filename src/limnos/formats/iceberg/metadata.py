@@ -99,9 +99,12 @@ def version_of(location: str | None) -> int:
 
 def strip_slash(location: str) -> str:
     """A location without trailing slashes; the two of a bare `scheme://` stay."""
-    while location.endswith("/") and not location.endswith("://") and len(location) > 1:
-        location = location[:-1]
-    return location
+    if not location.endswith("/"):
+        return location
+    bare = location.rstrip("/")  # one step: a location may be megabytes of slashes
+    if bare.endswith(":") and len(location) - len(bare) > 1:
+        return f"{bare}//"
+    return bare or "/"
 
 
 def properties_of(metadata: Json) -> dict[str, str]:

@@ -12,6 +12,7 @@ from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
     as_object,
+    hashable,
     integer_at,
     objects_at,
     optional_integer_at,
@@ -80,14 +81,12 @@ def check_binding(fields: Iterable[Json], found: Columns, *, named: bool) -> Non
 
 def key_of(one: Json) -> tuple[object, object]:
     """What a partition field computes, whatever it is called: its source column and transform."""
-    return one.get("source-id"), canonical(one.get("transform"))
+    return hashable(one.get("source-id")), canonical(one.get("transform"))
 
 
-def compatible(one: Iterable[Json], other: Iterable[Json]) -> bool:
-    """Whether two lists of fields compute the same under the same names, in the same order; field ids do not count."""
-    return [(*key_of(field), field.get("name")) for field in one] == [
-        (*key_of(field), field.get("name")) for field in other
-    ]
+def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
+    """What a list of fields computes, and under which names: equal for two specs that agree; field ids do not count."""
+    return tuple((*key_of(one), hashable(one.get("name"))) for one in fields)
 
 
 def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[Json]:

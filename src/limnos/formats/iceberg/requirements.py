@@ -19,10 +19,12 @@ from limnos.formats.iceberg.json_types import (
     string_at,
     text_at,
 )
-from limnos.formats.iceberg.metadata import references, with_current_shape
+from limnos.formats.iceberg.metadata import with_current_shape
 from limnos.model.errors import BadRequest, CommitConflict
 
 _CREATE = "assert-create"
+REQUIREMENTS_MAX = 10_000
+"""One for each branch or tag, and a few more."""
 
 
 def is_create(requirements: list[object]) -> bool:
@@ -41,6 +43,8 @@ def check(base: Json | None, requirements: list[object]) -> None:
     Raises CommitConflict for the first one that does not hold, BadRequest for unknown or malformed ones.
     """
     asked = as_objects(requirements, "Field 'requirements'")
+    if len(asked) > REQUIREMENTS_MAX:
+        raise BadRequest(f"A commit has at most {REQUIREMENTS_MAX} requirements, not {len(asked)}: leave some out")
     checks = [(_check_of(one), one) for one in asked]
     if is_create(requirements):
         if base is not None:
@@ -80,8 +84,9 @@ def _ref(base: Json, requirement: Json) -> None:
     where = "assert-ref-snapshot-id"
     name = text_at(requirement, "ref", where=where)
     wanted = optional_integer_at(requirement, "snapshot-id", where=where)
-    ref = references(base).get(name)
-    if ref is None:
+    refs = base.get("refs")  # there when the table has a current snapshot: the document has its current shape
+    ref = refs.get(name) if isinstance(refs, dict) else None
+    if not isinstance(ref, dict):
         if wanted is not None:
             raise _failed(f"branch or tag {name} is missing, expected {wanted}")
         return

@@ -30,6 +30,13 @@ from limnos.model.errors import BadRequest
 
 DEPTH_MAX = 100
 """Levels of nesting; deeper documents are refused before they exhaust the stack."""
+COLUMNS_MAX = 50_000
+"""Fields at all levels."""
+NAME_MAX = 4_000
+"""Characters of the dotted name of a nested field's parent: each field below repeats it."""
+
+PROBLEMS_MAX = 10
+"""How many of its problems a refusal tells."""
 
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 
@@ -86,7 +93,7 @@ def check_version(found: Columns, version: int) -> None:
             problems.append(f"{column.name}: non-null default values are not supported until v3")
     if problems:
         raise BadRequest(
-            f"Invalid schema for v{version}: {'; '.join(problems)}. Upgrade the table's format-version or change the schema"
+            f"Invalid schema for v{version}: {'; '.join(problems[:PROBLEMS_MAX])}. Upgrade the table's format-version or change the schema"
         )
 
 
@@ -105,7 +112,9 @@ def _add(found: Columns, column: Column) -> None:
 def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int) -> None:
     where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
     by_id, by_name = found.by_id, found.by_name
-    for one in objects_at(struct, "fields", where=where):
+    fields = objects_at(struct, "fields", where=where)
+    _check_size(prefix, len(by_id) + len(fields))
+    for one in fields:
         ordinary = _ordinary(one, prefix, parent, by_struct=by_struct)
         if ordinary is not None and ordinary.id not in by_id and ordinary.name not in by_name:
             by_id[ordinary.id] = by_name[ordinary.name] = ordinary
@@ -115,6 +124,13 @@ def _add_struct(found: Columns, struct: Json, prefix: str, parent: int | None, *
         _add(found, column)
         if column.primitive is None:
             _add_type(found, one["type"], column, by_struct=by_struct, depth=depth)
+
+
+def _check_size(prefix: str, count: int) -> None:
+    if count > COLUMNS_MAX:
+        raise BadRequest(f"Invalid schema: more than {COLUMNS_MAX} fields; make it smaller")
+    if len(prefix) > NAME_MAX:
+        raise BadRequest(f"Invalid schema: the name '{shown(prefix)}' is longer than {NAME_MAX} characters; shorten it")
 
 
 def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> Column | None:
@@ -248,7 +264,7 @@ def _fits(value: object, parsed: Primitive | None, type_value: object) -> bool:
 def _check_identifiers(schema: Json, found: Columns) -> None:
     if schema.get("identifier-field-ids") is None:
         return
-    for field_id in integers_at(schema, "identifier-field-ids", where="Invalid schema"):
+    for field_id in dict.fromkeys(integers_at(schema, "identifier-field-ids", where="Invalid schema")):
         problem = _identifier_problem(found, field_id)
         if problem:
             raise BadRequest(f"Invalid schema: cannot use field {field_id} as an identifier field: {problem}")
@@ -287,22 +303,37 @@ def same_schema(one: Json, other: Json) -> bool:
     return all(left == right or _comparable(left) == _comparable(right) for left, right in pairs)
 
 
+def content_of(schema: Json) -> bytes:
+    """What a checked schema says, as text: equal for two with equal fields and identifier fields, whatever their ids.
+
+    Types have one spelling there, and entries of null are left out.
+    """
+    ids = schema.get("identifier-field-ids")
+    chosen = sorted({str(one) for one in ids}) if isinstance(ids, list) else []
+    return msgspec.json.encode([chosen, _comparable(schema.get("fields"))], order="deterministic")
+
+
 def _comparable(value: object) -> object:
-    """A type or list of fields with one spelling per type and without null entries."""
+    """A type or list of fields with one spelling per type and without null entries. One call for each level, no more."""
     if isinstance(value, list):
-        return [_comparable(item) for item in value]
+        items: list[object] = []
+        for item in value:
+            items.append(_comparable(item))  # noqa: PERF401 - a comprehension is a call of its own
+        return items
     if not isinstance(value, dict):
         return value
-    return {key: _comparable_entry(key, item) for key, item in value.items() if item is not None}
-
-
-def _comparable_entry(key: str, value: object) -> object:
-    if key in ("type", "element", "key", "value") and isinstance(value, str) and value not in NESTED:
-        return _spelling(value)
-    # A default is a value, not a type: its inner keys may be called anything. The tag keeps true apart from 1.
-    if key in ("initial-default", "write-default"):
-        return repr(value)
-    return _comparable(value)
+    entries: dict[str, object] = {}
+    for key, item in value.items():
+        if item is None:
+            continue
+        # A default is a value, not a type: its inner keys may be called anything. The tag keeps true apart from 1.
+        if key in ("initial-default", "write-default"):
+            entries[key] = repr(item)
+        elif key in ("type", "element", "key", "value") and isinstance(item, str) and item not in NESTED:
+            entries[key] = _spelling(item)
+        else:
+            entries[key] = _comparable(item)
+    return entries
 
 
 def _spelling(text: str) -> str:

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from limnos.formats.iceberg.json_types import INT_MAX, Json, as_object, integer_at, objects_at, shown, string_at
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    as_object,
+    hashable,
+    integer_at,
+    objects_at,
+    shown,
+    string_at,
+)
 from limnos.formats.iceberg.schema import Columns
 from limnos.formats.iceberg.transforms import canonical, check_source, transform
 from limnos.model.errors import BadRequest
@@ -56,13 +65,17 @@ def check_binding(fields: Iterable[Json], found: Columns) -> None:
             raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
 
 
-def same_order(one: Iterable[Json], other: Iterable[Json]) -> bool:
-    """Whether two lists of sort fields sort alike; order ids do not count."""
-    return [_key(field) for field in one] == [_key(field) for field in other]
-
-
-def _key(one: Json) -> tuple[object, ...]:
-    return one.get("source-id"), canonical(one.get("transform")), one.get("direction"), one.get("null-order")
+def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
+    """How a list of fields sorts: equal for two lists that sort alike; order ids do not count."""
+    return tuple(
+        (
+            hashable(one.get("source-id")),
+            canonical(one.get("transform")),
+            hashable(one.get("direction")),
+            hashable(one.get("null-order")),
+        )
+        for one in fields
+    )
 
 
 def renumbered(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:

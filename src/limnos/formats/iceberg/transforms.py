@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from limnos.formats.iceberg.json_types import INT_MAX
+from limnos.formats.iceberg.json_types import INT_MAX, hashable
 from limnos.formats.iceberg.schema import Column, Columns
 from limnos.model.errors import BadRequest
 
@@ -44,7 +44,7 @@ def transform(text: str, *, where: str) -> str:
 def canonical(text: object) -> object:
     """The canonical form of a stored transform; one we do not know stays as it is."""
     if not isinstance(text, str):
-        return text
+        return hashable(text)
     try:
         return transform(text, where="")
     except BadRequest:

@@ -37,8 +37,8 @@ _KNOWN = ", ".join((*sorted(_PLAIN_V1 | _PLAIN_V3), "fixed[n]", "decimal(p, s)",
 
 _FIXED = re.compile(r"fixed\[\s*([0-9]{1,9})\s*\]")
 _DECIMAL = re.compile(r"decimal\(\s*([0-9]{1,3})\s*,\s*([0-9]{1,3})\s*\)")
-_GEOMETRY = re.compile(r"geometry\s*(?:\(\s*([^(),]+?)\s*\))?")
-_GEOGRAPHY = re.compile(r"geography\s*(?:\(\s*([^(),]+?)\s*(?:,\s*(\w+)\s*)?\))?")
+_GEOMETRY = re.compile(r"geometry\s*(?:\(([^(),]*[^(),\s][^(),]*)\))?")
+_GEOGRAPHY = re.compile(r"geography\s*(?:\(([^(),]*[^(),\s][^(),]*)(?:,\s*(\w+)\s*)?\))?")
 _DECIMAL_DIGITS_MAX = 38
 _TEXT_MAX = 255
 
@@ -97,7 +97,7 @@ def _geometry(text: str) -> Primitive | None:
     match = _GEOMETRY.fullmatch(text)
     if match is None:
         return None
-    return Primitive("geometry", f"geometry({match[1]})" if match[1] else "geometry", 3)
+    return Primitive("geometry", f"geometry({match[1].strip()})" if match[1] else "geometry", 3)
 
 
 def _geography(text: str) -> Primitive | None:
@@ -106,5 +106,5 @@ def _geography(text: str) -> Primitive | None:
         return None
     if match[2] and match[2] not in _EDGES:
         raise BadRequest(f"Invalid type '{text[:80]}': the edge algorithm must be one of {', '.join(sorted(_EDGES))}")
-    inside = ", ".join(part for part in match.groups() if part)
+    inside = ", ".join(part.strip() for part in match.groups() if part)
     return Primitive("geography", f"geography({inside})" if inside else "geography", 3)

@@ -20,13 +20,10 @@ def add_encryption_key(draft: Draft, update: Json) -> None:
     optional_string_at(key, "encrypted-by-id", where="add-encryption-key")
     if draft.version < 3:
         raise BadRequest(f"A v{draft.version} table has no encryption keys; upgrade its format-version to 3 first")
-    if all(row.get("key-id") != key_id for row in draft.rows(_KEYS)):
-        draft.edit_rows(_KEYS).append(key)
+    if draft.rows(_KEYS).find(key_id) is None:
+        draft.rows(_KEYS).append(key)
 
 
 def remove_encryption_key(draft: Draft, update: Json) -> None:
     """Remove an encryption key; a missing one is no change."""
-    key_id = text_at(update, "key-id", where="remove-encryption-key")
-    kept = [row for row in draft.rows(_KEYS) if row.get("key-id") != key_id]
-    if len(kept) < len(draft.rows(_KEYS)):
-        draft.put_rows(_KEYS, kept)
+    draft.rows(_KEYS).remove([text_at(update, "key-id", where="remove-encryption-key")])

@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from limnos.formats.iceberg.draft import Draft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, object_at
-from limnos.formats.iceberg.sorting import UNSORTED_ID, check_binding, order_fields, same_order, stored_fields
+from limnos.formats.iceberg.sorting import (
+    FIRST_SORTED_ID,
+    UNSORTED_ID,
+    check_binding,
+    content_of,
+    order_fields,
+    stored_fields,
+)
 from limnos.model.errors import BadRequest
 
 
@@ -18,15 +25,14 @@ def add_sort_order(draft: Draft, update: Json) -> None:
     """
     order = object_at(update, "sort-order", where="add-sort-order")
     fields = order_fields(order)
-    known = next((row for row in draft.rows("sort-orders") if same_order(stored_fields(row), fields)), None)
+    orders, content = draft.rows("sort-orders"), content_of(fields)
+    known = orders.same(content, lambda row: content_of(stored_fields(row)))
     if known is not None:
         draft.added_order_id = integer_at(known, "order-id", where="add-sort-order")
         return
     check_binding(fields, draft.current_columns("sort order"))
-    orders = draft.edit_rows("sort-orders")
-    highest = max((integer_at(row, "order-id", where="add-sort-order") for row in orders), default=UNSORTED_ID)
-    order_id = max(highest, UNSORTED_ID) + 1 if fields else UNSORTED_ID
-    orders.append({**order, "order-id": order_id, "fields": fields})
+    order_id = orders.next_id(FIRST_SORTED_ID) if fields else UNSORTED_ID
+    orders.append({**order, "order-id": order_id, "fields": fields}, content=content)
     draft.added_order_id = order_id
 
 
@@ -34,6 +40,6 @@ def set_default_sort_order(draft: Draft, update: Json) -> None:
     """Make a sort order the default for new data; -1 is the one added last in this request."""
     chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
     chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
-    if draft.find("sort-orders", "order-id", chosen) is None:
+    if draft.rows("sort-orders").find(chosen) is None:
         raise BadRequest(f"Cannot set default sort order to unknown sort order: {chosen}")
     draft.doc["default-sort-order-id"] = chosen

@@ -34,13 +34,13 @@ def set_snapshot_ref(draft: Draft, update: Json) -> None:
         if known == ref:
             return
     snapshot_id = integer_at(ref, "snapshot-id", where=_SET)
-    if draft.find("snapshots", "snapshot-id", snapshot_id) is None:
+    if draft.rows("snapshots").find(snapshot_id) is None:
         raise BadRequest(f"Cannot set {name} to unknown snapshot: {snapshot_id}")
     if snapshot_id in draft.added_snapshots:
         draft.updated_ms = draft.added_snapshots[snapshot_id]
     if name == MAIN:
         _make_current(draft, snapshot_id)
-    draft.edit_map("refs")[name] = ref
+    draft.put_ref(name, ref)
 
 
 def _reference(name: str, update: Json) -> Json:
@@ -64,7 +64,7 @@ def _make_current(draft: Draft, snapshot_id: int) -> None:
         return  # only the retention of main changes: that is no entry of the log
     draft.doc["current-snapshot-id"] = snapshot_id
     draft.main_ids.append(snapshot_id)
-    draft.edit_rows("snapshot-log").append({"timestamp-ms": draft.stamp(), "snapshot-id": snapshot_id})
+    draft.edit_log("snapshot-log").append({"timestamp-ms": draft.stamp(), "snapshot-id": snapshot_id})
 
 
 def remove_snapshot_ref(draft: Draft, update: Json) -> None:
@@ -76,6 +76,6 @@ def drop_ref(draft: Draft, name: str) -> None:
     """Remove a reference by name if it is there."""
     if name not in draft.map("refs"):
         return
-    del draft.edit_map("refs")[name]
+    draft.put_ref(name, None)
     if name == MAIN:
         draft.doc["current-snapshot-id"] = no_snapshot(draft.version)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from limnos.formats.iceberg.draft import Draft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
-from limnos.formats.iceberg.schema import check_version, columns, same_schema
+from limnos.formats.iceberg.rows import SCANS_MAX
+from limnos.formats.iceberg.schema import check_version, columns, content_of, same_schema
 from limnos.model.errors import BadRequest
 
 
@@ -20,12 +21,18 @@ def add_schema(draft: Draft, update: Json) -> None:
     schema = object_at(update, "schema", where="add-schema")
     found = columns(schema)
     check_version(found, draft.version)
-    known = next((row for row in draft.rows("schemas") if same_schema(row, schema)), None)
+    schemas, content, known = draft.rows("schemas"), b"", None
+    draft.schemas_asked += 1
+    if draft.schemas_asked <= SCANS_MAX:
+        known = next((row for row in schemas if same_schema(row, schema)), None)
+    else:
+        content = content_of(schema)
+        known = schemas.same(content, content_of)
     if known is not None:
         draft.added_schema_id = integer_at(known, "schema-id", where="add-schema")
         return
-    schema_id = 1 + max((integer_at(row, "schema-id", where="add-schema") for row in draft.rows("schemas")), default=-1)
-    draft.edit_rows("schemas").append({**schema, "schema-id": schema_id})
+    schema_id = schemas.next_id(0)
+    schemas.append({**schema, "schema-id": schema_id}, content=content)
     draft.doc["last-column-id"] = max(draft.integer("last-column-id"), found.highest_id)
     draft.know_columns(schema_id, found)
     draft.added_schema_id = schema_id
@@ -35,7 +42,7 @@ def set_current_schema(draft: Draft, update: Json) -> None:
     """Make a schema current; -1 is the one added last in this request."""
     chosen = integer_at(update, "schema-id", where="set-current-schema")
     chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
-    if draft.find("schemas", "schema-id", chosen) is None:
+    if draft.rows("schemas").find(chosen) is None:
         raise BadRequest(f"Cannot set current schema to unknown schema: {chosen}")
     draft.doc["current-schema-id"] = chosen
 
@@ -45,6 +52,4 @@ def remove_schemas(draft: Draft, update: Json) -> None:
     gone = set(integers_at(update, "schema-ids", where="remove-schemas"))
     if draft.integer("current-schema-id") in gone:
         raise BadRequest("Cannot remove the current schema; set another one as current first")
-    kept = [row for row in draft.rows("schemas") if row.get("schema-id") not in gone]
-    if len(kept) < len(draft.rows("schemas")):
-        draft.put_rows("schemas", kept)
+    draft.rows("schemas").remove(gone)

@@ -17,7 +17,6 @@ from limnos.formats.iceberg.json_types import (
     string_map_at,
     text_at,
 )
-from limnos.formats.iceberg.metadata import references
 from limnos.formats.iceberg.update_refs import drop_ref
 from limnos.model.errors import BadRequest, CommitConflict
 
@@ -34,12 +33,12 @@ def add_snapshot(draft: Draft, update: Json) -> None:
     snapshot_id = integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
     _check_layout(draft)
     _check_shape(snapshot, draft.version)
-    if draft.find("snapshots", "snapshot-id", snapshot_id) is not None:
+    if draft.rows("snapshots").find(snapshot_id) is not None:
         raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
     _take_sequence_number(draft, snapshot)
     if draft.version >= 3:
         _take_row_ids(draft, snapshot)
-    draft.edit_rows("snapshots").append(snapshot)
+    draft.rows("snapshots").append(snapshot)
     draft.updated_ms = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
     draft.added_snapshots[snapshot_id] = draft.updated_ms
 
@@ -94,15 +93,13 @@ def _take_row_ids(draft: Draft, snapshot: Json) -> None:
 
 def remove_snapshots(draft: Draft, update: Json) -> None:
     """Remove snapshots by id, with their statistics and the references that pointed to them. Unknown ids are ignored."""
-    asked = set(integers_at(update, "snapshot-ids", where="remove-snapshots"))
-    gone = {row.get("snapshot-id") for row in draft.rows("snapshots")} & asked
+    asked = integers_at(update, "snapshot-ids", where="remove-snapshots")
+    snapshots = draft.rows("snapshots")
+    gone = [one for one in asked if snapshots.remove([one])]
     if not gone:
         return
     draft.dropped_snapshots = True
-    for key in ("snapshots", "statistics", "partition-statistics"):
-        kept = [row for row in draft.rows(key) if row.get("snapshot-id") not in gone]
-        if len(kept) < len(draft.rows(key)):
-            draft.put_rows(key, kept)
-    for name, ref in references(draft.doc).items():
-        if ref.get("snapshot-id") in gone:
-            drop_ref(draft, name)
+    for key in ("statistics", "partition-statistics"):
+        draft.rows(key).remove(gone)
+    for name in [name for one in gone for name in draft.refs_to().get(one, ())]:
+        drop_ref(draft, name)

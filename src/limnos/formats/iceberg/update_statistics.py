@@ -29,24 +29,17 @@ def set_partition_statistics(draft: Draft, update: Json) -> None:
 
 def remove_statistics(draft: Draft, update: Json) -> None:
     """Forget the statistics file of a snapshot; a missing one is no change."""
-    _remove(draft, _TABLE, integer_at(update, "snapshot-id", where="remove-statistics"))
+    draft.rows(_TABLE).remove([integer_at(update, "snapshot-id", where="remove-statistics")])
 
 
 def remove_partition_statistics(draft: Draft, update: Json) -> None:
     """Forget the partition statistics file of a snapshot; a missing one is no change."""
-    _remove(draft, _PARTITION, integer_at(update, "snapshot-id", where="remove-partition-statistics"))
+    draft.rows(_PARTITION).remove([integer_at(update, "snapshot-id", where="remove-partition-statistics")])
 
 
 def _replace(draft: Draft, key: str, entry: Json, *, where: str) -> None:
     snapshot_id = integer_at(entry, "snapshot-id", where=where)
     text_at(entry, "statistics-path", where=where)
     integer_at(entry, "file-size-in-bytes", where=where, low=0)
-    before = draft.rows(key)
-    after = [entry if row.get("snapshot-id") == snapshot_id else row for row in before]
-    draft.put_rows(key, after if any(row is entry for row in after) else [*before, entry])
-
-
-def _remove(draft: Draft, key: str, snapshot_id: int) -> None:
-    kept = [row for row in draft.rows(key) if row.get("snapshot-id") != snapshot_id]
-    if len(kept) < len(draft.rows(key)):
-        draft.put_rows(key, kept)
+    if not draft.rows(key).replace(snapshot_id, entry):
+        draft.rows(key).append(entry)

@@ -1,0 +1,119 @@
+"""A list of objects of a document while one commit changes it: rows are found, added, replaced and removed by id.
+
+May import the standard library and this package's JSON types. Must not know what the rows mean. A commit may bring
+thousands of updates for a list of thousands: whatever is done once for each update costs the same however long the
+list is. The list that was given is never changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+from limnos.formats.iceberg.json_types import Json
+
+SCANS_MAX = 4
+"""How often the list is searched from end to end before it is worth an index: most commits look for one row."""
+
+
+class Rows:
+    """The rows of one list, in order. Ids are integers or strings; a row with any other is found by none."""
+
+    __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")
+
+    def __init__(self, rows: list[Json], id_key: str) -> None:
+        self._rows: list[Json | None] = rows  # type: ignore[assignment]  # copied before anything is put in
+        self._id_key = id_key
+        self._places: dict[object, list[int]] | None = None
+        self._contents: dict[Hashable, int] | None = None
+        self._scans = 0
+        self._gone = 0
+        self._highest: int | None = None
+        self.changed = False
+
+    def __len__(self) -> int:
+        return len(self._rows) - self._gone
+
+    def __iter__(self) -> Iterator[Json]:
+        return (row for row in self._rows if row is not None)
+
+    def whole(self) -> list[Json]:
+        """The list as it is now, for the document."""
+        return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
+
+    def find(self, wanted: int | str) -> Json | None:
+        """The last row of an id, or None."""
+        if self._places is None and self._scans < SCANS_MAX:
+            self._scans += 1
+            id_key = self._id_key  # the newest stands last and is the likeliest
+            return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == wanted), None)
+        places = self._index().get(wanted)
+        return self._rows[places[-1]] if places else None
+
+    def append(self, row: Json, *, content: Hashable = None) -> None:
+        """Add a row at the end; `content` is what `same` would make of it."""
+        self._own()
+        number, place = row.get(self._id_key), len(self._rows)
+        if self._places is not None and isinstance(number, (int, str)):
+            self._places.setdefault(number, []).append(place)
+        if self._contents is not None:
+            self._contents.setdefault(content, place)
+        if self._highest is not None and isinstance(number, int):
+            self._highest = max(self._highest, number)
+        self._rows.append(row)
+
+    def replace(self, wanted: int | str, row: Json) -> bool:
+        """Put a row in place of each that has the id; False when there is none."""
+        places = self._index().get(wanted)
+        if not places:
+            return False
+        self._own()
+        for place in places:
+            self._rows[place] = row
+        return True
+
+    def remove(self, wanted: Iterable[int | str]) -> bool:
+        """Remove all rows of these ids; False when there are none."""
+        index = self._index()
+        places = [place for one in wanted for place in index.pop(one, ())]
+        if places:
+            self._own()
+            self._gone += len(places)
+            for place in places:
+                self._rows[place] = None
+        return bool(places)
+
+    def next_id(self, first: int) -> int:
+        """An integer id above all that the list has, or had in this commit; `first` for an empty one."""
+        if self._highest is None:
+            numbers = [row.get(self._id_key) for row in self]
+            self._highest = max((one for one in numbers if isinstance(one, int)), default=first - 1)
+        return max(first, self._highest + 1)
+
+    def same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
+        """The first row of equal content, or None. `content_of` must be the same function at each call."""
+        if self._contents is None:
+            self._contents = {}
+            for place, row in enumerate(self._rows):
+                if row is not None:
+                    self._contents.setdefault(content_of(row), place)
+        known = self._contents.get(content)
+        if known is None:
+            return None
+        found = self._rows[known]
+        if found is None:
+            del self._contents[content]  # it was removed: a row appended now takes its place
+        return found
+
+    def _own(self) -> None:
+        if not self.changed:
+            self.changed = True
+            self._rows = list(self._rows)
+
+    def _index(self) -> dict[object, list[int]]:
+        if self._places is None:
+            self._places = {}
+            for place, row in enumerate(self._rows):
+                number = None if row is None else row.get(self._id_key)
+                if isinstance(number, (int, str)):
+                    self._places.setdefault(number, []).append(place)
+        return self._places

@@ -1,0 +1,205 @@
+"""What an update costs does not grow with how many updates come beside it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import pytest
+
+from limnos.formats.iceberg import requirements
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.updates import UPDATES_MAX
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import (
+    add,
+    commit,
+    field,
+    order,
+    partition,
+    ref,
+    schema,
+    sort,
+    spec,
+    table,
+)
+
+WIDE = schema(*[field(number, f"c{number}") for number in range(1, 501)])
+
+
+def numbers(count: int) -> range:
+    """Numbers from 1."""
+    return range(1, count + 1)
+
+
+def add_schema(number: int) -> Json:
+    """An add-schema update."""
+    return {"action": "add-schema", "schema": schema(field(1, f"c{number}"))}
+
+
+def add_spec(number: int) -> Json:
+    """An add-spec update."""
+    return {"action": "add-spec", "spec": spec(partition(number % 500 + 1, f"p{number}", f"bucket[{number}]"))}
+
+
+def add_order(number: int) -> Json:
+    """An add-sort-order update."""
+    return {"action": "add-sort-order", "sort-order": order(sort(number % 500 + 1, f"bucket[{number}]"))}
+
+
+def statistics(number: int, kind: str = "statistics", **more: object) -> Json:
+    """An update that sets statistics."""
+    entry: Json = {"snapshot-id": number, "statistics-path": "s3://a/b", "file-size-in-bytes": 1, **more}
+    return {"action": f"set-{kind}", kind: entry}
+
+
+def table_statistics(number: int) -> Json:
+    """A set-statistics update."""
+    return statistics(number, **{"file-footer-size-in-bytes": 1, "blob-metadata": []})
+
+
+def key(number: int) -> Json:
+    """An add-encryption-key update."""
+    return {
+        "action": "add-encryption-key",
+        "encryption-key": {"key-id": f"k{number}", "encrypted-key-metadata": "x"},
+    }
+
+
+def with_snapshots(count: int) -> Json:
+    """A table with snapshots, and a tag on each."""
+    updates = [one for number in numbers(count) for one in (add(number), ref(number, f"t{number}", "tag"))]
+    return commit(table(), *updates)
+
+
+Case = Callable[[int], tuple[Json, list[Json]]]
+
+CASES: dict[str, Case] = {
+    "add-schema": lambda n: (table(), [add_schema(i) for i in numbers(n)]),
+    "add-schema, each twice": lambda n: (table(), [add_schema(i) for i in numbers(n) for _ in "ab"]),
+    "set-current-schema": lambda n: (
+        commit(table(), *[add_schema(i) for i in numbers(n)]),
+        [{"action": "set-current-schema", "schema-id": i} for i in numbers(n)],
+    ),
+    "remove-schemas": lambda n: (
+        commit(table(), *[add_schema(i) for i in numbers(n)]),
+        [{"action": "remove-schemas", "schema-ids": [i]} for i in numbers(n)],
+    ),
+    "add and remove schemas by turns": lambda n: (
+        table(),
+        [one for i in numbers(n) for one in (add_schema(i), {"action": "remove-schemas", "schema-ids": [i]})],
+    ),
+    "add-spec": lambda n: (table(schema=WIDE), [add_spec(i) for i in numbers(n)]),
+    "remove-partition-specs": lambda n: (
+        commit(table(schema=WIDE), *[add_spec(i) for i in numbers(n)]),
+        [{"action": "remove-partition-specs", "spec-ids": [i]} for i in numbers(n)],
+    ),
+    "add and remove specs by turns": lambda n: (
+        table(schema=WIDE),
+        [one for i in numbers(n) for one in (add_spec(i), {"action": "remove-partition-specs", "spec-ids": [i]})],
+    ),
+    "set-default-spec": lambda n: (
+        commit(table(schema=WIDE), *[add_spec(i) for i in numbers(n)]),
+        [{"action": "set-default-spec", "spec-id": i} for i in numbers(n)],
+    ),
+    "add-sort-order": lambda n: (table(schema=WIDE), [add_order(i) for i in numbers(n)]),
+    "set-default-sort-order": lambda n: (
+        commit(table(schema=WIDE), *[add_order(i) for i in numbers(n)]),
+        [{"action": "set-default-sort-order", "sort-order-id": i} for i in numbers(n)],
+    ),
+    "add-snapshot": lambda n: (table(), [add(i) for i in numbers(n)]),
+    "set-snapshot-ref": lambda n: (commit(table(), add(1)), [ref(1, f"t{i}", "tag") for i in numbers(n)]),
+    "main, again and again": lambda n: (with_snapshots(n), [ref(i) for i in numbers(n)]),
+    "remove-snapshot-ref": lambda n: (
+        with_snapshots(n),
+        [{"action": "remove-snapshot-ref", "ref-name": f"t{i}"} for i in numbers(n)],
+    ),
+    "remove-snapshots": lambda n: (
+        with_snapshots(n),
+        [{"action": "remove-snapshots", "snapshot-ids": [i * 100]} for i in numbers(n)],
+    ),
+    "set-statistics": lambda n: (table(), [table_statistics(i) for i in numbers(n)]),
+    "remove-statistics": lambda n: (
+        commit(table(), *[table_statistics(i) for i in numbers(n)]),
+        [{"action": "remove-statistics", "snapshot-id": i} for i in numbers(n)],
+    ),
+    "set-partition-statistics": lambda n: (table(), [statistics(i, "partition-statistics") for i in numbers(n)]),
+    "remove-partition-statistics": lambda n: (
+        commit(table(), *[statistics(i, "partition-statistics") for i in numbers(n)]),
+        [{"action": "remove-partition-statistics", "snapshot-id": i} for i in numbers(n)],
+    ),
+    "add-encryption-key": lambda n: (table(3), [key(i) for i in numbers(n)]),
+    "remove-encryption-key": lambda n: (
+        commit(table(3), *[key(i) for i in numbers(n)]),
+        [{"action": "remove-encryption-key", "key-id": f"k{i}"} for i in numbers(n)],
+    ),
+    "set-properties": lambda n: (table(), [{"action": "set-properties", "updates": {f"p{i}": "x"}} for i in numbers(n)]),
+    "remove-properties": lambda n: (
+        table(properties={f"p{i}": "x" for i in numbers(n)}),
+        [{"action": "remove-properties", "removals": [f"p{i}"]} for i in numbers(n)],
+    ),
+}
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Count the calls that a piece of work makes, those into C and each turn of a generator among them."""
+    count = 0
+
+    def see(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_updates_cost_in_proportion_to_their_number(name: str) -> None:
+    """Twice as many updates, on a table twice as large, take about twice the steps: not four times."""
+    (base, few), (larger, many) = CASES[name](100), CASES[name](400)
+
+    taken = steps(lambda: commit(base, *few))
+    more = steps(lambda: commit(larger, *many))
+
+    assert more < 5 * taken
+
+
+def test_requirements_cost_in_proportion_to_their_number() -> None:
+    """Four times as many requirements of four times as many references take about four times the steps."""
+
+    def asked(count: int) -> list[object]:
+        kind = "assert-ref-snapshot-id"
+        return [{"type": kind, "ref": f"t{i}", "snapshot-id": i * 100} for i in numbers(count)]
+
+    few, many = with_snapshots(100), with_snapshots(400)
+
+    taken = steps(lambda: requirements.check(few, asked(100)))
+    more = steps(lambda: requirements.check(many, asked(400)))
+
+    assert more < 5 * taken
+
+
+def test_too_many_updates_are_refused() -> None:
+    """A commit of more updates than we take is a bad request that says so."""
+    update: Json = {"action": "remove-properties", "removals": []}
+
+    with pytest.raises(BadRequest) as caught:
+        commit(table(), *[update] * (UPDATES_MAX + 1))
+
+    assert str(UPDATES_MAX) in caught.value.message
+
+
+def test_too_many_requirements_are_refused() -> None:
+    """A commit of more requirements than we take is a bad request that says so."""
+    one = {"type": "assert-current-schema-id", "current-schema-id": 0}
+
+    with pytest.raises(BadRequest) as caught:
+        requirements.check(table(), [one] * (requirements.REQUIREMENTS_MAX + 1))
+
+    assert str(requirements.REQUIREMENTS_MAX) in caught.value.message

@@ -1,0 +1,108 @@
+"""Lists of rows with ids behave as plain lists do, however much is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.rows import SCANS_MAX, Rows
+
+IDS = st.integers(0, 6)
+
+
+def row(number: object, text: str = "") -> Json:
+    """A row."""
+    return {"id": number, "text": text}
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("find"), IDS),
+    st.tuples(st.just("append"), IDS),
+    st.tuples(st.just("replace"), IDS),
+    st.tuples(st.just("remove"), IDS),
+    st.tuples(st.just("same"), IDS),
+)
+
+
+def text_of(one: Json) -> str:
+    """What two rows have in common that are the same."""
+    return str(one["text"])
+
+
+def plain(items: list[Json], step: str, number: int, text: str) -> object:
+    """Do a step to a plain list, the slow way."""
+    mine = [one for one in items if one["id"] == number]
+    if step == "find":
+        return mine[-1] if mine else None
+    if step == "append":
+        items.append(row(number, text))
+    elif step == "replace":
+        items[:] = [row(number, text) if one["id"] == number else one for one in items]
+    elif step == "remove":
+        items[:] = [one for one in items if one["id"] != number]
+    return bool(mine)
+
+
+@given(st.lists(IDS, max_size=8), st.lists(STEPS, max_size=30))
+def test_rows_behave_as_a_plain_list(start: list[int], steps: list[tuple[str, int]]) -> None:
+    """Whatever is found, appended, replaced and removed: answers and order are those of a plain list."""
+    given_rows = [row(number, "first") for number in start]
+    expected, kept = list(given_rows), list(given_rows)
+    rows = Rows(given_rows, "id")
+
+    for place, (step, number) in enumerate(steps):
+        text = f"step {place}"
+        actions: dict[str, Callable[[], object]] = {
+            "find": lambda number=number: rows.find(number),  # type: ignore[misc]
+            "replace": lambda number=number, text=text: rows.replace(number, row(number, text)),  # type: ignore[misc]
+            "remove": lambda number=number: rows.remove([number]),  # type: ignore[misc]
+        }
+        if step == "append":
+            rows.append(row(number, text), content=text)
+            plain(expected, step, number, text)
+        elif step in actions:
+            assert actions[step]() == plain(expected, step, number, text)
+        assert rows.whole() == expected
+        assert (len(rows), list(rows)) == (len(expected), expected)
+
+    assert given_rows == kept
+
+
+def test_equal_content_is_found_until_it_is_removed() -> None:
+    """The first row of equal content is found, whether it was there or was appended; not after it was removed."""
+    rows = Rows([row(1, "a"), row(2, "b"), row(3, "a")], "id")
+
+    first = rows.same("a", text_of)
+    rows.append(row(4, "c"), content="c")
+    added = rows.same("c", text_of)
+    rows.remove([4])
+    gone = rows.same("c", text_of)
+    rows.append(row(5, "c"), content="c")
+
+    assert (first, added, gone) == (row(1, "a"), row(4, "c"), None)
+    assert rows.same("c", text_of) == row(5, "c")
+
+
+def test_next_id_is_above_all_that_were_there() -> None:
+    """A new id is above every other, also above those that were removed before it in the same commit."""
+    rows = Rows([row(7), row(3)], "id")
+
+    assert Rows([], "id").next_id(1) == 1
+    assert rows.next_id(0) == 8
+    rows.append(row(8))
+    rows.remove([8])
+    assert rows.next_id(0) == 9
+
+
+def test_ids_that_are_no_ids_are_found_by_none() -> None:
+    """A row whose id is a list is kept, and disturbs nothing."""
+    rows = Rows([row([1]), row(1)], "id")
+
+    for _ in range(SCANS_MAX + 1):
+        assert rows.find(1) == row(1)
+    rows.remove([1])
+
+    assert rows.whole() == [row([1])]
