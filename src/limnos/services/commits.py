@@ -97,7 +97,7 @@ async def _build(
     """Build the new metadata, None when nothing changes; large documents in a thread."""
 
     def build() -> tuple[Json, Json] | None:
-        base = recent.get(document) or documents.decode(document.body)
+        base = documents.with_uuid(recent.get(document) or documents.decode(document.body), document.uuid)
         demands.check(base, requirements)
         now_ms = time.time_ns() // 1_000_000
         new = changes.apply(base, updates, now_ms=now_ms, previous_location=document.metadata_location)

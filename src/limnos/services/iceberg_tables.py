@@ -181,11 +181,12 @@ async def table_register(
     place.check(metadata_location)
     metadata = documents.decode(await ctx.services.files.read(metadata_location, place.catalog.properties))
     documents.check_registrable(metadata)
+    metadata = documents.with_uuid(metadata, new_uuid(_now_ms()))
     location = cast("str", metadata["location"])
     place.check(location)
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata.get("table-uuid") or new_uuid(_now_ms())), location=normalise(location),
+        uuid=cast("str", metadata["table-uuid"]), location=normalise(location),
         metadata_location=metadata_location, body=documents.encode(metadata),
     )  # fmt: skip
 

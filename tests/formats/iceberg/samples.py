@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from types import FrameType
+
 from limnos.formats.iceberg import create, updates
 from limnos.formats.iceberg.json_types import Json
 
@@ -132,3 +136,20 @@ def creation(version: int = 2) -> list[Json]:
         {"action": "set-location", "location": LOCATION},
         {"action": "set-properties", "updates": {"owner": "ann"}},
     ]
+
+
+def steps(work: Callable[[], object]) -> int:
+    """Count the calls that a piece of work makes, those into C and each turn of a generator among them."""
+    count = 0
+
+    def see(_frame: FrameType, event: str, _argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(see)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count

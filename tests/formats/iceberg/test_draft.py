@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import FrameType
 
 import pytest
 
@@ -22,6 +20,7 @@ from tests.formats.iceberg.samples import (
     schema,
     sort,
     spec,
+    steps,
     table,
 )
 
@@ -134,29 +133,15 @@ CASES: dict[str, Case] = {
         commit(table(3), *[key(i) for i in numbers(n)]),
         [{"action": "remove-encryption-key", "key-id": f"k{i}"} for i in numbers(n)],
     ),
-    "set-properties": lambda n: (table(), [{"action": "set-properties", "updates": {f"p{i}": "x"}} for i in numbers(n)]),
+    "set-properties": lambda n: (
+        table(),
+        [{"action": "set-properties", "updates": {f"p{i}": "x"}} for i in numbers(n)],
+    ),
     "remove-properties": lambda n: (
         table(properties={f"p{i}": "x" for i in numbers(n)}),
         [{"action": "remove-properties", "removals": [f"p{i}"]} for i in numbers(n)],
     ),
 }
-
-
-def steps(work: Callable[[], object]) -> int:
-    """Count the calls that a piece of work makes, those into C and each turn of a generator among them."""
-    count = 0
-
-    def see(_frame: FrameType, event: str, _argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(see)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return count
 
 
 @pytest.mark.parametrize("name", CASES)

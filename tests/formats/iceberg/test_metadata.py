@@ -9,7 +9,20 @@ import pytest
 from limnos.formats.iceberg import metadata
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest
-from tests.formats.iceberg.samples import FILE, LOCATION, UUID, add, appended, commit, ids, ref, rows, schema, table
+from tests.formats.iceberg.samples import (
+    FILE,
+    LOCATION,
+    UUID,
+    add,
+    appended,
+    commit,
+    ids,
+    ref,
+    rows,
+    schema,
+    steps,
+    table,
+)
 
 
 def test_round_trip_keeps_everything() -> None:
@@ -92,6 +105,11 @@ def test_metadata_directory() -> None:
         ("file:/tmp/a", "file:/tmp/a"),
         ("/", "/"),
         ("s3://", "s3://"),
+        ("s3:///", "s3://"),
+        ("file:////", "file://"),
+        ("//", "/"),
+        ("a:/", "a:"),
+        ("", ""),
     ],
 )
 def test_trailing_slashes_are_stripped(given: str, stripped: str) -> None:
@@ -273,3 +291,10 @@ def test_version_3_needs_its_row_counter() -> None:
         metadata.check_registrable({**table(3), "next-row-id": None})
 
     assert "'next-row-id' is required" in caught.value.message
+
+
+def test_trailing_slashes_are_stripped_in_one_step() -> None:
+    """A location of a hundred thousand slashes takes no more steps than one with a single slash."""
+    one, many = "s3://a/", "s3://a" + "/" * 100_000
+
+    assert steps(lambda: metadata.strip_slash(many)) == steps(lambda: metadata.strip_slash(one))

@@ -6,7 +6,16 @@ import pytest
 
 from limnos.formats.iceberg import schema as schemas
 from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.schema import check_version, columns, same_schema, with_fresh_ids
+from limnos.formats.iceberg.schema import (
+    COLUMNS_MAX,
+    DEPTH_MAX,
+    NAME_MAX,
+    check_version,
+    columns,
+    content_of,
+    same_schema,
+    with_fresh_ids,
+)
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import field, schema
 
@@ -235,3 +244,62 @@ def test_fresh_ids_go_level_by_level() -> None:
     assert (fresh["schema-id"], fresh["identifier-field-ids"], fresh["color"]) == (0, [3], "red")
     assert (ids.last, ids.renumbered[30], ids.renumbered[11]) == (8, 3, 6)
     assert given["schema-id"] == 7
+
+
+@pytest.mark.parametrize(
+    "wide",
+    [
+        schema(*[field(number, f"c{number}") for number in range(1, COLUMNS_MAX + 2)]),
+        schema(field(1, "x" * NAME_MAX, {"type": "struct", "fields": [field(2, "y")]})),
+    ],
+    ids=["too many fields", "too long a name to repeat"],
+)
+def test_oversized_schema_is_refused(wide: Json) -> None:
+    """A schema of more fields than we take, or whose nested names would multiply, is refused with the limit."""
+    with pytest.raises(BadRequest) as caught:
+        columns(wide)
+
+    assert str(COLUMNS_MAX) in caught.value.message or str(NAME_MAX) in caught.value.message
+
+
+def test_identifier_fields_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same identifier field a thousand times over is looked at once: each look climbs to the root."""
+    looked: list[int] = []
+    problem_of = schemas._identifier_problem
+
+    def look(found: schemas.Columns, field_id: int) -> str | None:
+        looked.append(field_id)
+        return problem_of(found, field_id)
+
+    monkeypatch.setattr(schemas, "_identifier_problem", look)
+
+    columns(schema(field(1, "x", required=True), **{"identifier-field-ids": [1] * 1_000}))
+
+    assert looked == [1]
+
+
+def test_refusal_tells_some_of_many_problems() -> None:
+    """A refusal of thousands of fields does not repeat them all."""
+    many = columns(schema(*[field(number, f"c{number}", "timestamp_ns") for number in range(1, 5_000)]))
+
+    with pytest.raises(BadRequest) as caught:
+        check_version(many, 2)
+
+    assert len(caught.value.message) < 2_000
+
+
+def test_deepest_schemas_are_compared() -> None:
+    """Two schemas of as many levels as we take are compared without running out of stack."""
+    one, other = (
+        schema(nested(DEPTH_MAX - 1, field(500, "x", spelling))) for spelling in ("decimal(9,2)", "decimal(9, 2)")
+    )
+
+    assert same_schema(one, other)
+    assert content_of(one) == content_of(other)
+
+
+def nested(levels: int, inner: Json) -> Json:
+    """A field below that many structs."""
+    for number in range(1, levels):
+        inner = field(number, "s", {"type": "struct", "fields": [inner]})
+    return inner

@@ -227,3 +227,54 @@ def test_moved_directory(node: Node) -> None:
 
     assert answer["metadata-location"] == f"file://{copied}"
     assert answer["metadata"] == json.loads(local(location).read_bytes())
+
+
+def legacy_table(node: Node) -> str:
+    """Write the metadata file of a version 1 table as old engines wrote it, without a uuid; returns where it is."""
+    location = f"file://{warehouse(node)}/old"
+    file = {
+        "format-version": 1, "location": location, "last-updated-ms": 1, "last-column-id": 1, "properties": {},
+        "schema": {"type": "struct", "fields": [{"id": 1, "name": "c", "required": False, "type": "long"}]},
+        "partition-spec": [], "current-snapshot-id": -1, "snapshots": [],
+    }  # fmt: skip
+    path = warehouse(node) / "old" / "metadata" / "v1.metadata.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(file))
+    return f"file://{path}"
+
+
+def test_version_1_without_uuid(lake: Node) -> None:
+    """A table of a file without uuid, which version 1 allows, gets one; clients see it, assert it, and commit."""
+    make_space(lake, "a")
+
+    registered = register(lake, "t", legacy_table(lake))
+    given = registered["metadata"]["table-uuid"]
+    seen = metadata_of(lake, "a", "t")["table-uuid"]
+    holds = {"type": "assert-table-uuid", "uuid": given}
+    committed = commit(lake, "a", "t", updates=[set_properties(n="1")], requirements=[holds])
+    upgraded = commit(lake, "a", "t", updates=[{"action": "upgrade-format-version", "format-version": 2}])
+
+    assert (registered.status, committed.status, upgraded.status) == (200, 200, 200)
+    assert given == seen == committed["metadata"]["table-uuid"] == upgraded["metadata"]["table-uuid"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": "identity", "source-id": [1]}]}]},
+        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": [1000], "name": "p", "transform": "identity", "source-id": 1}]}]},
+        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": ["p"], "transform": "identity", "source-id": 1}]}]},
+        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": {}, "source-id": 1}]}]},
+        {"sort-orders": [{"order-id": 0, "fields": [{"source-id": [1], "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}]},
+        {"sort-orders": [{"order-id": 0, "fields": [{"source-id": 1, "transform": "identity", "direction": ["asc"], "null-order": "nulls-first"}]}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_layout_of_wrong_types(node: Node, change: dict[str, object]) -> None:
+    """A list where a number or a word belongs, in a partition spec or sort order, is 400: no later commit trips over it."""
+    location = dropped_table(node)
+    local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
+
+    answer = register(node, "t", location)
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")

@@ -22,11 +22,14 @@ from limnos.formats.iceberg.json_types import (
     as_string,
     as_string_map,
     integer_at,
+    integers_at,
     list_at,
     object_at,
     objects_at,
     optional_integer_at,
+    optional_string_at,
     shown,
+    string_at,
     text_at,
 )
 from limnos.formats.iceberg.schema import columns
@@ -232,6 +235,11 @@ def _numbered(fields: list[Json]) -> list[Json]:
     return [{**one, "field-id": one.get("field-id", first + place)} for place, one in enumerate(fields)]
 
 
+def with_uuid(metadata: Json, uuid: str) -> Json:
+    """The document with that uuid unless it has one; version 1 files may lack it, clients assert the one they see."""
+    return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
+
+
 def check_registrable(metadata: Json) -> None:
     """Raise BadRequest unless this is whole table metadata of format version 1 to 3 that we can serve and commit to."""
     if "view-uuid" in metadata:
@@ -266,10 +274,25 @@ def _check_layout(metadata: Json) -> None:
     for schema in _check_default(metadata, "schemas", "schema-id", default="current-schema-id"):
         columns(schema)
     for spec in _check_default(metadata, "partition-specs", "spec-id", default="default-spec-id"):
-        partitioning.highest_field_id(objects_at(spec, "fields", where=_HERE))
+        fields = objects_at(spec, "fields", where=_HERE)
+        partitioning.highest_field_id(fields)
+        _check_fields(fields, "partition-specs")
     integer_at(metadata, "last-partition-id", where=_HERE, low=0, high=INT_MAX)
     for order in _check_default(metadata, "sort-orders", "order-id", default="default-sort-order-id"):
-        objects_at(order, "fields", where=_HERE)
+        _check_fields(objects_at(order, "fields", where=_HERE), "sort-orders")
+
+
+def _check_fields(fields: list[Json], what: str) -> None:
+    """Check what later commits look at; transforms that we do not know may name several sources instead of one."""
+    where = f"{_HERE}, {what}"
+    for one in fields:
+        string_at(one, "transform", where=where)
+        if one.get("source-ids") is None:
+            integer_at(one, "source-id", where=where, low=0, high=INT_MAX)
+        else:
+            integers_at(one, "source-ids", where=where)
+        for key in ("name", "direction", "null-order"):
+            optional_string_at(one, key, where=where)
 
 
 def _check_default(metadata: Json, key: str, id_key: str, *, default: str) -> list[Json]:
