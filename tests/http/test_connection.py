@@ -24,7 +24,7 @@ from tests.http.iceberg.wire import SCHEMA, basic
 
 pytestmark = pytest.mark.integration
 
-SPACES = "/iceberg/v1/namespaces"
+SPACES = "/iceberg/v1/lake.main/namespaces"
 TABLES = f"{SPACES}/a/tables"
 TABLE = f"{TABLES}/t"
 WAIT_S = 30

@@ -34,13 +34,13 @@ class Node(Generic[H]):
 
 
 class Router(Generic[H]):
-    """Routes of one protocol below one root."""
+    """Routes of one protocol below one root. `refusing` ones only say what to do instead: the contract does not list them."""
 
-    def __init__(self, root: str, routes: Iterable[Route[H]]) -> None:
+    def __init__(self, root: str, routes: Iterable[Route[H]], refusing: Iterable[Route[H]] = ()) -> None:
         self.root = root
         self.routes = tuple(routes)
         self.tree: Node[H] = Node()
-        for route in self.routes:
+        for route in (*self.routes, *refusing):
             self._add(route)
 
     def _add(self, route: Route[H]) -> None:

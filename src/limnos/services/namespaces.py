@@ -1,7 +1,7 @@
 """Namespaces: make with missing parents, load, list, alter, drop, move with the whole subtree.
 
-May import the rooms below. Knows no wire format. A missing namespace answers NotFound to whoever could load it if it
-were there, Forbidden to everyone else; so a refusal does not tell whether it exists.
+May import the rooms below. Knows no wire format. A missing namespace answers NotFound to whoever may list namespaces,
+who can find out anyway, and Forbidden to everyone else; so a refusal does not tell whether it exists.
 """
 
 from __future__ import annotations
@@ -80,13 +80,27 @@ def already_exists(levels: Levels) -> AlreadyExists:
     return AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
 
 
+def may_list(scene: Scene) -> bool:
+    """Say whether the caller may list the catalog's namespaces, and so learn which exist, at every depth."""
+    return scene.decide(Action.NAMESPACE_LIST, scene.place.outer).allowed
+
+
+def missing(scene: Scene, levels: Levels, *, action: Action, chain: Chain) -> NotFound:
+    """Return the failure for a namespace that is not there.
+
+    Raises Forbidden, in the words for one that is, to whoever may neither list namespaces nor do the action if it were there.
+    """
+    if not may_list(scene):
+        scene.require(action, (Link.absent(Kind.NAMESPACE, levels[-1]), *chain))
+    return not_found(levels)
+
+
 def namespace_find(scene: Scene, levels: Levels, action: Action) -> tuple[Node, Chain]:
     """Return a namespace if the caller may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
     node, chain = scene.find(levels, Kind.NAMESPACE)
     if node is None:
-        scene.require(action, (Link.absent(Kind.NAMESPACE, levels[-1]), *chain))
-        raise not_found(levels)
+        raise missing(scene, levels, action=action, chain=chain)
     scene.require(action, chain)
     return node, chain
 
@@ -126,19 +140,19 @@ async def namespace_create(
         codec = codec_of(scene)
         for part in levels:
             codec.check_namespace_part(part)
-        parent, missing, chain = scene.catalog, levels, scene.place.outer
+        parent, lacking, chain = scene.catalog, levels, scene.place.outer
         for size in range(len(levels) - 1, 0, -1):
             node, found = scene.find(levels[:size], Kind.NAMESPACE)
             if node is not None:
-                parent, missing, chain = node, levels[size:], found
+                parent, lacking, chain = node, levels[size:], found
                 break
         decision = scene.require(Action.NAMESPACE_CREATE, chain)
-        if not missing or (len(missing) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, missing[0])):
+        if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
             raise already_exists(levels)
-        for name in missing:
+        for name in lacking:
             check(name)
         record = NamespaceRecord(comment=comment, properties=properties)
-        command = NamespaceCreate(parent, missing, scene.space(Kind.NAMESPACE), record, scene.maker_id)
+        command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), record, scene.maker_id)
         return scene.permit(command, decision)
 
     try:
@@ -232,8 +246,7 @@ def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
         return scene.catalog, scene.place.outer
     node, chain = scene.find(levels[:-1], Kind.NAMESPACE)
     if node is None:
-        scene.require(Action.NAMESPACE_LOAD, (Link.absent(Kind.NAMESPACE, levels[-2]), *chain))
-        raise not_found(levels[:-1])
+        raise missing(scene, levels[:-1], action=Action.NAMESPACE_LOAD, chain=chain)
     return node, chain
 
 

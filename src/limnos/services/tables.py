@@ -19,7 +19,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
-from limnos.services.namespaces import not_found, parent_of
+from limnos.services.namespaces import may_list, missing, parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 
@@ -71,7 +71,8 @@ def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> tu
     if node is None or node.kind is not Kind.TABLE:
         absent = (Link.absent(Kind.TABLE, name), *chain)
         decision = scene.decide(action, absent)
-        if decision.allowed or scene.decide(Action.TABLE_MAY_PROBE, absent).allowed:
+        homeless = chain[0].id <= 0 and may_list(scene)  # its namespace is missing, and that is no secret
+        if homeless or decision.allowed or scene.decide(Action.TABLE_MAY_PROBE, absent).allowed:
             raise no_table(namespace, name)
         raise scene.refusal(decision)
     scene.require(action, chain)
@@ -94,8 +95,7 @@ def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     scene.require_in_use()
     node, chain = scene.find(namespace, Kind.NAMESPACE)
     if node is None:
-        scene.require(Action.TABLE_LIST, (Link.absent(Kind.NAMESPACE, namespace[-1]), *chain))
-        raise not_found(namespace)
+        raise missing(scene, namespace, action=Action.TABLE_LIST, chain=chain)
     scene.require(Action.TABLE_LIST, chain)
     return page_of(scene, Action.TABLE_LIST, Kind.TABLE, chain, asked)
 
@@ -120,8 +120,7 @@ def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draf
     check_levels((*namespace, name))
     node, chain = scene.find(namespace, Kind.NAMESPACE)
     if node is None:
-        scene.require(action, (Link.absent(Kind.NAMESPACE, namespace[-1]), *chain))
-        raise not_found(namespace)
+        raise missing(scene, namespace, action=action, chain=chain)
     decision = scene.require(action, chain)
     if scene.is_taken(node.id, Kind.TABLE, name):
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")

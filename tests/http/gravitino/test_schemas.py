@@ -244,15 +244,33 @@ def test_load_of_a_missing_schema_is_404(node: Node) -> None:
 
 
 def test_refusals_do_not_tell_what_exists(node: Node) -> None:
-    """A member without rights gets the same words and body for a schema that exists and one that does not."""
+    """A member who may not list schemas gets the same words and body for one that exists and one that does not."""
     make(node, "A")
-    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="metalake", on="lake")
 
     real, absent = node.get(f"{ALL}/A", user="ana"), node.get(f"{ALL}/Z", user="ana")
 
     assert told(real) == (403, 1008, "ForbiddenException")
     assert real.body.replace(b"main.A", b"main.Z") == absent.body
     assert real.json()["decision"]["allowed"] is False
+
+
+def test_who_may_list_is_told_what_is_missing(node: Node) -> None:
+    """Who may use the catalog gets 404 for a schema that does not exist, and 403 for one that is closed, on each route."""
+    make(node, "A")
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    change = {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}
+
+    closed = [
+        node.get(f"{ALL}/A", user="ana"),
+        node.put(f"{ALL}/A", change, user="ana"),
+        node.delete(f"{ALL}/A", user="ana"),
+    ]
+    absent = [node.get(f"{ALL}/Z", user="ana"), node.put(f"{ALL}/Z", change, user="ana")]
+
+    assert [answer.status for answer in closed] == [403] * 3
+    assert [told(answer)[::2] for answer in absent] == [(404, "NoSuchSchemaException")] * 2
+    assert node.delete(f"{ALL}/Z", user="ana")["dropped"] is False
 
 
 def test_alter_touches_the_target_alone(node: Node) -> None:

@@ -77,6 +77,7 @@ def _of_namespaces(who: str, files: dict[str, object]) -> dict[Row, Request]:
     ):
         found[route, "namespace"] = (method, f"{there}{path}", body)
         found[route, "no namespace"] = (method, f"{gone}{path}", body)
+        found[route, "closed namespace"] = (method, f"{wire.space_path('closed')}{path}", body)
     drop, create = "DELETE /{prefix}/namespaces/{namespace}", "POST /{prefix}/namespaces/{namespace}/tables"
     register = "POST /{prefix}/namespaces/{namespace}/register"
     file, other_file = ({"metadata-location": files[f"{which}_{who}"]} for which in ("old", "older"))
@@ -111,6 +112,8 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
         found[f"{method} {table}{path}", "table"] = (method, f"{there}/tables/{own}{path}", body)
         found[f"{method} {table}{path}", "no table"] = (method, f"{there}/tables/gone{path}", body)
         found[f"{method} {table}{path}", "no namespace"] = (method, f"{gone}/tables/t{path}", body)
+        closed = wire.table_path("closed", "gone")
+        found[f"{method} {table}{path}", "no table in a closed namespace"] = (method, f"{closed}{path}", body)
     location = f"{Path(str(files['warehouse']))}/staged_{who}"
     staged = {"requirements": [{"type": "assert-create"}], "updates": wire.creation(f"file://{location}")}
     found |= {
@@ -129,7 +132,7 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
 def prepare(node: Node) -> dict[str, object]:
     """Make everybody and everything that the rows speak of; returns metadata files that can be registered."""
     files: dict[str, object] = {"warehouse": node.data / "warehouse" / "main"}
-    for name in ("there", "other"):
+    for name in ("there", "other", "closed"):
         wire.make_space(node, name)
     wire.make_table(node, "there", "t")
     for who, privileges in CALLERS.items():

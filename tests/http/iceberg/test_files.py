@@ -20,6 +20,7 @@ from tests.http.iceberg.wire import (
     point,
     set_properties,
     snapshot,
+    space_path,
     table_path,
 )
 
@@ -174,7 +175,7 @@ def test_storage_that_cannot_be_written(node: Node) -> None:
     with nothing_done(node):
         answers = [
             node.post(
-                "/iceberg/v1/namespaces/a/tables",
+                f"{space_path('a')}/tables",
                 {"name": "u", "schema": made["metadata"]["schemas"][0], "location": place},
             ),
             commit(node, "a", "t", updates=[{"action": "set-location", "location": place}]),

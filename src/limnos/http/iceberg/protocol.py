@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.iceberg import config, namespaces, tables
 from limnos.http.iceberg.errors import error_response
+from limnos.http.iceberg.prefixless import prefixless
 from limnos.http.routing import Route, Router
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/metrics", tables.metrics_report, "report-metrics"),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
 )
-"""Every route of a catalog; each is served without `/{prefix}`, too, for the default catalog."""
+"""Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
 
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
 
@@ -50,9 +51,9 @@ class IcebergProtocol:
 
     def __init__(self) -> None:
         load = partial(config.config_load, endpoints=ENDPOINTS)
-        plain = tuple(route._replace(path=route.path.removeprefix("/{prefix}")) for route in CATALOG_ROUTES)
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
-        self.router: Router[Handler] = Router(ROOT, (config_route, *CATALOG_ROUTES, *plain))
+        reads, writes = prefixless(CATALOG_ROUTES)
+        self.router: Router[Handler] = Router(ROOT, (config_route, *CATALOG_ROUTES, *reads), refusing=writes)
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""

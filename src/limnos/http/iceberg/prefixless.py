@@ -1,0 +1,51 @@
+"""Routes without a prefix: reads mean the default catalog, changes are refused in words that name the prefix to use.
+
+May import `services` and the shared modules of `limnos.http`. A client that forgets the prefix of its own catalog would
+otherwise change the object of that name in another one, and be told that all went well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.names import iceberg
+from limnos.services.scene import Scene, Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.routing import Route
+    from limnos.services.context import Context
+
+READING = frozenset({"GET", "HEAD"})
+
+
+def prefixless(routes: Sequence[Route[Handler]]) -> tuple[list[Route[Handler]], list[Route[Handler]]]:
+    """Return a catalog's routes without their prefix: those that read, and those that refuse a change."""
+    plain = [route._replace(path=route.path.removeprefix("/{prefix}")) for route in routes]
+    reads = [route for route in plain if route.method in READING]
+    return reads, [route._replace(handler=write_refuse) for route in plain if route.method not in READING]
+
+
+async def write_refuse(request: Request, ctx: Context) -> NoReturn:
+    """Refuse a change. The default catalog's prefix is told to who may use that catalog; the body is not looked at."""
+    del request
+    defaults = ctx.services.defaults
+    scope = Scope(defaults.metalake, defaults.catalog)
+
+    def read(scene: Scene) -> str:
+        scene.require(Action.CATALOG_LOAD, scene.place.outer)
+        return f"; for catalog {scene.catalog.name} it is {iceberg.encode_prefix(defaults.metalake, defaults.catalog)}"
+
+    try:
+        known = await ctx.read(scope, read)
+    except (NotFound, Forbidden):
+        known = ""
+    raise BadRequest(
+        "Without a catalog's prefix in the path only reads are answered: ask GET /v1/config?warehouse=<catalog> for "
+        f"the prefix and send this to /v1/<prefix>/…{known}"
+    )

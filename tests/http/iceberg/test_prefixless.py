@@ -1,0 +1,86 @@
+"""Routes without a prefix: reads of the default catalog, and no change of anything."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.iceberg.protocol import CATALOG_ROUTES
+from limnos.http.routing import Route
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import SCHEMA, error_of, make_table, nothing_done, set_properties, space_path, table_path
+
+BARE = "/iceberg/v1"
+BODIES: dict[str, object] = {
+    "create-namespace": {"namespace": ["new"]},
+    "update-properties": {"updates": {"k": "v"}},
+    "register-table": {"name": "n", "metadata-location": "file:///x"},
+    "create-table": {"name": "n", "schema": SCHEMA},
+    "commit-table": {"updates": [set_properties(k="v")]},
+    "report-metrics": {},
+    "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
+}
+CHANGES = [route for route in CATALOG_ROUTES if route.method not in ("GET", "HEAD")]
+
+
+def bare(path: str, space: str = "a") -> str:
+    """A route's address without its prefix, for the table `t`."""
+    filled = path.replace("{namespace}", space).replace("{table}", "t").removeprefix("/{prefix}")
+    return f"{BARE}{filled}"
+
+
+@pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
+def test_changes_are_refused(node: Node, made: Route[object]) -> None:
+    """Whatever changes something is 400 without a prefix, says which prefix to use, and does nothing, to the owner of all too."""
+    make_table(node, "a", "t")
+    node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
+    space = "empty" if made.operation == "drop-namespace" else "a"
+
+    with nothing_done(node):
+        answer = node.ask(made.method, bare(made.path, space), BODIES.get(made.operation))
+
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (400, "IllegalArgumentException")
+    assert "/v1/config?warehouse=" in message
+    assert "for catalog main it is lake.main" in message
+
+
+def test_a_table_of_the_same_name_elsewhere_stays(node: Node) -> None:
+    """A client of another catalog that leaves out its prefix drops nothing in the default one."""
+    node.done("POST", f"{API}/lake/catalogs", {"name": "other", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
+    make_table(node, "a", "t")
+    node.done("POST", f"{BARE}/lake.other/namespaces", {"namespace": ["a"]})
+    node.done("POST", f"{space_path('a', root=f'{BARE}/lake.other')}/tables", {"name": "t", "schema": SCHEMA})
+
+    answer = node.delete(f"{BARE}/namespaces/a/tables/t?purgeRequested=true")
+
+    assert answer.status == 400
+    assert node.get(table_path("a", "t")).status == 200
+    assert node.get(table_path("a", "t", root=f"{BARE}/lake.other")).status == 200
+
+
+@pytest.mark.parametrize("user", ["stranger", "member", None])
+def test_who_may_not_use_the_catalog_is_not_told_of_it(node: Node, user: str | None) -> None:
+    """The refusal names the default catalog's prefix only to who may use that catalog."""
+    make_table(node, "a", "t")
+    node.done("POST", f"{API}/lake/users", {"name": "member"})
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="main")
+
+    hidden = node.ask("DELETE", f"{BARE}/namespaces/a/tables/t", user=user)
+    told = node.ask("DELETE", f"{BARE}/namespaces/a/tables/t", user="ana")
+
+    assert "lake.main" not in hidden.body.decode()
+    assert hidden.status in (400, 401)
+    assert "lake.main" in error_of(told)[2]
+
+
+def test_reads_mean_the_default_catalog(node: Node) -> None:
+    """Loads, lists and looks without a prefix answer for the default catalog, as with its prefix."""
+    make_table(node, "a", "t")
+    reads = [route for route in CATALOG_ROUTES if route.method in ("GET", "HEAD")]
+
+    for route in reads:
+        plain = node.ask(route.method, bare(route.path))
+        full = node.ask(route.method, bare(route.path).replace(BARE, f"{BARE}/lake.main"))
+        assert plain.status == full.status
+        assert plain.body == full.body
+    assert len(reads) == 6
