@@ -55,7 +55,7 @@ class Situation:
             member=self.member,
         )
         owner = GROUP if self.group_owns else USER
-        return decide(subject, action, chain, lambda i: owner if i == owned else None).allowed
+        return decide(subject, action, chain, lambda link: owner if link.id == owned else None).allowed
 
 
 def _without(*privileges: Privilege) -> tuple[Privilege, ...]:

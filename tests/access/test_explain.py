@@ -11,7 +11,18 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 from limnos.model.privileges import Privilege
-from tests.access.world import CATALOG_CHAIN, LAKE, METALAKE_CHAIN, OUTER, TABLE_CHAIN, USER, allowed, member, nobody
+from tests.access.world import (
+    CATALOG_CHAIN,
+    LAKE,
+    METALAKE_CHAIN,
+    OUTER,
+    TABLE_CHAIN,
+    USER,
+    allowed,
+    member,
+    nobody,
+    owned_by,
+)
 
 
 def test_suggests_each_missing_grant() -> None:
@@ -67,7 +78,7 @@ def test_long_advice_is_cut() -> None:
 
 def test_permission_needs_no_advice() -> None:
     """A permission has reasons and no suggestion."""
-    decision = decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, {2: USER}.get)
+    decision = decide(member(), Action.CATALOG_LOAD, CATALOG_CHAIN, owned_by({2: USER}))
 
     assert suggest(decision) == []
     assert describe(decision)[1:] == ["  owner on catalog main"]

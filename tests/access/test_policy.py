@@ -25,6 +25,7 @@ from tests.access.world import (
     allowed,
     member,
     nobody,
+    owned_by,
 )
 
 LEAF_CHAIN: Chain = (Link(9, Kind.NAMESPACE, "c"), *INNER_CHAIN)
@@ -89,13 +90,13 @@ def test_vector_6_only_an_owner_drops() -> None:
     """Every privilege on the lake does not let one drop a namespace; owning it does."""
     everything = allowed(*((p, LAKE) for p in Privilege))
 
-    assert not decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, {9: OTHER}.get).allowed
-    assert decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, {9: USER}.get).allowed
+    assert not decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, owned_by({9: OTHER})).allowed
+    assert decide(everything, Action.NAMESPACE_DROP, LEAF_CHAIN, owned_by({9: USER})).allowed
 
 
 def test_vector_7_children_are_listed_whole_for_the_parents_owner() -> None:
     """Who owns P:Q sees every child of it, whoever owns the child."""
-    found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, {INNER: USER}.get)
+    found = list_filter(member(), Action.NAMESPACE_LIST, INNER_CHAIN, owned_by({INNER: USER}))
 
     assert found.positions([20, 21], [OTHER, None]) == [0, 1]
 

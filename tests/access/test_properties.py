@@ -17,7 +17,7 @@ from limnos.model.decisions import OWNER, Chain, Decision, Link
 from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
-from tests.access.world import GROUP, OTHER, ROLE, USER, chain_for, nobody
+from tests.access.world import GROUP, OTHER, ROLE, USER, chain_for, nobody, owned_by
 
 Rules = frozenset[tuple[Privilege, int]]
 
@@ -44,7 +44,7 @@ class Question:
 
     def answer(self) -> Decision:
         """The decision."""
-        return decide(self.subject, self.action, self.chain, self.owned.get)
+        return decide(self.subject, self.action, self.chain, owned_by(self.owned))
 
     def plus(self, *, allow: Rules = NOTHING, deny: Rules = NOTHING) -> Question:
         """The same with one more role."""
@@ -144,7 +144,7 @@ def _without(rules: Rules, privilege: Privilege) -> Rules:
 def test_order_is_irrelevant(question: Question, random: Random) -> None:
     """Neither the order of the roles nor that of a rule's parts changes the verdict."""
     verdict = question.answer().allowed
-    case = Case(question.subject, question.chain, question.owned.get)
+    case = Case(question.subject, question.chain, owned_by(question.owned))
 
     shuffled = _shuffled(POLICY[question.action], random).evaluate(case) is not None
 
@@ -219,10 +219,10 @@ def test_filters_agree_with_decisions(question: Question, ids: list[int]) -> Non
     (kind,) = item.kinds
     parent, owned, subject = question.chain, question.owned, question.subject
 
-    shown = list_filter(subject, question.action, parent, owned.get).positions(ids, [owned.get(i) for i in ids])
+    shown = list_filter(subject, question.action, parent, owned_by(owned)).positions(ids, [owned.get(i) for i in ids])
 
     chains = [(Link(i, kind, "x"), *parent) for i in ids]
-    assert shown == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned.get).allowed]
+    assert shown == [at for at, chain in enumerate(chains) if decide(subject, item, chain, owned_by(owned)).allowed]
 
 
 @law
@@ -245,7 +245,7 @@ def test_active_roles_only_narrow(question: Question, names: set[str]) -> None:
     subject = question.subject
     narrow = subject.narrowed(frozenset(names & {held.rules.name for held in subject.roles}))
 
-    after = decide(narrow, question.action, question.chain, question.owned.get).allowed
+    after = decide(narrow, question.action, question.chain, owned_by(question.owned)).allowed
 
     assert after <= question.answer().allowed
     assert narrow.deny == subject.deny
@@ -255,6 +255,6 @@ def test_owner_rules_never_look_at_denials() -> None:
     """An owner expression holds under a denial of everything."""
     everything = frozenset((p, i) for p in Privilege for i in CHAIN_IDS)
     denying = HeldRole(RoleRules(ROLE, "r", NOTHING, everything), None)
-    case = Case(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), {3: USER}.get)
+    case = Case(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))
 
     assert Owner(frozenset({Kind.NAMESPACE})).evaluate(case)

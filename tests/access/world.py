@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from limnos.model.decisions import Chain, Link
 from limnos.model.kinds import Kind
@@ -53,6 +53,11 @@ def allowed(*rules: tuple[Privilege, int], deny: Iterable[tuple[Privilege, int]]
     return member(role(rules, deny))
 
 
-def nobody(_object_id: int) -> int | None:
+def nobody(_link: Link) -> int | None:
     """Nobody owns anything."""
     return None
+
+
+def owned_by(owners: Mapping[int, int]) -> Callable[[Link], int | None]:
+    """Whoever the map names by object id owns that object."""
+    return lambda link: owners.get(link.id)

@@ -277,7 +277,7 @@ async def path_means_another_table(stage: Stage) -> str | None:
     """Between the decision and the mutation the tables change names."""
 
     def decide(of: Scene) -> Permit[TreeNode]:
-        node, chain = table_find(of, ("a",), "t", Action.TABLE_DROP)
+        node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
     permit = await stage.node.ctx().read(MAIN, decide)
@@ -293,7 +293,7 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
     """Of two mutations in one batch the first takes away what the second was allowed by."""
 
     def decide(of: Scene) -> Permit[TreeNode]:
-        node, chain = table_find(of, ("a",), "t", Action.TABLE_DROP)
+        node, chain, _ = table_find(of, ("a",), "t", Action.TABLE_DROP)
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
     permit = await stage.node.ctx().read(MAIN, decide)

@@ -127,7 +127,7 @@ def test_catalog_in_use_is_not_dropped(desk: Desk) -> None:
     with pytest.raises(InUse, match="disable it first"):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
-    with pytest.raises(NotEmpty, match="has namespaces"):
+    with pytest.raises(NotEmpty, match="drop its namespace a first, or force"):
         desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=False))
 
     desk.run(catalog_drop(desk.ctx(), metalake=LAKE, name="main", force=True))

@@ -220,7 +220,8 @@ def test_require_empty(lab: Lab, world: World) -> None:
 
     lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.require_empty(outer), zone=world.main.id)
-    assert lab.write(lambda tx: tx.nodes.has_children(world.main.id), zone=world.main.id)
+    with pytest.raises(NotEmpty, match="drop its namespace a first, or else"):
+        lab.write(lambda tx: tx.nodes.require_empty(world.main, ", or else"), zone=world.main.id)
 
 
 def test_cycles_are_seen(lab: Lab, world: World) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
 from limnos.access.rules import Allowed, Case, Owner, OwnerOf, Rule
-from limnos.model.decisions import KIND_WORDS, Chain, Decision, Factor
+from limnos.model.decisions import KIND_WORDS, Chain, Decision, Factor, Link
 from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import Subject
 
@@ -40,7 +40,7 @@ def wave_through(subject: Subject, action: Action, chain: Chain, *, revision: Re
     return _decision(case, action, (Factor("access-off"),), revision, allowed=True)
 
 
-def _nobody(_object_id: int) -> int | None:
+def _nobody(_link: Link) -> int | None:
     return None
 
 

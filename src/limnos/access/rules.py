@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from limnos.model.decisions import KIND_WORDS, OWNER, SERVICE_ADMIN, Chain, Factor, FactorKind, display_names
+from limnos.model.decisions import KIND_WORDS, OWNER, SERVICE_ADMIN, Chain, Factor, FactorKind, Link, display_names
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import HeldRole, Subject
 from limnos.model.privileges import BINDS, Privilege
 
-OwnerOf = Callable[[int], int | None]
-"""The principal (user or group id) that owns an object, or None; may raise when the fact is not at hand."""
+OwnerOf = Callable[[Link], int | None]
+"""The principal (user or group id) that owns a link's object, or None; may raise when the fact is not at hand."""
 
 Proof = tuple[Factor, ...]
 Clauses = tuple[tuple[Factor, ...], ...]
@@ -158,7 +158,7 @@ class Owner(Rule):
     def evaluate(self, case: Case) -> Proof | None:
         kinds, owner_of, principals = self.kinds, case.owner_of, case.principal_ids
         for i, link in enumerate(case.chain):
-            if link.kind in kinds and link.id >= 0 and (owner := owner_of(link.id)) in principals:
+            if link.kind in kinds and link.id >= 0 and (owner := owner_of(link)) in principals:
                 return (case.factor("owner", i, None, None, _group(case.subject, owner)),)
         return None
 

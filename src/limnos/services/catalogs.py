@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.entities import Listing, Node
-from limnos.model.errors import AlreadyExists, BadRequest, InUse, NotEmpty
+from limnos.model.errors import AlreadyExists, BadRequest, InUse
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
@@ -228,6 +228,5 @@ def catalog_bury(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     if not permit.command.force:
         if cast("CatalogRecord", held.record).in_use:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
-        if tx.nodes.has_children(held.id):
-            raise NotEmpty(f"Catalog {held.name} has namespaces: drop them first, or force the drop", kind="catalog")
+        tx.nodes.require_empty(held, ", or force the drop")
     tx.nodes.drop(held)

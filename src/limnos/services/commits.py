@@ -71,9 +71,8 @@ async def table_commit(
         return await _commit_create(ctx, scope, namespace, name, updates)
 
     def look(scene: Scene) -> Base:
-        node, chain = table_find(scene, namespace, name, Action.TABLE_COMMIT)
-        permit = scene.permit(None, scene.require(Action.TABLE_COMMIT, chain))
-        return Base(permit, node, scene.document(node.id), place_of(scene))
+        node, _, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
+        return Base(scene.permit(None, decision), node, scene.document(node.id), place_of(scene))
 
     for attempt in range(RACES_MAX + 1):
         base = await ctx.read(scope, look)

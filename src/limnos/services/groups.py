@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.access.subjects import principal_of
-from limnos.model.decisions import Link
 from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.scene import Scope
-from limnos.services.users import principal_require
+from limnos.services.users import principal_look_up, principal_require
 from limnos.view.cold import for_each, need
 from limnos.view.facts import members_key
 
@@ -44,18 +42,9 @@ class MemberRemove(msgspec.Struct, frozen=True):
     user: Principal
 
 
-def _group(scene: Scene, name: str, action: Action) -> tuple[Principal, tuple[Link, ...]]:
-    scene.require_in_use()
-    found = principal_of(scene.view, scene.metalake.id, Kind.GROUP, name)
-    link = Link.absent(Kind.GROUP, name) if found is None else Link(found.id, Kind.GROUP, name)
-    chain = (link, *scene.place.outer)
-    scene.require(action, chain)
-    return principal_require(scene, Kind.GROUP, name), chain
-
-
 def members_list(scene: Scene, group: str) -> tuple[str, ...]:
     """Return the names of a group's members, to whoever manages groups and to the members."""
-    found, _ = _group(scene, group, Action.GROUP_LOAD)
+    found = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_LOAD).entity
     return cast("tuple[str, ...]", need(scene.view, members_key(found.id), zone=scene.zone))
 
 
@@ -65,9 +54,9 @@ async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[s
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
 
     def decide(scene: Scene) -> Permit[MembersAdd]:
-        found, chain = _group(scene, group, Action.GROUP_MEMBERS)
+        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
         members = tuple(for_each(users, lambda name: principal_require(scene, Kind.USER, name)))
-        return scene.permit(MembersAdd(found, members), scene.require(Action.GROUP_MEMBERS, chain))
+        return scene.permit(MembersAdd(found, members), decision)
 
     return await ctx.write(Scope(metalake), decide, members_insert)
 
@@ -84,9 +73,9 @@ async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -
     """End a membership; says whether there was one."""
 
     def decide(scene: Scene) -> Permit[MemberRemove]:
-        found, chain = _group(scene, group, Action.GROUP_MEMBERS)
+        found, _, decision = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_MEMBERS)
         member = principal_require(scene, Kind.USER, user)
-        return scene.permit(MemberRemove(found, member), scene.require(Action.GROUP_MEMBERS, chain))
+        return scene.permit(MemberRemove(found, member), decision)
 
     return await ctx.write(Scope(metalake), decide, member_delete)
 

@@ -194,9 +194,8 @@ async def table_register(
         return draft_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
-        node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)
+        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
         current = scene.document(node.id)
-        decision = scene.require(Action.TABLE_DROP, chain)
         return scene.permit(
             TableReplace(
                 node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version

@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import Link
 from limnos.model.entities import Listing, Node
-from limnos.model.errors import AlreadyExists, InUse, NotEmpty
+from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
@@ -167,6 +167,5 @@ def metalake_bury(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
     if not permit.command.force:
         if cast("MetalakeRecord", held.record).in_use:
             raise InUse(f"Metalake {held.name} is enabled: disable it first, or force the drop", kind="metalake")
-        if tx.nodes.has_children(held.id):
-            raise NotEmpty(f"Metalake {held.name} has catalogs: drop them first, or force the drop", kind="metalake")
+        tx.nodes.require_empty(held, ", or force the drop")
     tx.nodes.drop(held)

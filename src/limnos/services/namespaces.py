@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.properties import Edits
-    from limnos.services.scene import Scene
+    from limnos.services.scene import Found, Scene
     from limnos.store.tx import Tx
 
 
@@ -70,44 +69,20 @@ class NamespaceMove(msgspec.Struct, frozen=True):
     room: int | None
 
 
-def not_found(levels: Levels) -> NotFound:
-    """Say that a namespace does not exist."""
-    return NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
-
-
 def already_exists(levels: Levels) -> AlreadyExists:
     """Say that a namespace exists."""
     return AlreadyExists(f"Namespace already exists: {render(levels)}", kind="namespace")
 
 
-def may_list(scene: Scene) -> bool:
-    """Say whether the caller may list the catalog's namespaces, and so learn which exist, at every depth."""
-    return scene.decide(Action.NAMESPACE_LIST, scene.place.outer).allowed
-
-
-def missing(scene: Scene, levels: Levels, *, action: Action, chain: Chain) -> NotFound:
-    """Return the failure for a namespace that is not there.
-
-    Raises Forbidden, in the words for one that is, to whoever may neither list namespaces nor do the action if it were there.
-    """
-    if not may_list(scene):
-        scene.require(action, (Link.absent(Kind.NAMESPACE, levels[-1]), *chain))
-    return not_found(levels)
-
-
-def namespace_find(scene: Scene, levels: Levels, action: Action) -> tuple[Node, Chain]:
-    """Return a namespace if the caller may do the action to it. Raises NotFound, Forbidden."""
+def namespace_find(scene: Scene, levels: Levels, action: Action) -> Found[Node]:
+    """Find a namespace for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    node, chain = scene.find(levels, Kind.NAMESPACE)
-    if node is None:
-        raise missing(scene, levels, action=action, chain=chain)
-    scene.require(action, chain)
-    return node, chain
+    return scene.look_up(Kind.NAMESPACE, levels, action)
 
 
 def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAMESPACE_LOAD) -> Node:
     """Return a namespace."""
-    return namespace_find(scene, levels, action)[0]
+    return namespace_find(scene, levels, action).entity
 
 
 def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
@@ -121,7 +96,7 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     if parent:
         node, chain = scene.find(parent, Kind.NAMESPACE)
         if node is None:
-            raise not_found(parent)
+            raise scene.missing(Kind.NAMESPACE, parent)
     return page_of(scene, Action.NAMESPACE_LIST, Kind.NAMESPACE, chain, asked)
 
 
@@ -192,8 +167,8 @@ async def namespace_edit(
     """Change a namespace's record by a function of what is stored."""
 
     def decide(scene: Scene) -> Permit[NamespaceAlter]:
-        node, chain = namespace_find(scene, levels, Action.NAMESPACE_ALTER)
-        return scene.permit(NamespaceAlter(node, edit), scene.require(Action.NAMESPACE_ALTER, chain))
+        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_ALTER)
+        return scene.permit(NamespaceAlter(node, edit), decision)
 
     return await ctx.write(scope, decide, namespace_update)
 
@@ -209,8 +184,8 @@ async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
     """Drop a namespace, that one only. Raises NotFound, NotEmpty."""
 
     def decide(scene: Scene) -> Permit[NamespaceDrop]:
-        node, chain = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-        return scene.permit(NamespaceDrop(node), scene.require(Action.NAMESPACE_DROP, chain))
+        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+        return scene.permit(NamespaceDrop(node), decision)
 
     await ctx.write(scope, decide, namespace_bury)
 
@@ -229,9 +204,9 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
     """
 
     def decide(scene: Scene) -> Permit[NamespaceMove]:
-        node, chain = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+        node, _, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
         into, above = parent_of(scene, target)
-        decisions = [scene.require(Action.NAMESPACE_MOVE, chain)]
+        decisions = [decision]
         if into.id != node.parent_id:
             decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
         room = PARTS_MAX - len(target) if len(target) > len(source) else None
@@ -246,7 +221,7 @@ def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
         return scene.catalog, scene.place.outer
     node, chain = scene.find(levels[:-1], Kind.NAMESPACE)
     if node is None:
-        raise missing(scene, levels[:-1], action=Action.NAMESPACE_LOAD, chain=chain)
+        node, chain, _ = scene.look_up(Kind.NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
     return node, chain
 
 

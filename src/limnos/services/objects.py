@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound
-from limnos.model.kinds import LEAVES, SECURABLE, Home, Kind
+from limnos.model.kinds import LEAVES, SECURABLE, Form, Home, Kind
+from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.scene import Scope
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.names.fullname import FullName
     from limnos.names.logical import Policy
     from limnos.services.defaults import Defaults
-    from limnos.services.scene import Scene
+    from limnos.services.scene import Found, Scene
 
 _WORDS = {kind.word: kind for kind in SECURABLE} | {"schema": Kind.NAMESPACE}
 
@@ -74,6 +75,11 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
     if kind is Kind.ROLE:
         role = role_require(scene, full_name)
         return Target(role.id, kind, (Link(role.id, kind, role.name), *scene.place.outer), None, None, None)
+    if kind.form is Form.APART and kind in NODE_RECORDS:
+        node, chain = scene.find_outside(kind, (full_name,))
+        if node is None:
+            raise scene.missing(kind, (full_name,))
+        return Target(node.id, kind, chain, node, scene.metalake, None)
     if kind is Kind.CATALOG:
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
         catalog_type = scene.catalog_record.type
@@ -105,8 +111,8 @@ def _require_any(scene: Scene, chain: Chain, actions: tuple[Action, ...]) -> Non
 
 def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Chain:
     """Return the chain that a missing object would have: the nearest existing container of its first reading."""
-    if kind is Kind.ROLE:
-        return (Link.absent(kind, full_name), *scene.place.outer)
+    if kind.form is Form.APART:
+        return (Link.absent(kind, full_name), *scene.place.outer[-1:])
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
     levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
     return (Link.absent(kind, levels[-1]), *scene.find(levels, kind)[1])
@@ -140,5 +146,11 @@ def role_require(scene: Scene, name: str) -> RoleEntity:
     """Return a role by name. Raises NotFound."""
     found = role_find(scene, name)
     if found is None:
-        raise NotFound(f"Role {name} does not exist in metalake {scene.metalake.name}: create it first", kind="role")
+        raise scene.missing(Kind.ROLE, (name,))
     return found
+
+
+def role_look_up(scene: Scene, name: str, action: Action) -> Found[RoleEntity]:
+    """Find a role for who may do the action to it. Raises NotFound, Forbidden."""
+    scene.require_in_use()
+    return scene.judge(role_find(scene, name), Kind.ROLE, name, action)

@@ -38,7 +38,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
         scene.require_in_metalake_use()
         codec = codec_of(scene)
         target = target_require(scene, kind, full_name, codec, Action.OWNER_LOAD)
-        owner_id = scene.owner_of(target.id)
+        owner_id = scene.owner_of(target.chain[0])
         if owner_id is None:
             return None
         return cast("Principal | None", need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id))
@@ -55,8 +55,7 @@ async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, 
         target = target_require(scene, kind, full_name, codec, Action.OWNER_SET)
         decision = scene.require(Action.OWNER_SET, target.chain)
         principal = principal_require(scene, owner_kind, owner)
-        zone = {Kind.METALAKE: ROOT_ID, Kind.CATALOG: scene.metalake.id, Kind.ROLE: scene.metalake.id}.get(kind)
-        return scene.permit(OwnerSet(target, principal), decision, zone=scene.zone if zone is None else zone)
+        return scene.permit(OwnerSet(target, principal), decision, zone=scene.zone_of(kind))
 
     await ctx.write(scope_for(metalake, kind, full_name), decide, owner_write)
 

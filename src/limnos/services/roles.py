@@ -16,7 +16,7 @@ from limnos.model.entities import Grant, Node, RoleEntity, Ruled
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
-from limnos.services.objects import codec_of, role_find, role_require, scope_for, target_require
+from limnos.services.objects import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
 from limnos.store.roles import role_objects_read
@@ -55,18 +55,9 @@ def ruled(scene: Scene, role: RoleEntity) -> Ruled:
     return Ruled(role, ()) if fact is None else Ruled(*fact)
 
 
-def _find(scene: Scene, name: str, action: Action) -> tuple[RoleEntity, tuple[Link, ...]]:
-    scene.require_in_use()
-    found = role_find(scene, name)
-    link = Link.absent(Kind.ROLE, name) if found is None else Link(found.id, Kind.ROLE, name)
-    chain = (link, *scene.place.outer)
-    scene.require(action, chain)
-    return role_require(scene, name), chain
-
-
 def role_load(scene: Scene, name: str) -> Ruled:
     """Return a role with its rules, to its holders, its owner and whoever manages grants."""
-    return ruled(scene, _find(scene, name, Action.ROLE_LOAD)[0])
+    return ruled(scene, role_look_up(scene, name, Action.ROLE_LOAD).entity)
 
 
 def roles_list(scene: Scene) -> list[RoleEntity]:
@@ -185,8 +176,8 @@ async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a role with its rules; nobody holds it any more. Raises NotFound."""
 
     def decide(scene: Scene) -> Permit[RoleDrop]:
-        role, chain = _find(scene, name, Action.ROLE_DROP)
-        return scene.permit(RoleDrop(role), scene.require(Action.ROLE_DROP, chain))
+        role, _, decision = role_look_up(scene, name, Action.ROLE_DROP)
+        return scene.permit(RoleDrop(role), decision)
 
     await ctx.write(Scope(metalake), decide, role_bury)
 

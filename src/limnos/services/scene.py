@@ -6,18 +6,19 @@ awaited. Every method may raise `Cold`; the reader is then run again from the st
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from limnos.access.actions import Action
 from limnos.access.authentication import user_of
 from limnos.access.decide import decide, wave_through
 from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
-from limnos.model.entities import Document, Listing, Node
+from limnos.model.entities import Document, Listing, Node, Principal, RoleEntity
 from limnos.model.errors import Forbidden, NotFound, NotInUse, Unauthenticated
-from limnos.model.kinds import ROOT_ID, Kind, name_space_of
+from limnos.model.kinds import ROOT_ID, Form, Home, Kind, name_space_of
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
+from limnos.names.iceberg import render
 from limnos.view.cold import Cold, need
 from limnos.view.facts import document_key, listing_key, name_key, node_key, owner_key, path_key
 from limnos.view.view import ABSENT
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.view.view import Derived, View
 
 C = TypeVar("C")
+E = TypeVar("E", Node, Principal, RoleEntity)
 
 
 class Scope(NamedTuple):
@@ -38,6 +40,14 @@ class Scope(NamedTuple):
 
     metalake: str | None = None
     catalog: str | None = None
+
+
+class Found(NamedTuple, Generic[E]):
+    """An object that is there, the links from it up to the metalake, and the decision that the caller may do it."""
+
+    entity: E
+    chain: Chain
+    decision: Decision
 
 
 class Place(NamedTuple):
@@ -50,6 +60,8 @@ class Place(NamedTuple):
 
 
 SERVER = Place(None, None, (ROOT_ID,), ())
+_ZONE_PLACES = {kind: {Home.SERVER: 0, Home.METALAKE: 1, Home.CATALOG: 2}[kind.home] for kind in Kind}
+"""Where in a scope's zones the clock of a kind stands."""
 
 
 def guess(view: View, scope: Scope) -> Place | None:
@@ -169,7 +181,7 @@ class Scene:
         """Who owns what the caller makes: the caller; who is no user (access control off), the metalake's owner."""
         if self.subject.user_id is not None:
             return self.subject.user_id
-        return self.owner_of(self.metalake.id)
+        return self.owner_of(self.place.outer[-1])
 
     def _refuse_unfit(self, *, refuse_disabled: bool = True) -> None:
         """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
@@ -273,6 +285,58 @@ class Scene:
             links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
         return parent, (*reversed(links), *self.place.outer)
 
+    def look_up(self, kind: Kind, name: Levels, action: Action, *, probe: Action | None = None) -> Found[Node]:
+        """Find a node by its name, for who may do the action to it; works for every kind that is a node.
+
+        `name`: empty for the scope's own metalake or catalog, one part for what lies in the metalake beside the tree,
+        the levels below the catalog for the rest. What is missing is NotFound to whoever could do the action if it were
+        there without grants of its own, or may do `probe` beside it; Forbidden, in the same words as if it were there,
+        to everyone else.
+        """
+        node, chain = self.find(name, kind) if kind.home is Home.CATALOG else self.find_outside(kind, name)
+        if node is not None and node.kind is kind:
+            return Found(node, chain, self.require(action, chain))
+        above = chain if node is None else chain[1:]  # a view where a table was meant
+        absent = (Link.absent(kind, name[-1]), *above)
+        decision = self.decide(action, absent)
+        if decision.allowed or (probe is not None and self.decide(probe, absent).allowed) or self._is_no_secret(absent):
+            raise self.missing(kind, name)
+        raise self.refusal(decision)
+
+    def _is_no_secret(self, absent: Chain) -> bool:
+        """Say whether the caller may know that a namespace is missing: who may list namespaces learns which exist."""
+        namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
+        if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
+            return False
+        return self.decide(Action.NAMESPACE_LIST, self.place.outer).allowed
+
+    def judge(self, entity: E | None, kind: Kind, name: str, action: Action) -> Found[E]:
+        """Decide, as `look_up` does, on what is no node: a user, a group or a role of the metalake."""
+        link = Link.absent(kind, name) if entity is None else Link(entity.id, kind, name)
+        chain = (link, *self.place.outer[-1:])
+        decision = self.require(action, chain)
+        if entity is None:
+            raise self.missing(kind, (name,))
+        return Found(entity, chain, decision)
+
+    def missing(self, kind: Kind, name: Levels) -> NotFound:
+        """Say that an object does not exist."""
+        if kind.home is Home.CATALOG:
+            return NotFound(f"{kind.word.capitalize()} does not exist: {render(name)}", kind=kind.word)
+        told = f"{kind.word.capitalize().replace('_', ' ')} {name[0]} does not exist in metalake {self.metalake.name}"
+        how = "add it first" if kind.form is Form.PRINCIPAL else "create it first"
+        return NotFound(f"{told}: {how}", kind=kind.word)
+
+    def find_outside(self, kind: Kind, name: Levels) -> tuple[Node | None, Chain]:
+        """Resolve the scope's own metalake or catalog, or what lies in the metalake beside the tree, such as a tag."""
+        if kind is Kind.CATALOG and self.place.catalog is not None:
+            return self.place.catalog, self.place.outer
+        outer = self.place.outer[-1:]
+        if kind is Kind.METALAKE:
+            return self.metalake, outer
+        node = _child(self.view, self.metalake.id, kind.word, name[0], zone=self.metalake.id)
+        return (None, outer) if node is None else (node, (Link(node.id, kind, name[0]), *outer))
+
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
         """Say whether a name is known to be taken; one that is not cached counts as free, for the mutation looks itself."""
         return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
@@ -290,16 +354,18 @@ class Scene:
         """Return the live names of a kind under a parent."""
         return cast("Listing", need(self.view, listing_key(parent_id, self.space(kind), kind), zone=self.zone))
 
-    def zone_of(self, node_id: int) -> int:
-        """Return the zone of a link's object: the metalake's for itself and catalogs, else the scope's."""
-        zones = self.place.zones
-        return zones[0] if node_id == zones[1] else zones[1] if node_id == zones[-1] else zones[-1]
+    def zone_of(self, kind: Kind) -> int:
+        """Return the zone on whose clock the objects of a kind are, in this scope."""
+        return self.place.zones[_ZONE_PLACES[kind]]
 
     # -- may -------------------------------------------------------------------------------------------------
 
-    def owner_of(self, object_id: int) -> int | None:
-        """Return the owning principal's id."""
-        return cast("int | None", need(self.view, owner_key(object_id), zone=self.zone_of(object_id)))
+    def owner_of(self, link: Link) -> int | None:
+        """Return the id of the principal that owns a link's object."""
+        found = self.view.get(owner_key(link.id))
+        if found is ABSENT:
+            raise Cold({owner_key(link.id): self.zone_of(link.kind)})
+        return cast("int | None", found)
 
     def decide(self, action: Action, chain: Chain) -> Decision:
         """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""
@@ -326,7 +392,7 @@ class Scene:
     def _want_owners(self, chain: Chain) -> None:
         """Ask for all missing owners of a chain at once."""
         wanted = {
-            owner_key(link.id): self.zone_of(link.id)
+            owner_key(link.id): self.zone_of(link.kind)
             for link in chain
             if link.id > 0 and self.view.get(owner_key(link.id)) is ABSENT
         }

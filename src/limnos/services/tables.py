@@ -12,23 +12,21 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
-from limnos.services.namespaces import may_list, missing, parent_of
+from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 
 if TYPE_CHECKING:
-    from limnos.model.decisions import Chain
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.scene import Scene, Scope
+    from limnos.services.scene import Found, Scene, Scope
     from limnos.store.tx import Tx
 
 PURGE = "purge-table"
@@ -59,24 +57,10 @@ class TableMove(msgspec.Struct, frozen=True):
     name: str
 
 
-def no_table(namespace: Levels, name: str) -> NotFound:
-    """Say that a table does not exist."""
-    return NotFound(f"Table does not exist: {render((*namespace, name))}", kind="table")
-
-
-def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> tuple[Node, Chain]:
-    """Return a table if the caller may do the action to it. Raises NotFound, Forbidden."""
+def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
+    """Find a table for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    node, chain = scene.find((*namespace, name), Kind.TABLE)
-    if node is None or node.kind is not Kind.TABLE:
-        absent = (Link.absent(Kind.TABLE, name), *chain)
-        decision = scene.decide(action, absent)
-        homeless = chain[0].id <= 0 and may_list(scene)  # its namespace is missing, and that is no secret
-        if homeless or decision.allowed or scene.decide(Action.TABLE_MAY_PROBE, absent).allowed:
-            raise no_table(namespace, name)
-        raise scene.refusal(decision)
-    scene.require(action, chain)
-    return node, chain
+    return scene.look_up(Kind.TABLE, (*namespace, name), action, probe=Action.TABLE_MAY_PROBE)
 
 
 def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
@@ -86,18 +70,14 @@ def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
 
 def table_load(scene: Scene, namespace: Levels, name: str) -> Document:
     """Return a table's document. Raises MissingFile when its local metadata file has vanished."""
-    node, _ = table_find(scene, namespace, name, Action.TABLE_LOAD)
-    return scene.document(node.id)
+    return scene.document(table_find(scene, namespace, name, Action.TABLE_LOAD).entity.id)
 
 
 def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's tables."""
     scene.require_in_use()
-    node, chain = scene.find(namespace, Kind.NAMESPACE)
-    if node is None:
-        raise missing(scene, namespace, action=Action.TABLE_LIST, chain=chain)
-    scene.require(Action.TABLE_LIST, chain)
-    return page_of(scene, Action.TABLE_LIST, Kind.TABLE, chain, asked)
+    found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+    return page_of(scene, Action.TABLE_LIST, Kind.TABLE, found.chain, asked)
 
 
 class Draft(NamedTuple):
@@ -118,10 +98,7 @@ def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draf
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
-    node, chain = scene.find(namespace, Kind.NAMESPACE)
-    if node is None:
-        raise missing(scene, namespace, action=action, chain=chain)
-    decision = scene.require(action, chain)
+    node, _, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
     if scene.is_taken(node.id, Kind.TABLE, name):
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
     permit = scene.permit(None, decision)
@@ -145,8 +122,7 @@ async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str
     """Drop a table; with `purge` its files too, by a task that commits with the drop."""
 
     def decide(scene: Scene) -> Permit[TableDrop]:
-        node, chain = table_find(scene, namespace, name, Action.TABLE_DROP)
-        decision = scene.require(Action.TABLE_DROP, chain)
+        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
         task = None
         if purge:
             document = scene.document(node.id)
@@ -186,9 +162,9 @@ async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Leve
     def decide(scene: Scene) -> Permit[TableMove]:
         stays = source[:-1] == target[:-1]
         action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-        node, chain = table_find(scene, source[:-1], source[-1], action)
+        node, _, decision = table_find(scene, source[:-1], source[-1], action)
         into, above = parent_of(scene, target)
-        decisions = [scene.require(action, chain)]
+        decisions = [decision]
         if not stays:
             decisions.append(scene.require(Action.TABLE_CREATE, above))
         taken, _ = scene.find(target, Kind.TABLE)

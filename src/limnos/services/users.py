@@ -12,9 +12,8 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import Link
 from limnos.model.entities import Principal, RoleEntity
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.services.scene import Scope
@@ -24,7 +23,7 @@ from limnos.view.facts import principals_key, roles_key, rules_key
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.scene import Found, Scene
     from limnos.store.tx import Tx
 
     RoleFact = tuple[RoleEntity, object] | None
@@ -69,11 +68,14 @@ def principal_require(scene: Scene, kind: Kind, name: str) -> Principal:
     """Return a user or group by name. Raises NotFound."""
     found = principal_of(scene.view, scene.metalake.id, kind, name)
     if found is None:
-        raise NotFound(
-            f"{kind.word.capitalize()} {name} does not exist in metalake {scene.metalake.name}: add it first",
-            kind=kind.word,
-        )
+        raise scene.missing(kind, (name,))
     return found
+
+
+def principal_look_up(scene: Scene, kind: Kind, name: str, action: Action) -> Found[Principal]:
+    """Find a user or group for who may do the action to it. Raises NotFound, Forbidden."""
+    scene.require_in_use()
+    return scene.judge(principal_of(scene.view, scene.metalake.id, kind, name), kind, name, action)
 
 
 def holder_of(scene: Scene, principal: Principal) -> Holder:
@@ -91,11 +93,7 @@ def role_names(scene: Scene, principal_id: int) -> tuple[str, ...]:
 
 def principal_load(scene: Scene, kind: Kind, name: str) -> Holder:
     """Return a user or group, to whoever manages them and to itself."""
-    scene.require_in_use()
-    found = principal_of(scene.view, scene.metalake.id, kind, name)
-    link = Link.absent(kind, name) if found is None else Link(found.id, kind, name)
-    scene.require(_ACTIONS[kind][1], (link, *scene.place.outer))
-    return holder_of(scene, principal_require(scene, kind, name))
+    return holder_of(scene, principal_look_up(scene, kind, name, _ACTIONS[kind][1]).entity)
 
 
 def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
@@ -158,7 +156,7 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
         scene.require_in_use()
         decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
         found = principal_require(scene, kind, name)
-        if scene.owner_of(scene.metalake.id) == found.id:
+        if scene.owner_of(scene.place.outer[-1]) == found.id:
             raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
         return scene.permit(PrincipalRemove(found), decision)
 
@@ -180,7 +178,7 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
         scene.require_in_use()
         decision = scene.require(Action.USER_MANAGE, scene.place.outer)
         found = principal_require(scene, Kind.USER, name)
-        if not enabled and scene.owner_of(scene.metalake.id) == found.id:
+        if not enabled and scene.owner_of(scene.place.outer[-1]) == found.id:
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
         return scene.permit(UserEnable(found, enabled), decision)
 

@@ -177,21 +177,17 @@ class NodeWrites:
             raise StalePermit
         return node_of(rows[0])
 
-    def has_children(self, node_id: int) -> bool:
-        """Say whether the node has any live child."""
-        return bool(self.tx.rows(ANY_CHILD, {"id": node_id}))
-
     def is_alive(self, node_id: int) -> bool:
         """Say whether the node is still there."""
         return bool(self.tx.rows(ALIVE, {"id": node_id}))
 
-    def require_empty(self, node: Node) -> None:
-        """Raise NotEmpty when the node has any live child."""
+    def require_empty(self, node: Node, otherwise: str = "") -> None:
+        """Raise NotEmpty when the node has any live child, naming one; `otherwise` ends the advice."""
         rows = self.tx.rows(ANY_CHILD, {"id": node.id})
         if rows:
             kind, name = KINDS[rows[0][0]].word, rows[0][1]
             what = f"{node.kind.word.capitalize()} {node.name}"
-            raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first", kind=node.kind.word)
+            raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first{otherwise}", kind=node.kind.word)
 
     def create(
         self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: NodeRecord, implicit: bool = False,

@@ -371,6 +371,6 @@ def test_text_that_a_database_may_not_hold(database: Database, tmp_path: Path) -
 
         assert (made.status, node.get(space_path("b"))["properties"]) == (200, {"k\0": "v\0"})
         assert table["metadata"]["properties"]["k\0"] == "v\0"
-        assert [error_of(answer)[0] for answer in users] == [401, 403, 403, 403, 403]
+        assert [error_of(answer)[0] for answer in users] == [401, 401, 403, 401, 403]
         assert error_of(node.get(f"{SPACES}/a%00"))[:2] == BAD
         assert {answer.status for answer in foreign} <= {200, 400, 403, 404}
