@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import msgspec
 import pytest
@@ -117,3 +118,70 @@ def test_rival_moves_to_a_location_in_two_catalogs(lab: Lab, world: World) -> No
     told = lab.run(race())
 
     assert sorted(type(each).__name__ for each in told) == ["BadRequest", "bool"]
+
+
+NESTED = [
+    ("file:///w/a", "file:///w/a/b"), ("file:///w/a/b/c", "file:///w/a"), ("s3://b", "s3://b/k/t"), ("s3://b/k", "s3://b"),
+    ("file:///w/a/", "file:///w/a//b"), ("s3://b/k//x", "s3://b/k"),
+]  # fmt: skip
+BESIDE = [
+    ("file:///w/a", "file:///w/ab"), ("file:///w/a", "file:///w/a-b/c"), ("file:///w/a/b", "file:///w/a.b"), ("s3://b/k", "s3://bk"),
+    ("file:///w/a", "s3://w/a/b"), ("file:///w/a", "file:///w/a0"), ("file:///w/a0/b", "file:///w/a"), ("file:///w/é", "file:///w/e/x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first, second", [(a.rstrip("/"), b) for a, b in NESTED])
+def test_locations_do_not_nest(lab: Lab, world: World, first: str, second: str) -> None:
+    """A location inside another table's, or around it, is refused on create and on swap, in other catalogs too."""
+    lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
+
+    with pytest.raises(BadRequest, match="tables do not share files: choose a location of its own"):
+        lab.write(lambda tx: tx.documents.create(document(9, location=second)), zone=world.side.id)
+    with pytest.raises(BadRequest, match="tables do not share files"):
+        lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=second), expected=1), zone=world.side.id)
+
+    assert lab.load(document_read(9)) is None
+    assert lab.load(document_read(8)) == document(8)
+
+
+@pytest.mark.parametrize("first, second", BESIDE)
+def test_neighbours_do_not_nest(lab: Lab, world: World, first: str, second: str) -> None:
+    """Names that only begin alike, or sort next to each other, are neighbours."""
+    lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
+
+    lab.write(lambda tx: tx.documents.create(document(8, location=second)), zone=world.main.id)
+
+    assert lab.load(document_read(8)).location == second
+
+
+def test_a_table_may_move_within_its_own_location(lab: Lab, world: World) -> None:
+    """A table is not in its own way."""
+    lab.write(lambda tx: tx.documents.create(document(7, location="file:///w/a")), zone=world.main.id)
+    deeper = document(7, version=2, location="file:///w/a/b")
+
+    assert lab.write(lambda tx: tx.documents.swap(deeper, expected=1), zone=world.main.id) is True
+
+
+@pytest.mark.parametrize("first, second", [("file:///w/a", "file:///w/a/b"), ("file:///w/a/b", "file:///w/a")])
+def test_rivals_that_would_nest_in_two_catalogs(lab: Lab, world: World, first: str, second: str) -> None:
+    """Of two tables of two catalogs, made at once on two nodes, one inside the other, the later one is refused."""
+    nodes, began, ended = [lab.store, lab.open()], threading.Event(), threading.Event()
+
+    def slow(tx: Tx) -> None:
+        tx.documents.create(document(7, location=first))
+        began.set()
+        if lab.database.kind == "postgres":  # on SQLite a mutation has the file to itself
+            ended.wait(0.5)  # a rival that need not wait for this transaction is through by then
+
+    async def race() -> list[object]:
+        one = asyncio.create_task(nodes[0].submit(lab.permit(world.main.id), slow))
+        await asyncio.to_thread(began.wait)
+        other = nodes[1].submit(lab.permit(world.side.id), lambda tx: tx.documents.create(document(8, location=second)))
+        told = (await asyncio.gather(other, return_exceptions=True))[0]
+        ended.set()
+        await one
+        return [told]
+
+    assert [type(each).__name__ for each in lab.run(race())] == ["BadRequest"]
+    assert lab.load(document_read(8)) is None

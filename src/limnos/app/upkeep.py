@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.purges import PurgePayload, files_purge
+from limnos.services.purges import Purge, Purged, PurgePayload
 from limnos.services.tables import PURGE
 from limnos.store.nodes import catalog_properties
 from limnos.store.upkeep import feed_prune, grants_sweep
@@ -92,13 +92,20 @@ class Upkeep:
             raise LookupError(f"No task of kind {task.kind} is known: a newer node must do it")
         payload = msgspec.json.decode(task.payload, type=PurgePayload)
         properties = await self.store.submit(self._permit, lambda tx: catalog_properties(tx, payload.catalog))
-        count = await self._purge(task, payload, properties)
-        log.info("purged", task=task.id, files=count)
+        at = payload.location
+        rivals = [] if at is None else await self.store.submit(self._permit, lambda tx: tx.documents.claims(at))
+        found = await self._purge(task, Purge(payload, properties, rivals=[place for _, place in rivals]))
+        log.info("purged", task=task.id, files=found.deleted)
+        if found.kept:
+            log.warning(
+                "files that a dropped table's metadata names are kept: they are not below its own location, or another table "
+                "lies there", task=task.id, location=at, files=found.kept, first=found.kept_first,
+            )  # fmt: skip
 
     async def _keep(self, task: Task, progress: str) -> None:
         await self.store.submit(self._permit, lambda tx: tx.tasks.progress(task.id, progress, lease_ms=LEASE_MS))
 
-    async def _purge(self, task: Task, payload: PurgePayload, properties: dict[str, str]) -> int:
+    async def _purge(self, task: Task, purge: Purge) -> Purged:
         """Delete in a thread, and keep the lease by heartbeats from here."""
         done, stopped = 0, threading.Event()
 
@@ -108,7 +115,7 @@ class Upkeep:
             if stopped.is_set():
                 raise InterruptedError("the node is stopping; the purge goes on elsewhere")
 
-        work = asyncio.create_task(asyncio.to_thread(files_purge, payload, properties, beat))
+        work = asyncio.create_task(asyncio.to_thread(purge.run, beat))
         try:
             while not (await asyncio.wait({work}, timeout=LEASE_MS / 3000))[0]:
                 await self._keep(task, str(done))

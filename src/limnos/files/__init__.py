@@ -4,7 +4,8 @@ May import `model`, and fsspec where a URL needs it. Must not know Iceberg metad
 they are, compression is the caller's, and whether a location is allowed is asked before, not found out here.
 """
 
-from limnos.files.locations import allowed_roots, check_within, is_local, is_within, normalise
+from limnos.files.local import real, sweep_empty
+from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 from limnos.files.trouble import StorageFailed
 
@@ -13,9 +14,12 @@ __all__ = [
     "FileStore",
     "StorageFailed",
     "allowed_roots",
+    "check_size",
     "check_within",
     "is_local",
     "is_within",
     "normalise",
+    "real",
     "store_for",
+    "sweep_empty",
 ]

@@ -15,10 +15,13 @@ import re
 import stat
 from contextlib import suppress
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from limnos.files import trouble
 from limnos.files.locations import parse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at this place must not hold the reader for ever
@@ -83,6 +86,22 @@ class LocalFiles:
             raise trouble.failed("delete", location, error) from error
 
 
+def real(location: str) -> str:
+    """Return where a local location leads when every symbolic link on the way is followed, as a location."""
+    return f"file://{os.path.realpath(_path(location))}"
+
+
+def sweep_empty(location: str, beat: Callable[[], None]) -> int:
+    """Remove a local directory and those below it, as far as they are empty; links are not followed. Returns how many."""
+    removed = 0
+    for directory, _, _ in os.walk(_path(location), topdown=False):
+        with suppress(OSError):  # something is in it, or comes into it just now
+            os.rmdir(directory)  # noqa: PTH106 - names may be any bytes
+            removed += 1
+        beat()
+    return removed
+
+
 _PLAIN_NAMES: Final = re.compile(r"(?:/[A-Za-z0-9][A-Za-z0-9._-]*){3}")
 """A table's directory, `metadata`, a file's name, when they read the same in every spelling of a location."""
 
@@ -115,14 +134,24 @@ def _created(path: str) -> int:
 
 def _make(directory: str) -> None:
     """Make a directory and what is missing above it, with no more system calls than that takes."""
-    try:
-        os.mkdir(directory)  # noqa: PTH102 - a third of the time of pathlib
-    except FileExistsError:
-        return
-    except FileNotFoundError:
-        _make(_above(directory))
+    missing: list[str] = []
+    while not _made(directory):
+        missing.append(directory)
+        directory = _above(directory)
+    for each in reversed(missing):
         with suppress(FileExistsError):
-            os.mkdir(directory)  # noqa: PTH102 - a third of the time of pathlib
+            os.mkdir(each)  # noqa: PTH102 - a third of the time of pathlib
+
+
+def _made(directory: str) -> bool:
+    """Make a directory; False when the one above it is missing."""
+    try:
+        os.mkdir(directory)  # noqa: PTH102 - as above
+    except FileExistsError:
+        return True
+    except FileNotFoundError:
+        return False
+    return True
 
 
 def _make_both(directory: str) -> None:

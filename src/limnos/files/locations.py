@@ -40,6 +40,10 @@ OBJECT_STORES = {
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _UNSAFE = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
+SEGMENTS_MAX: Final = 64
+BYTES_MAX: Final = 2000
+"""What a new location may have: operating systems and object stores take little more, with names of files behind it."""
+
 PARSED_MAX: Final = 65_536
 """Locations whose parsed form is remembered: it is a pure function, asked for at every load."""
 
@@ -109,6 +113,15 @@ def check_within(location: str, roots: Sequence[str]) -> None:
             "below one of them, or have the catalog's owner add a prefix to its property 'allowed-locations'.",
             location=location,
         )
+
+
+def check_size(location: str) -> None:
+    """Refuse a new location that is too long or too deep. Raises BadRequest."""
+    place = parse(location)
+    if len(place.segments) > SEGMENTS_MAX:
+        raise _refused(location[:200], f"it has {len(place.segments)} levels, and at most {SEGMENTS_MAX} are taken")
+    if len(location.encode()) > BYTES_MAX:
+        raise _refused(location[:200], f"it is longer than {BYTES_MAX} bytes")
 
 
 @lru_cache(maxsize=PARSED_MAX)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 
-from limnos.model.errors import AlreadyExists, LimnosError, MissingFile, TooLarge, Unavailable
+from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, MissingFile, TooLarge, Unavailable
 
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError"})
@@ -41,6 +41,10 @@ def too_large(location: str, bytes_max: int) -> TooLarge:
 
 def failed(verb: str, location: str, error: Exception) -> LimnosError:
     """Turn an error of a system into ours: Unavailable when coming again may help, else StorageFailed."""
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        return BadRequest(
+            f"Location {location[:200]!r} has a part that is longer than its file system takes: shorten it"
+        )
     text = f"Could not {verb} file {location}: {_reason(error)}."
     if _passes(error):
         return Unavailable(f"{text} Try again.", location=location)

@@ -18,10 +18,12 @@ from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg import requirements as demands
 from limnos.formats.iceberg import updates as changes
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, CommitConflict, StalePermit
-from limnos.services.iceberg_tables import document_of, draft_read, table_make
-from limnos.services.places import Place, place_of
+from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError, StalePermit
+from limnos.services.iceberg_tables import document_of, draft_read, settled, table_make
+from limnos.services.places import Place, own_part, place_of
 from limnos.services.tables import table_find
+from limnos.store.documents import claims_read
+from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 from limnos.view.facts import document_key
 
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
 
+log = get_logger("limnos.files")
 RACES_MAX = 4
 LARGE_BYTES = 256 << 10
 OFFERED_BYTES_MAX = 64 << 10
@@ -79,11 +82,12 @@ async def table_commit(
         built = await _build(ctx.services.recent, base.document, requirements, updates)
         if built is None:
             return base.document, base.place.catalog
-        old, new = built
-        document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place)
+        old, new = built[0], settled(built[1])
+        document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place, before=old)
         if await _swap(ctx, base, document, data):
             ctx.services.recent.put(document, new)
-            await _clean(ctx, old, new, base.place)
+            gone = changes.removed_metadata_files(old, new) if documents.deletes_old_files(new) else []
+            await _clean(ctx, document, gone=gone, place=base.place)
             return document, base.place.catalog
         LOST_RACES[()] += 1
         await asyncio.sleep(random.uniform(0, _PAUSE_S * 2**attempt))  # noqa: S311 - to spread the rivals
@@ -132,10 +136,27 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     return tx.revision
 
 
-async def _clean(ctx: Context, old: Json, new: Json, place: Place) -> None:
-    """Delete metadata files that fell off the log, when the table asks for it; only now that the commit is certain."""
-    if documents.deletes_old_files(new):
-        for location in changes.removed_metadata_files(old, new):
+async def _clean(ctx: Context, document: Document, *, gone: list[str], place: Place) -> None:
+    """Delete metadata files that fell off the log, only now that the commit is certain, and only the table's own.
+
+    Whatever goes wrong here is for the log: the commit is made.
+    """
+    if not gone:
+        return
+    try:
+        claims = await ctx.look_up(claims_read(document.location))
+    except LimnosError as error:
+        log.warning("old metadata files are kept", location=document.location, error=error.message)
+        return
+    own, elsewhere = own_part(document.location, gone)
+    rivals = [at for node_id, at in claims if node_id != document.node_id]  # an older release let locations nest
+    if elsewhere or rivals:
+        log.warning(
+            "metadata files that are not the table's own are kept", location=document.location,
+            count=len(elsewhere), first=elsewhere[:10], rivals=rivals[:10],
+        )  # fmt: skip
+    if not rivals:
+        for location in own:
             await ctx.services.files.delete(location, place.catalog.properties)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.files import is_local, normalise
+from limnos.files import check_size, is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg.create import new_table
 from limnos.model.entities import Document, Node
@@ -85,7 +85,7 @@ async def table_stage(
         return draft
 
     draft = await ctx.read(scope, look)
-    metadata = build(request, draft.place)
+    metadata = settled(build(request, draft.place))
     document_of(metadata, previous=None, node_id=0, place=draft.place)
     return metadata, draft.place.catalog
 
@@ -121,6 +121,7 @@ async def table_make(
     ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata: Json, draft: Draft
 ) -> tuple[Document, CatalogRecord]:
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
+    metadata = settled(metadata)
     catalog = draft.place.catalog
     document, data = document_of(metadata, previous=None, node_id=0, place=draft.place)
 
@@ -143,25 +144,57 @@ async def _make(
         raise AlreadyExists(f"{error.kind.capitalize()} already exists: {render(path)}", kind=error.kind) from None
 
 
-def document_of(metadata: Json, *, previous: Document | None, node_id: int, place: Place) -> tuple[Document, bytes]:
+def settled(metadata: Json) -> Json:
+    """Give a local location its one spelling with a scheme, as every reader takes it; the same object when it has it."""
+    location = metadata["location"]
+    if not isinstance(location, str) or location.startswith("file:///") or not is_local(location):
+        return metadata
+    return {**metadata, "location": normalise(location)}
+
+
+def document_of(
+    metadata: Json, *, previous: Document | None, node_id: int, place: Place, before: Json | None = None
+) -> tuple[Document, bytes]:
     """Build the document of new metadata, and what goes into its file, under a fresh name.
 
-    A location is checked when the commit brings it, not again at every commit. Raises OutsideRoots.
+    `before` is the metadata that the commit was built on. A location is checked when the commit brings it, not again at
+    every commit. Raises OutsideRoots, BadRequest.
     """
     version = documents.version_of(None if previous is None else previous.metadata_location) + 1
     packs = documents.wants_gzip(metadata)
     table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
-    directory = documents.metadata_directory(metadata)
     stays = previous is not None and location == previous.location
     taken = location if stays else place.normal_location(location, table_uuid)
-    if directory != f"{location}/metadata":
-        place.check(directory)
+    directory = _directory(metadata, before)
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
         metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
         body=documents.encode(metadata),
     )  # fmt: skip
     return document, documents.pack(document.body) if packs else document.body
+
+
+def _directory(metadata: Json, before: Json | None) -> str:
+    """Return where metadata files go: always below the table's location, as only what lies there is the table's own.
+
+    A directory elsewhere is refused to the commit that brings it; one that was taken earlier is not written to.
+    """
+    location = cast("str", metadata["location"])
+    default = f"{documents.strip_slash(location)}/metadata"
+    directory = documents.metadata_directory(metadata)
+    if directory == default:
+        return directory
+    check_size(directory)
+    if is_within(directory, [location]):
+        return directory
+    if before is not None and documents.stated_path(before) == documents.stated_path(metadata) and (
+        before["location"] == location or not is_within(directory, [cast("str", before["location"])])
+    ):  # fmt: skip
+        return default
+    raise BadRequest(
+        f"Property '{documents.METADATA_PATH}' is {directory}, which is not below the table's location {location}: "
+        "remove the property, or choose a directory below the location"
+    )
 
 
 async def table_register(
@@ -181,13 +214,14 @@ async def table_register(
     place.check(metadata_location)
     metadata = documents.decode(await ctx.services.files.read(metadata_location, place.catalog.properties))
     documents.check_registrable(metadata)
-    metadata = documents.with_uuid(metadata, new_uuid(_now_ms()))
+    metadata = settled(documents.with_uuid(metadata, new_uuid(_now_ms())))
     location = cast("str", metadata["location"])
-    place.check(location)
+    taken_at = place.normal_location(location, "")
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata["table-uuid"]), location=normalise(location),
-        metadata_location=metadata_location, body=documents.encode(metadata),
+        uuid=cast("str", metadata["table-uuid"]), location=taken_at,
+        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
+        body=documents.encode(metadata),
     )  # fmt: skip
 
     def decide(scene: Scene) -> Permit[TableCreate]:

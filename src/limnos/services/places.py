@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.files import allowed_roots, check_within, normalise
+from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
+from limnos.model.errors import BadRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from limnos.model.records import CatalogRecord
     from limnos.services.scene import Scene
@@ -33,17 +34,31 @@ class Place(NamedTuple):
         return f"{self.warehouse}/{table_uuid.replace('-', '')}"
 
     def normal_location(self, location: str, table_uuid: str) -> str:
-        """Return the normal form of a new table's location. Raises OutsideRoots unless the catalog covers it."""
+        """Return the normal form of a new table's location.
+
+        Raises OutsideRoots unless the catalog covers it, BadRequest when it is too deep, or holds the whole warehouse.
+        """
         name = table_uuid.replace("-", "")
-        if location != f"{self.warehouse}/{name}" or not _UUID.fullmatch(table_uuid):
-            self.check(location)
-        elif self.warehouse:  # it is the first root, and nothing has to be parsed; empty is the root of the file system
-            return f"{self.roots[0]}/{name}"
+        if location == f"{self.warehouse}/{name}" and self.warehouse and _UUID.fullmatch(table_uuid):
+            return f"{self.roots[0]}/{name}"  # the first root is the warehouse, and nothing has to be parsed
+        self.check(location)
+        check_size(location)
+        if is_within(self.roots[0], [location]):
+            raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
         return normalise(location)
 
     def check(self, location: str) -> None:
         """Raise OutsideRoots for a location that the catalog does not cover."""
         check_within(location, self.roots)
+
+
+def own_part(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Sort the locations of files into those below a table's own location, and those elsewhere."""
+    own: list[str] = []
+    elsewhere: list[str] = []
+    for each in others:
+        (own if is_within(each, [location]) else elsewhere).append(each)
+    return own, elsewhere
 
 
 def place_of(scene: Scene) -> Place:
@@ -71,4 +86,6 @@ def check_places(properties: Mapping[str, str]) -> None:
     """Refuse a warehouse or root that is no location. Raises BadRequest."""
     for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
         if location and location.strip():
-            normalise(location.strip())
+            check_size(location.strip())
+            if normalise(location.strip()) == "file:///":
+                raise BadRequest(f"Location {location.strip()} is the root of the file system: name a directory in it")

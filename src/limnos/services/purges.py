@@ -1,90 +1,176 @@
-"""Purge: delete the files of a dropped table, as its metadata lists them; never a directory.
+"""Purge: delete the files of a dropped table, as its metadata lists them, and the directories that this empties.
 
 May import the rooms below and fastavro. A purge may be killed anywhere and begun again: every file goes before the one
 that lists it, the metadata file last, and what is gone already is fine.
+
+What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below the table's own
+location, and nothing at all while another live table lies at, above or below it; the rest is kept and told.
 """
 
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import fastavro
 import msgspec
 
-from limnos.files import is_within, store_for
+from limnos.files import is_local, is_within, real, store_for, sweep_empty
 from limnos.formats.iceberg import metadata as documents
-from limnos.model.errors import MissingFile
+from limnos.model.errors import LimnosError, MissingFile
 from limnos.store.faults import PURGE_POINT, reach
-from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from limnos.formats.iceberg.json_types import Json
 
-log = get_logger("limnos.purge")
 FILES_PER_BEAT = 100
+KEPT_NAMED = 10
+METADATA_BYTES_MAX = 1 << 28
+MANIFEST_BYTES_MAX = 64 << 20
+
+
+class Unreadable(LimnosError):
+    """A file that lists others cannot be read, and will not be at another try either."""
+
+    code = "unreadable"
 
 
 class PurgePayload(msgspec.Struct, rename="kebab"):
-    """What the drop left: where the metadata is, and the prefixes within which files may be deleted."""
+    """What the drop left: where the metadata and the table are, and the catalog's roots.
+
+    A task of an older release has no location: the metadata says it.
+    """
 
     metadata_location: str
     roots: tuple[str, ...]
     catalog: int
+    location: str | None = None
 
 
-def files_purge(payload: PurgePayload, properties: Mapping[str, str], beat: Callable[[int], None]) -> int:
-    """Delete a dropped table's files and return how many. Blocks; `beat` is called now and then, with the count."""
-    deleted = 0
-    for location in _files(payload.metadata_location, properties):
-        if is_within(location, payload.roots):
-            store_for(location, properties).delete(location)
-            deleted += 1
-            reach(PURGE_POINT)
+class Purged(NamedTuple):
+    """What a purge did: files deleted, and those kept because they are not the table's own (the first few by name)."""
+
+    deleted: int
+    kept: int
+    kept_first: tuple[str, ...]
+
+
+class Purge:
+    """One purge under way: where it may delete, and what it has done."""
+
+    def __init__(self, payload: PurgePayload, properties: Mapping[str, str], *, rivals: Sequence[str]) -> None:
+        self.payload = payload
+        self.properties = properties
+        self.rivals = rivals
+        self.location = payload.location
+        self.deleted = 0
+        self.kept: dict[str, None] = {}
+        self.kept_count = 0
+        self._directories: dict[str, bool] = {}
+
+    def run(self, beat: Callable[[int], None]) -> Purged:
+        """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
+        for location in self._files():
+            if self._is_own(location):
+                store_for(location, self.properties).delete(location)
+                self.deleted += 1
+                reach(PURGE_POINT)
+            else:
+                self._keep(location)
+            if (self.deleted + self.kept_count) % FILES_PER_BEAT == 0:
+                beat(self.deleted)
+        if self.location is not None and is_local(self.location) and self._is_own(f"{self.location}/metadata"):
+            sweep_empty(self.location, lambda: beat(self.deleted))
+        return Purged(self.deleted, self.kept_count, tuple(self.kept))
+
+    def _is_own(self, location: str) -> bool:
+        own = self.location
+        if self.rivals or own is None or not lies_in(location, own, self.payload.roots):
+            return False
+        return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
+
+    def _leads_nowhere_else(self, directory: str, own: str) -> bool:
+        """Say whether a local directory is still the table's own when links are followed."""
+        known = self._directories.get(directory)
+        if known is None:
+            home = real(own)
+            inside = is_within(home, [real(root) for root in self.payload.roots if is_local(root)])
+            known = self._directories[directory] = inside and is_within(real(directory), [home])
+        return known
+
+    def _keep(self, location: str) -> None:
+        self.kept_count += 1
+        if len(self.kept) < KEPT_NAMED:
+            self.kept[location[:1000]] = None
+
+    def _read(self, location: str, bytes_max: int) -> bytes | None:
+        """Read one of the table's own files; None when it is gone."""
+        try:
+            return store_for(location, self.properties).read(location, bytes_max=bytes_max)
+        except MissingFile:
+            return None
+
+    def _files(self) -> Iterator[str]:
+        """List a table's files, each before the one that lists it."""
+        place = self.payload.metadata_location
+        data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.payload.roots) else None
+        if data is None:
+            return
+        metadata = documents.decode(data)
+        if self.location is None:
+            self.location = str(metadata.get("location"))
+        keeps_data = (documents.property_of(metadata, "gc.enabled") or "true").lower() == "false"
+        seen: set[str] = set()
+        for snapshot in documents.rows(metadata, "snapshots"):
+            yield from self._of_snapshot(snapshot, seen, keeps_data=keeps_data)
+        for key in ("statistics", "partition-statistics"):
+            yield from _texts(documents.rows(metadata, key), "statistics-path")
+        yield from _texts(documents.rows(metadata, "metadata-log"), "metadata-file")
+        yield place
+
+    def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:
+        """List a snapshot's files; a manifest that several snapshots share is read once."""
+        listed = snapshot.get("manifest-list")
+        if isinstance(listed, str):
+            manifests = _texts(self._avro(listed), "manifest_path")
         else:
-            log.warning("file outside the catalog's roots is kept", location=location)
-        if deleted % FILES_PER_BEAT == 0:
-            beat(deleted)
-    return deleted
+            manifests = (
+                each for each in cast("list[object]", snapshot.get("manifests") or []) if isinstance(each, str)
+            )
+        for manifest in manifests:
+            if manifest in seen:
+                continue
+            seen.add(manifest)
+            if not keeps_data:
+                yield from _texts((entry.get("data_file") for entry in self._avro(manifest)), "file_path")
+            yield manifest
+        if isinstance(listed, str):
+            yield listed
+
+    def _avro(self, location: str) -> Iterator[dict[str, object]]:
+        """Read the rows of one of the table's own Avro files; one that is gone has none, nor has one that is not ours."""
+        data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
+        if data is not None:
+            yield from rows_of(data, location)
 
 
-def _files(metadata_location: str, properties: Mapping[str, str]) -> Iterator[str]:
-    """List a table's files, each before the one that lists it."""
+def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
+    for row in rows:
+        found = row.get(key) if isinstance(row, dict) else None
+        if isinstance(found, str):
+            yield found
+
+
+def lies_in(location: str, own: str, roots: Sequence[str]) -> bool:
+    """Say whether a file is below a table's own location (not the location itself), and within the roots."""
+    return is_within(location, [own]) and is_within(location, roots) and not is_within(own, [location])
+
+
+def rows_of(data: bytes, location: str) -> Iterator[dict[str, object]]:
+    """Decode an Avro file. Raises Unreadable when it is none."""
     try:
-        metadata = documents.decode(store_for(metadata_location, properties).read(metadata_location))
-    except MissingFile:
-        return
-    keeps_data = (documents.property_of(metadata, "gc.enabled") or "true").lower() == "false"
-    for snapshot in documents.rows(metadata, "snapshots"):
-        yield from _of_snapshot(snapshot, properties, keeps_data=keeps_data)
-    for key, field in (("statistics", "statistics-path"), ("partition-statistics", "statistics-path")):
-        yield from (cast("str", row[field]) for row in documents.rows(metadata, key) if isinstance(row.get(field), str))
-    logged = (row.get("metadata-file") for row in documents.rows(metadata, "metadata-log"))
-    yield from (location for location in logged if isinstance(location, str))
-    yield metadata_location
-
-
-def _of_snapshot(snapshot: Json, properties: Mapping[str, str], *, keeps_data: bool) -> Iterator[str]:
-    listed = snapshot.get("manifest-list")
-    if isinstance(listed, str):
-        manifests = [cast("str", row["manifest_path"]) for row in _avro(listed, properties)]
-    else:
-        manifests = [each for each in cast("list[object]", snapshot.get("manifests") or []) if isinstance(each, str)]
-    for manifest in manifests:
-        if not keeps_data:
-            for entry in _avro(manifest, properties):
-                yield cast("str", cast("dict[str, object]", entry["data_file"])["file_path"])
-        yield manifest
-    if isinstance(listed, str):
-        yield listed
-
-
-def _avro(location: str, properties: Mapping[str, str]) -> Iterator[dict[str, object]]:
-    """Read the rows of an Avro file; one that is gone has none."""
-    try:
-        data = store_for(location, properties).read(location)
-    except MissingFile:
-        return
-    yield from cast("Iterator[dict[str, object]]", fastavro.reader(io.BytesIO(data)))
+        yield from cast("Iterator[dict[str, object]]", fastavro.reader(io.BytesIO(data)))
+    except Exception as error:
+        raise Unreadable(f"File {location} is no Avro file that can be read: {error}", location=location) from error

@@ -129,6 +129,7 @@ async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str
             place = place_of(scene)
             payload = {
                 "metadata-location": document.metadata_location,
+                "location": document.location,
                 "roots": place.roots,
                 "catalog": scene.catalog.id,
             }

@@ -1,11 +1,20 @@
 """Metadata documents of tables: JSON bytes beside the place of their file, replaced by compare-and-swap.
 
 May import `model` and the room's `sql`, `nodes`. Knows nothing of what the bytes say.
+
+A table's files are those below its location, so no location lies inside another's. Whoever brings a new one first takes
+locks that rivals in other catalogs meet (its own exclusively, those above it shared; on SQLite the file's write lock is all
+of them), and then looks above by key and below by one probe of the index: the cost is that of the path's depth, however
+many tables there are.
 """
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from limnos.model.entities import Document
 from limnos.model.errors import BadRequest
@@ -19,16 +28,36 @@ if TYPE_CHECKING:
 _COLUMNS = "node_id, version, uuid, location, metadata_location, body"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
 HEAD = Sql("SELECT version FROM document WHERE node_id = :id")
+_SLASH = re.compile("(?<=[^/:])/")
+_ABOVE = (
+    "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
+)
+_ABOVE_SQLITE = "SELECT 1 FROM document d WHERE d.location IN (SELECT value FROM json_each(:above))"
+_BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :high"
+_INTO = f"INTO document ({_COLUMNS})"
+_REST = ":uuid, :location, :metadata_location, :body"
 INSERT = Sql(
-    "INSERT INTO document (node_id, version, uuid, location, metadata_location, body) VALUES"
-    " (:id, :version, :uuid, :location, :metadata_location, :body) ON CONFLICT DO NOTHING"
+    f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO NOTHING",
+    # As for nodes: where the location is not free the version is null, and the row is ignored.
+    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES"
+    f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
 SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
     " body = :body WHERE node_id = :id AND version = :expected"
 )
 SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
-AT_LOCATION = Sql("SELECT node_id FROM document WHERE location = :location")
+CLAIMS = Sql(
+    "SELECT node_id, location FROM document WHERE location = :location UNION ALL"
+    f" {_ABOVE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
+    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+    on_sqlite="SELECT node_id, location FROM document WHERE location = :location UNION ALL"
+    f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
+    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+)
+"""Who lies at a location, above it, or (the first few) below it."""
+CLAIMS_MAX = 1000
+_CHOOSE = "choose a location of its own, or leave it out to get one"
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
@@ -43,6 +72,29 @@ def document_read(node_id: int) -> Load[Document | None]:
     return document_of(rows[0]) if rows else None
 
 
+def above(location: str) -> tuple[str, ...]:
+    """List the places that a location in normal form lies in, outermost first."""
+    return _down_to(location[: location.rfind("/")])[0]
+
+
+@lru_cache(maxsize=1024)
+def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
+    """List a place and those it lies in, as values and as JSON: most tables of a catalog have one parent."""
+    places = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
+    return places, msgspec.json.encode(places).decode()
+
+
+def _around(location: str) -> dict[str, Value]:
+    """The parameters of the looks above and below a location: what lies in it sorts between its slash and the next sign."""
+    return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}
+
+
+def claims_read(location: str) -> Load[list[tuple[int, str]]]:
+    """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
+    rows = yield CLAIMS, _around(location) | {"location": location, "limit": CLAIMS_MAX}
+    return [(row[0], row[1]) for row in rows]
+
+
 class DocumentWrites:
     """What mutations do to documents."""
 
@@ -50,9 +102,12 @@ class DocumentWrites:
         self.tx = tx
 
     def create(self, document: Document) -> None:
-        """Insert a document. Raises BadRequest when another table lies at its location."""
-        if self.tx.count(INSERT, self._params(document) | {"version": document.version}) == 0:
-            self._refuse_location(document.location)
+        """Insert a document. Raises BadRequest when another table lies at its location, above it or below it."""
+        self._lock(document)
+        params = self._params(document) | _around(document.location) | {"version": document.version}
+        if self.tx.count(INSERT, params) == 0:
+            self._refuse_location(document)
+            self.tx.stale()  # whoever was in the way has gone meanwhile
 
     def swap(self, document: Document, *, expected: int, relocates: bool = True, table: Node | None = None) -> bool:
         """Replace the document if its version is still the expected one; says whether it was.
@@ -60,8 +115,9 @@ class DocumentWrites:
         `relocates`: the table's location is another one than before, and must be free. `table`: its node as it was decided
         on, which must be that still; without it the caller has looked.
         """
-        if relocates and self._is_taken(document):
-            self._refuse_location(document.location)
+        if relocates:
+            self._lock(document)
+            self._refuse_location(document)
         params = self._params(document) | {"expected": expected}
         wrote = self.tx.count(SWAP, params) if table is None else self.tx.count(SWAP_STILL, params | still(table))
         return wrote > 0
@@ -75,14 +131,28 @@ class DocumentWrites:
         """Forget a document; its files stay."""
         self.tx.count(DELETE, {"id": node_id})
 
-    def _is_taken(self, document: Document) -> bool:
-        rows = self.tx.rows(AT_LOCATION, {"location": document.location})
-        return bool(rows) and rows[0][0] != document.node_id
+    def claims(self, location: str) -> list[tuple[int, str]]:
+        """As `claims_read`, inside the transaction."""
+        rows = self.tx.rows(CLAIMS, _around(location) | {"location": location, "limit": CLAIMS_MAX})
+        return [(row[0], row[1]) for row in rows]
 
-    def _refuse_location(self, location: str) -> None:
-        raise BadRequest(
-            f"Another table lies at location {location}: choose a location of its own, or leave it out to get one"
-        )
+    def _lock(self, document: Document) -> None:
+        """Meet rivals of other catalogs. A directory named after the table's own uuid nobody else lies in."""
+        location = document.location
+        own = location.rpartition("/")[2] == document.uuid.replace("-", "")
+        self.tx.session.lock_locations(above(location), None if own else location)
+
+    def _refuse_location(self, document: Document) -> None:
+        """Raise BadRequest when another table is in the way."""
+        location = document.location
+        others = [place for node_id, place in self.claims(location) if node_id != document.node_id]
+        if location in others:
+            raise BadRequest(f"Another table lies at location {location}: {_CHOOSE}")
+        if others:
+            where = (
+                "inside the location of another table" if len(others[0]) < len(location) else "around another table's"
+            )
+            raise BadRequest(f"Location {location} lies {where}, and tables do not share files: {_CHOOSE}")
 
     def _params(self, document: Document) -> dict[str, Value]:
         return {

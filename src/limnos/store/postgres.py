@@ -37,6 +37,10 @@ _SHARED_TWICE = Sql(
     "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
 )
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
+LOCATION_LOCK_CLASS = 0x4C494E
+_SHARED_LOCATIONS = Sql(
+    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(place)) FROM unnest(CAST(:above AS text[])) place"
+)
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
 """Ids drawn at once for a batch; what it leaves over is lost, as ids need not be dense."""
@@ -79,6 +83,7 @@ class PostgresSession:
         self._jobs = jobs
         self._ids: list[int] = []
         self._saved = False
+        self._places: set[str] = set()
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -107,7 +112,8 @@ class PostgresSession:
             self._saved = True
 
     def undo(self) -> None:
-        """Take back what the job wrote."""
+        """Take back what the job wrote, and the locks it took."""
+        self._places.clear()
         if self._jobs > 1:
             self.connection.execute("ROLLBACK TO mutation")
         else:
@@ -115,6 +121,15 @@ class PostgresSession:
 
     def keep(self) -> None:
         """End the job; the next one's beginning, or the commit, releases its savepoint."""
+
+    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+        """Lock a location exclusively and those it lies in shared; most tables of a batch lie in the same ones."""
+        if own is not None:
+            self.rows(_EXCLUSIVE, {"space": LOCATION_LOCK_CLASS, "zone": own})
+        wanted = [place for place in above if place not in self._places]
+        if wanted:
+            self.rows(_SHARED_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "above": wanted})
+            self._places.update(wanted)
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks after the locks, in a statement of its own; the mutation's own row is held by another."""

@@ -92,6 +92,9 @@ class SqliteSession:
         """End the job."""
         self.connection.execute("RELEASE mutation")
 
+    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+        """Nothing to do: the write lock of the file is every lock at once."""
+
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks; the write lock of the file is every lock of the protocol at once."""
         return self.rows(CLOCKS_READ, clock_params(zones))

@@ -48,6 +48,10 @@ class Session(Protocol):
         """Draw an id that was never drawn before."""
         ...
 
+    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+        """Hold a location exclusively, and those it lies in shared, against rivals in other catalogs, to the commit."""
+        ...
+
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read (zone, revision, access revision) of at most three zones; the mutation's own is held to the commit."""
         ...

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 
 import pytest
 
+from limnos.app.building import DATABASE_FILE
 from limnos.model.errors import StateUnknown, Unavailable
 from limnos.services import commits
 from limnos.services.commits import LOST_RACES, RACES_MAX
@@ -28,6 +31,7 @@ from tests.http.iceberg.wire import (
     point,
     set_properties,
     snapshot,
+    space_path,
     table_path,
 )
 
@@ -354,15 +358,110 @@ def test_file_names_count(node: Node) -> None:
     assert len({name.partition("-")[2] for name in names}) == 4
 
 
-def test_metadata_path(node: Node) -> None:
-    """`write.metadata.path` says where the next metadata files go."""
-    make_table(node, "a", "t")
-    place = f"file://{node.data}/warehouse/main/elsewhere"
+@pytest.mark.parametrize("below", ["", "/metadata/deep", "/.other"])
+def test_metadata_path(node: Node, below: str) -> None:
+    """`write.metadata.path` says where below the table's location the next metadata files go."""
+    place = f"{make_table(node, 'a', 't')['metadata']['location']}{below}"
 
-    answer = commit(node, "a", "t", updates=[{"action": "set-properties", "updates": {"write.metadata.path": place}}])
+    answer = commit(node, "a", "t", updates=[set_path(place)])
 
     assert str(answer["metadata-location"]).startswith(f"{place}/00001-")
     assert local(answer["metadata-location"]).exists()
+
+
+def set_path(place: str) -> dict[str, object]:
+    """The update that says where metadata files go."""
+    return {"action": "set-properties", "updates": {"write.metadata.path": place}}
+
+
+@pytest.mark.parametrize("place", ["{root}/elsewhere", "{victim}/metadata", "{victim}", "{own}x", "{root}"])
+def test_metadata_path_elsewhere(node: Node, place: str) -> None:
+    """Metadata files go nowhere but below the table's own location: neither into another table's nor to nobody's."""
+    victim, own = (make_table(node, "a", name)["metadata"]["location"] for name in ("victim", "t"))
+    chosen = place.format(root=f"file://{node.data}/warehouse/main", victim=victim, own=own)
+
+    with nothing_done(node):
+        committed = commit(node, "a", "t", updates=[set_path(chosen)])
+        asked = {"name": "u", "schema": SCHEMA, "properties": {"write.metadata.path": chosen}}
+        made = node.post(f"{space_path('a')}/tables", asked)
+
+    for answer in (committed, made):
+        assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+        assert "write.metadata.path" in error_of(answer)[2]
+
+
+def test_metadata_path_that_is_left_behind(node: Node) -> None:
+    """A commit that moves the table away from its metadata path is refused until it names another."""
+    own = make_table(node, "a", "t")["metadata"]["location"]
+    assert commit(node, "a", "t", updates=[set_path(f"{own}/m")]).status == 200
+    move = {"action": "set-location", "location": f"{own}x"}
+
+    refused = commit(node, "a", "t", updates=[move])
+    moved = commit(node, "a", "t", updates=[move, set_path(f"{own}x/m")])
+
+    assert error_of(refused)[0] == 400
+    assert str(moved["metadata-location"]).startswith(f"{own}x/m/")
+
+
+def test_metadata_path_of_an_older_release(node: Node) -> None:
+    """A path elsewhere that the store already holds is not written to: files go below the table's location."""
+    made = make_table(node, "a", "t")
+    own, other = made["metadata"]["location"], f"file://{node.data}/warehouse/main/elsewhere"
+    old = {**made["metadata"], "properties": {"write.metadata.path": other}}
+    change_body(node, old)
+
+    first, second = (commit(node, "a", "t", updates=[set_properties(k=str(i))]) for i in range(2))
+
+    for answer in (first, second):
+        assert str(answer["metadata-location"]).startswith(f"{own}/metadata/")
+    assert second["metadata"]["properties"]["write.metadata.path"] == other
+
+
+def change_body(node: Node, metadata: object) -> None:
+    """Put a document in place of the only one, as an older release might have left it."""
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+        connection.execute("UPDATE document SET body = ?, version = version + 1", (json.dumps(metadata).encode(),))
+        connection.execute("UPDATE store SET epoch = epoch + 1")  # nobody goes on with what they know
+
+
+def test_location_of_another_table(lake: Node) -> None:
+    """A table that moves to another one's location is 400 that says so, whichever way it is spelled; nothing is written."""
+    victim = make_table(lake, "a", "victim")["metadata"]["location"]
+    before = make_table(lake, "a", "t")
+    files = files_of(lake)
+
+    places = [victim, f"{victim}/", f"{victim}/data", str(victim).rpartition("/")[0]]
+    answers = [commit(lake, "a", "t", updates=[{"action": "set-location", "location": place}]) for place in places]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(400, "IllegalArgumentException")] * 4
+    assert lake.get(table_path("a", "t")).json() == before
+    assert files_of(lake) == files
+
+
+def test_files_off_the_log_that_are_not_the_tables(node: Node) -> None:
+    """What a registered file's log names elsewhere stays, be it outside every root or another table's."""
+    victim = make_table(node, "a", "victim")
+    precious = node.data / "precious.txt"
+    precious.write_text("x")
+    made = make_table(node, "a", "t")
+    node.delete(table_path("a", "t"))
+    own = local(made["metadata"]["location"]) / "old.metadata.json"
+    own.write_text("x")
+    log = [f"file://{precious}", victim["metadata-location"], f"file://{own}"]
+    settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    file = local(made["metadata-location"])
+    changed = made["metadata"] | {
+        "metadata-log": [{"timestamp-ms": 1, "metadata-file": each} for each in log], "properties": settings,
+    }  # fmt: skip
+    file.write_text(json.dumps(changed))
+    asked = {"name": "t", "metadata-location": made["metadata-location"]}
+    assert node.post(f"{space_path('a')}/register", asked).status == 200
+
+    assert commit(node, "a", "t", updates=[set_properties(k="v")]).status == 200
+
+    assert precious.exists()
+    assert local(victim["metadata-location"]).exists()
+    assert not own.exists()
 
 
 def _kept(node: Node, answers: list[Answer]) -> list[bool]:
@@ -455,7 +554,7 @@ def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -
     make_table(node, "a", "t")
     node.built.application.deadlines.seconds = 0.05
 
-    async def slow(*_: object) -> None:
+    async def slow(*_: object, **__: object) -> None:
         await asyncio.sleep(30)
 
     monkeypatch.setattr(commits, "_clean", slow)

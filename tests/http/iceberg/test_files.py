@@ -10,10 +10,12 @@ import pytest
 
 from tests.http.driver import Node
 from tests.http.iceberg.wire import (
+    SCHEMA,
     commit,
     error_of,
     files_of,
     local,
+    make_space,
     make_table,
     node_over,
     nothing_done,
@@ -182,3 +184,154 @@ def test_storage_that_cannot_be_written(node: Node) -> None:
         ]
 
     assert [error_of(answer)[:2] for answer in answers] == [(503, "ServiceUnavailableException")] * 2
+
+
+def victim_and(node: Node) -> tuple[set[str], Path]:
+    """Make a table `a.victim` with a snapshot's files, and an empty `a.t`; returns the victim's files and home."""
+    make_table(node, "a", "t")
+    append(node, 1)
+    before = set(files_of(node))
+    home = local(node.get(table_path("a", "t"))["metadata"]["location"])
+    node.post(
+        "/iceberg/v1/tables/rename",
+        {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "victim"}},
+    )
+    make_table(node, "a", "t")
+    return before, home
+
+
+def test_purge_keeps_what_is_not_the_tables_own(node: Node) -> None:
+    """Another table's files stay, whatever a table's metadata says: as statistics, data, manifests, lists, logs."""
+    victims, home = victim_and(node)
+    metadata = next(path for path in victims if path.endswith(".metadata.json"))
+    statistics = {
+        "snapshot-id": 1,
+        "statistics-path": f"file://{metadata}",
+        "file-size-in-bytes": 1,
+        "file-footer-size-in-bytes": 1,
+        "blob-metadata": [],
+    }
+    append(node, 1, outside=next(home.rglob("*.parquet")))
+    updates = [
+        {"action": "set-statistics", "snapshot-id": 1, "statistics": statistics},
+        snapshot(2, manifest_list=f"file://{home}/metadata/snap-1.avro", parent=1),
+        point(2),
+    ]
+    assert commit(node, "a", "t", updates=updates).status == 200
+    own = local(node.get(table_path("a", "t"))["metadata"]["location"])
+
+    purge(node)
+
+    assert set(files_of(node)) == victims
+    assert not own.exists()
+    assert node.get(table_path("a", "victim")).status == 200
+
+
+def test_purge_of_a_place_that_has_a_table_again(node: Node) -> None:
+    """Once another table lies at the dropped one's location, what is there is that table's."""
+    made = make_table(node, "a", "t")
+    ours = append(node, 1)
+    assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
+    make_table(node, "a", "u", location=made["metadata"]["location"])
+
+    assert node.runner.run(node.built.upkeep.run_one()) is True
+
+    assert ours <= set(files_of(node))
+
+
+@pytest.mark.parametrize("link", ["data", ""])
+def test_purge_does_not_follow_links(node: Node, link: str) -> None:
+    """A symbolic link below the warehouse opens no way to files elsewhere."""
+    home = local(make_table(node, "a", "t")["metadata"]["location"])
+    elsewhere = node.data / "elsewhere"
+    if link:
+        elsewhere.mkdir()
+        (home / link).symlink_to(elsewhere)
+    append(node, 1)
+    if not link:
+        home.rename(elsewhere)
+        home.symlink_to(elsewhere)
+
+    purge(node)
+
+    assert len(list(elsewhere.rglob("*.parquet"))) == 2
+
+
+def test_purge_takes_a_commit_that_came_between(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that came after the drop was decided, and before it was made, is purged with the rest."""
+    make_table(node, "a", "t")
+    submit, raced = node.built.services.store.submit, []
+
+    async def after_a_commit(permit: object, mutation: object) -> object:
+        if not raced:
+            raced.append(await commit_of(node))
+        return await submit(permit, mutation)
+
+    async def commit_of(node: Node) -> object:
+        monkeypatch.setattr(node.built.services.store, "submit", submit)
+        return await node._ask("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, "admin", {})
+
+    monkeypatch.setattr(node.built.services.store, "submit", after_a_commit)
+
+    purge(node)
+
+    assert [answer.status for answer in raced] == [200]
+    assert files_of(node) == []
+
+
+def test_purge_removes_the_directories_it_emptied(node: Node) -> None:
+    """Nothing is left of a table but what somebody else put there."""
+    make_table(node, "a", "t")
+    append(node, 1)
+    warehouse = node.data / "warehouse" / "main"
+    stray = local(node.get(table_path("a", "t"))["metadata"]["location"]) / "data" / "deep" / "stray"
+    stray.parent.mkdir()
+    stray.write_text("x")
+
+    purge(node)
+
+    assert sorted(warehouse.rglob("*")) == [stray.parents[2], stray.parents[1], stray.parent, stray]
+
+
+@pytest.mark.parametrize("location", ["/".join(["d"] * 2000), "d/" * 65, "x" * 300, "y" * 2001])
+def test_location_that_is_too_deep(node: Node, location: str) -> None:
+    """A location deeper or longer than any store takes is 400, and leaves nothing."""
+    make_table(node, "a", "t")
+    place = f"file://{node.data}/warehouse/main/{location}"
+
+    with nothing_done(node):
+        answers = [
+            node.post("/iceberg/v1/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": place}),
+            commit(node, "a", "t", updates=[{"action": "set-location", "location": place}]),
+        ]
+
+    assert [error_of(answer)[:2] for answer in answers] == [(400, "IllegalArgumentException")] * 2
+    assert not (node.data / "warehouse" / "main" / "d").exists()
+
+
+@pytest.mark.parametrize("location", ["/x", "file:/x", "file:///x", "/x/"])
+def test_location_gets_a_scheme(node: Node, location: str) -> None:
+    """Whatever way a local location is spelled, it is stored with its scheme, for readers that need one."""
+    warehouse = f"{node.data}/warehouse/main"
+    make_table(node, "a", "other")
+    asked = location.replace("/x", f"{warehouse}/x", 1) if location != "file:///x" else f"file://{warehouse}/x"
+
+    made = make_table(node, "a", "t", location=asked)
+    moved = commit(node, "a", "other", updates=[{"action": "set-location", "location": f"{asked.rstrip('/')}2"}])
+
+    assert made["metadata"]["location"] == f"file://{warehouse}/x"
+    assert moved["metadata"]["location"] == f"file://{warehouse}/x2"
+    assert moved["metadata-location"].startswith(f"file://{warehouse}/x2/metadata/")
+
+
+def test_location_around_the_warehouse(node: Node) -> None:
+    """A table at the warehouse itself, where every other table would lie in it, is refused before there is any."""
+    make_space(node, "a")
+
+    answers = [
+        node.post("/iceberg/v1/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": f"file://{node.data}/warehouse/main{end}"})
+        for end in ("", "/")
+    ]  # fmt: skip
+
+    assert [error_of(answer)[0] for answer in answers] == [400, 400]
+    assert "holds the catalog's warehouse" in error_of(answers[0])[2]

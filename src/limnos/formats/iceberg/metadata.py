@@ -142,6 +142,11 @@ def metadata_directory(metadata: Json) -> str:
     return strip_slash(chosen) if chosen else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
 
 
+def stated_path(metadata: Json) -> str | None:
+    """The property `write.metadata.path`, as it stands."""
+    return property_of(metadata, METADATA_PATH)
+
+
 def wants_gzip(metadata: Json) -> bool:
     """Whether `write.metadata.compression-codec` asks for compressed metadata files."""
     return (property_of(metadata, METADATA_CODEC) or "none").lower() == "gzip"
