@@ -10,6 +10,7 @@ import pytest
 
 from tests.http.driver import Node
 from tests.http.iceberg.wire import (
+    ROOT,
     SCHEMA,
     commit,
     error_of,
@@ -193,7 +194,7 @@ def victim_and(node: Node) -> tuple[set[str], Path]:
     before = set(files_of(node))
     home = local(node.get(table_path("a", "t"))["metadata"]["location"])
     node.post(
-        "/iceberg/v1/tables/rename",
+        f"{ROOT}/tables/rename",
         {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "victim"}},
     )
     make_table(node, "a", "t")
@@ -301,7 +302,7 @@ def test_location_that_is_too_deep(node: Node, location: str) -> None:
 
     with nothing_done(node):
         answers = [
-            node.post("/iceberg/v1/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": place}),
+            node.post(f"{ROOT}/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": place}),
             commit(node, "a", "t", updates=[{"action": "set-location", "location": place}]),
         ]
 
@@ -329,7 +330,7 @@ def test_location_around_the_warehouse(node: Node) -> None:
     make_space(node, "a")
 
     answers = [
-        node.post("/iceberg/v1/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": f"file://{node.data}/warehouse/main{end}"})
+        node.post(f"{ROOT}/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": f"file://{node.data}/warehouse/main{end}"})
         for end in ("", "/")
     ]  # fmt: skip
 
