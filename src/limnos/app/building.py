@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, trusted
+from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.upkeep import Upkeep
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
@@ -19,6 +20,7 @@ from limnos.services.context import Services
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
 from limnos.store.migrate import migrate
+from limnos.store.modes import private_directory
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 
@@ -66,9 +68,16 @@ def open_store(settings: Settings) -> Store:
     return SqliteStore(Path(database))
 
 
+def make_data_directory(settings: Settings) -> Path:
+    """Make the directory of the server's own files, closed to other users of the machine. Raises OSError."""
+    data = Path(settings.server.data)
+    private_directory(data, marks=(DATABASE_FILE, TOKEN_FILE))
+    return data
+
+
 def build(settings: Settings) -> Built:
     """Build a node. Opens the store; nothing listens yet."""
-    Path(settings.server.data).mkdir(parents=True, exist_ok=True)
+    make_data_directory(settings)
     store = open_store(settings)
     view = View(bytes_max=settings.view.bytes_max)
     gate: Gate = (

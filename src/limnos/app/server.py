@@ -20,7 +20,7 @@ import uvicorn
 import uvloop
 
 from limnos.app.bootstrap import TOKEN_FILE, bootstrap
-from limnos.app.building import build, database_of
+from limnos.app.building import build, database_of, make_data_directory
 from limnos.config.settings import split_listen
 from limnos.http.connection import GatheringProtocol, LaneProtocol
 from limnos.model.errors import LimnosError
@@ -70,7 +70,7 @@ def check(settings: Settings) -> list[Problem]:
     problems = []
     data = Path(settings.server.data)
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        make_data_directory(settings)
         (data / ".check").touch()
         (data / ".check").unlink()
     except OSError as error:
@@ -91,7 +91,7 @@ def migrate(settings: Settings, *, restored: bool = False) -> str:
 
     `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back.
     """
-    Path(settings.server.data).mkdir(parents=True, exist_ok=True)
+    make_data_directory(settings)
     before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:

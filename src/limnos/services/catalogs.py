@@ -13,15 +13,17 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
+from limnos.model.decisions import Link
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
+from limnos.services.catalog_properties import catalog_shown, check_unmasked
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
-from limnos.view.cold import need, need_all
+from limnos.view.cold import for_each, need, need_all
 from limnos.view.facts import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
@@ -62,14 +64,19 @@ class CatalogDrop(msgspec.Struct, frozen=True):
 
 
 def catalog_load(scene: Scene) -> Node:
-    """Return a catalog for whoever may use it."""
+    """Return a catalog for whoever may use it, with the properties that the caller may see."""
     scene.require(Action.CATALOG_LOAD, scene.place.outer)
     scene.require_in_metalake_use()
-    return scene.catalog
+    return _shown(scene, scene.catalog)
+
+
+def _shown(scene: Scene, catalog: Node) -> Node:
+    chain = (Link(catalog.id, Kind.CATALOG, catalog.name), *scene.place.outer[-1:])
+    return catalog_shown(catalog, may_alter=scene.decide(Action.CATALOG_ALTER, chain).allowed)
 
 
 def catalogs_list(scene: Scene) -> list[Node]:
-    """Return the catalogs of the metalake that the caller may use, by name."""
+    """Return the catalogs of the metalake that the caller may use, by name, with the properties that the caller may see."""
     scene.require(Action.CATALOG_LIST, scene.place.outer)
     scene.require_in_metalake_use()
     metalake_id = scene.metalake.id
@@ -78,7 +85,8 @@ def catalogs_list(scene: Scene) -> list[Node]:
     if scene.rules.access_enabled:
         shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.place.outer, scene.owner_of)
         ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
-    return cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
+    nodes = cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
+    return for_each(nodes, lambda node: _shown(scene, node))
 
 
 def catalog_check(
@@ -92,6 +100,7 @@ def catalog_check(
     expected = PROVIDERS[provider]
     if catalog_type is not None and catalog_type.upper() != expected:
         raise BadRequest(f"A catalog of provider {provider} has type {expected.lower()}, not {catalog_type}")
+    check_unmasked(properties)
     check_places(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
@@ -120,6 +129,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     """Find out whether a catalog works, or would with edits that are not kept. Raises as `catalog_test`."""
     if edits.name is not None:
         check_catalog_name(edits.name)
+    check_unmasked(edits.sets)
     action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
 
     def read(scene: Scene) -> CatalogRecord:
@@ -154,7 +164,7 @@ async def catalog_create(
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
         return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id), decision)
 
-    return await ctx.write(Scope(metalake), decide, catalog_insert)
+    return catalog_shown(await ctx.write(Scope(metalake), decide, catalog_insert), may_alter=True)
 
 
 def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
@@ -174,6 +184,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     """Rename a catalog, change its comment or properties."""
     if edits.name is not None:
         check_catalog_name(edits.name)
+    check_unmasked(edits.sets)
     check_places(dict(edits.sets))
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
@@ -181,7 +192,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         scene.require_in_use()
         return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
 
-    return await ctx.write(Scope(metalake, name), decide, catalog_update)
+    return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
 
 
 async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool) -> Node:

@@ -6,6 +6,7 @@ May import SQLAlchemy, alembic and this room. Cold: runs before a node serves.
 from __future__ import annotations
 
 import fcntl
+import os
 import secrets
 import time
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from sqlalchemy import create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 
 from limnos.model.errors import LimnosError
+from limnos.store.modes import FILE, private_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +61,8 @@ def _locked(connection: Connection) -> Iterator[None]:
             connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
             connection.commit()
         return
-    with Path(f"{connection.engine.url.database}.migrate").open("w") as lock:
+    path = f"{connection.engine.url.database}.migrate"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         _write_ahead(connection)
         yield
@@ -82,6 +85,8 @@ def _engine(database: str) -> Engine:
 
     SQLite could always do it, but its driver begins a transaction at the first row written and not before.
     """
+    if "://" not in database:
+        private_database(Path(database))
     engine = create_engine(_engine_url(database))
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _without_a_will)

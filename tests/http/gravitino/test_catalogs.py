@@ -31,8 +31,8 @@ def test_create_speaks_gravitinos_words(node: Node) -> None:
     )  # fmt: skip
     assert made["properties"] == {
         "catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/w", "in-use": "true",
+        "jdbc-password": "******",
     }  # fmt: skip
-    assert "s" not in made["properties"].values()
 
 
 def test_list_gives_names_or_everything(node: Node) -> None:
@@ -215,3 +215,63 @@ def test_flag_that_is_neither_true_nor_false_is_400(node: Node) -> None:
     answer = node.delete(f"{ALL}/main?force=maybe")
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
+
+
+HIDDEN = {
+    "s3-session-token": "T0psecret", "adls.sas-token.acct": "T0psecret", "GCS.Service-Account-Key": "T0psecret",
+    "credential": "id:T0psecret", "uri": "https://ana:T0psecret@host/x?sig=T0psecret",
+}  # fmt: skip
+
+
+@pytest.fixture
+def keeping(node: Node) -> Node:
+    """A node whose catalog `main` keeps secrets and a note of its owner's; ana may use it, ben owns it."""
+    updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in HIDDEN.items()]
+    updates += [{"@type": "setProperty", "property": "note", "value": "ours"}]
+    node.done("PUT", f"{ALL}/main", {"updates": updates})
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    node.done("POST", f"{API}/lake/users", {"name": "ben"})
+    node.done("PUT", f"{API}/lake/owners/CATALOG/main", {"name": "ben", "type": "USER"})
+    return node
+
+
+def test_no_answer_holds_a_secret(keeping: Node) -> None:
+    """Neither a reader nor an owner, a list nor a change, Gravitino's protocol nor Iceberg's gives a secret away."""
+    change = {"updates": [{"@type": "setProperty", "property": "note", "value": "new"}]}
+    answers = [
+        ask
+        for user in ("ana", "ben", "admin")
+        for ask in (
+            keeping.get(f"{ALL}/main", user=user), keeping.get(f"{ALL}?details=true", user=user),
+            keeping.get("/iceberg/v1/config?warehouse=main", user=user), keeping.put(f"{ALL}/main", change, user=user),
+        )
+    ]  # fmt: skip
+
+    assert [answer.status for answer in answers] == [200, 200, 200, 403, *[200] * 8]
+    assert [answer.body for answer in answers if b"T0psecret" in answer.body] == []
+
+
+def test_readers_get_what_engines_need(keeping: Node) -> None:
+    """Who may use a catalog sees where it is, not what its owner noted; the owner sees all names, secrets masked."""
+    shown = {user: keeping.get(f"{ALL}/main", user=user).json()["catalog"]["properties"] for user in ("ana", "ben")}
+    listed = {user: keeping.get(f"{ALL}?details=true", user=user).json()["catalogs"] for user in ("ana", "ben")}
+
+    assert set(shown["ana"]) == {"warehouse", "uri", "in-use"}
+    assert shown["ben"] == {
+        **dict.fromkeys(HIDDEN, "******"), "uri": "https://ana:******@host/x?sig=******", "note": "ours", "in-use": "true",
+        "warehouse": shown["ana"]["warehouse"],
+    }  # fmt: skip
+    assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == shown
+
+
+def test_mask_is_no_value(keeping: Node) -> None:
+    """Sending back what was read, mask and all, is refused and changes no secret."""
+    change = {"updates": [{"@type": "setProperty", "property": "credential", "value": "******"}]}
+    body = {**NEW, "properties": {"credential": "******"}}
+
+    answers = [
+        keeping.put(f"{ALL}/main", change), keeping.post(ALL, body), keeping.post(f"{ALL}/main/testConnection", change),
+    ]  # fmt: skip
+
+    assert [answer.json()["code"] for answer in answers] == [1001] * 3
+    assert all("send the secret itself" in str(answer["message"]) for answer in answers)

@@ -11,6 +11,7 @@ from limnos.access.actions import Action
 from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
 from limnos.names import iceberg
+from limnos.services.catalog_properties import without_password
 from limnos.services.scene import Scene, Scope
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
             kind="catalog",
         ) from None
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
-    passed_on = {key: record.properties[key] for key in PASSED_ON if key in record.properties}
+    passed_on = {key: without_password(record.properties[key]) for key in PASSED_ON if key in record.properties}
     return json_response(
         {
             "defaults": passed_on,

@@ -1,0 +1,112 @@
+"""What the server keeps for itself is for its user alone, also what was open before."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from limnos.store.migrate import migrate
+from limnos.store.modes import private_database, private_directory
+
+MARKS = ("limnos.db",)
+
+
+@pytest.fixture(autouse=True)
+def customary_umask() -> Iterator[None]:
+    """What most systems start with: everybody may read."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    """A file's or directory's permission bits."""
+    return path.stat().st_mode & 0o7777
+
+
+def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
+    """The database, its log, the log's index and the lock file of a new store are readable and writable for the owner."""
+    path = tmp_path / "limnos.db"
+
+    migrate(str(path))
+    with closing(sqlite3.connect(path)) as file:
+        file.execute("UPDATE store SET next_id = next_id + 1")
+        modes = {each.name: mode(each) for each in tmp_path.iterdir()}
+
+    assert set(modes) == {"limnos.db", "limnos.db-wal", "limnos.db-shm", "limnos.db.migrate"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_open_store_of_before_is_closed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files that an earlier release left readable for others are closed at the next start, and each is told."""
+    path = tmp_path / "limnos.db"
+    migrate(str(path))
+    for each in tmp_path.iterdir():
+        each.chmod(0o644)
+    (tmp_path / "limnos.db-wal").touch(0o664)
+
+    migrate(str(path))
+
+    assert {mode(each) for each in tmp_path.iterdir()} == {0o600}
+    told = capsys.readouterr()
+    assert "closed to other users" in told.out + told.err
+
+
+def test_locks_survive_the_closing(tmp_path: Path) -> None:
+    """Closing an open store's files opens none of them: SQLite's locks of this process are still there afterwards."""
+    path = tmp_path / "limnos.db"
+    migrate(str(path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as file:
+        file.execute("BEGIN IMMEDIATE")
+        locks = _locks(path)
+
+        path.chmod(0o644)
+        private_database(path)
+
+        assert _locks(path) == locks != []
+        assert mode(path) == 0o600
+
+
+def _locks(path: Path) -> list[str]:
+    """The locks that the kernel holds for this process on a database's files."""
+    inodes = {str(each.stat().st_ino) for each in path.parent.iterdir()}
+    fields = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    own = [each[1:] for each in fields if each[5].rpartition(":")[2] in inodes and each[4] == str(os.getpid())]
+    return sorted(" ".join(each) for each in own)
+
+
+def test_directory_is_made_for_one(tmp_path: Path) -> None:
+    """A new directory is 700; parents that come with it have the customary mode."""
+    private_directory(tmp_path / "srv" / "data", marks=MARKS)
+
+    assert (mode(tmp_path / "srv" / "data"), mode(tmp_path / "srv")) == (0o700, 0o755)
+
+
+@pytest.mark.parametrize(
+    "holds, after",
+    [((), 0o700), (("limnos.db", "other"), 0o700), (("other",), 0o755)],
+    ids=["empty", "ours", "not ours"],
+)
+def test_existing_directory_is_closed_if_it_is_ours(tmp_path: Path, holds: tuple[str, ...], after: int) -> None:
+    """One that holds the store, or nothing yet, is closed; one in which somebody keeps other things stays as it is."""
+    tmp_path.chmod(0o755)
+    for name in holds:
+        (tmp_path / name).touch()
+
+    private_directory(tmp_path, marks=MARKS)
+
+    assert mode(tmp_path) == after
+
+
+def test_shared_directory_is_never_closed(tmp_path: Path) -> None:
+    """A directory like /tmp is for everybody, whatever lies in it."""
+    tmp_path.chmod(0o1777)
+
+    private_directory(tmp_path, marks=MARKS)
+
+    assert mode(tmp_path) == 0o1777
