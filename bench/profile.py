@@ -33,7 +33,7 @@ from bench.operations import OPERATIONS, Case, Operation
 from bench.seed import Shape
 from bench.stores import STORES, Place, Postgres
 from limnos.app.building import build
-from limnos.app.server import settle_memory
+from limnos.app.serving import settle_memory
 from limnos.config import load
 
 if TYPE_CHECKING:

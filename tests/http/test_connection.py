@@ -18,7 +18,7 @@ import uvloop
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
-from limnos.app.server import _config
+from limnos.app.serving import _config
 from limnos.config.settings import Server, Settings
 from tests.http.iceberg.wire import SCHEMA, basic
 

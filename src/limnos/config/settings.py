@@ -119,7 +119,8 @@ class Server(Section):
         default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
     )
     drain_timeout_s: NonNegativeFloat = Field(
-        default=5.0, description="How long a stopping server waits for requests in flight, in seconds."
+        default=5.0,
+        description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",
     )
 
 

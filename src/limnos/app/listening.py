@@ -1,0 +1,64 @@
+"""The sockets a server listens on, bound before anything else is done: a taken address is told at once.
+
+May import `config` and `model`. Must not know what is served.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from limnos.config.settings import split_listen
+from limnos.model.errors import LimnosError
+
+if TYPE_CHECKING:
+    from limnos.config.settings import Settings
+
+DEFAULT_LISTEN = "127.0.0.1:8090"
+EXTRA_PORT = 9001
+BACKLOG = 2048
+
+
+class CannotListen(LimnosError):
+    """The address is taken, or not ours."""
+
+    code = "cannot-listen"
+
+
+def listen(settings: Settings) -> list[socket.socket]:
+    """Bind the address that was asked for; by default also the customary Iceberg port, when it is free."""
+    address = settings.server.listen or DEFAULT_LISTEN
+    host, port = split_listen(address)
+    sockets = [_bind(host, port)]
+    if settings.server.listen is None:
+        with suppress(CannotListen):
+            sockets.append(_bind(host, EXTRA_PORT))
+    for each in sockets:
+        _begin(each)
+    return sockets
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host, port))
+    except OSError as error:
+        found.close()
+        raise CannotListen(
+            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another address with --listen HOST:PORT"
+        ) from None
+    return found
+
+
+def _begin(bound: socket.socket) -> None:
+    bound.listen(BACKLOG)
+    bound.setblocking(False)
+
+
+def url_of(bound: socket.socket) -> str:
+    """Return the URL of a socket's address."""
+    host, port = bound.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -1,0 +1,101 @@
+"""One serving process: build the node, serve on sockets that are bound already, drain, close.
+
+May import every room below, uvicorn and uvloop. Must not know who started the process, nor print to standard output.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import uvicorn
+import uvloop
+
+from limnos.app.bootstrap import bootstrap
+from limnos.app.building import build
+from limnos.app.leaving import leave_after
+from limnos.http.connection import GatheringProtocol, LaneProtocol
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Iterator
+
+    from limnos.app.building import Built
+    from limnos.config.settings import Settings
+
+WAITING_PART = 0.8
+"""Of the drain time, for requests in flight; what is left of it is for closing."""
+LEAVE_S_MIN = 1.0
+
+
+def serve(settings: Settings, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` is called when it serves."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(_serve(settings, sockets, announce))
+
+
+class _Server(uvicorn.Server):
+    """Uvicorn's server, stopped by our own signal handlers: a stop that was asked for ends with exit code 0."""
+
+    drain_timeout_s = 0.0
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        loop = asyncio.get_running_loop()
+        for name in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(name, self.stop)
+        yield
+
+    def stop(self) -> None:
+        """Stop, and see to it that nothing keeps the process longer than it may take."""
+        if not self.should_exit:
+            leave_after(max(self.drain_timeout_s, LEAVE_S_MIN))
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+async def _serve(settings: Settings, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
+    built = build(settings)
+    upkeep: asyncio.Task[None] | None = None
+    try:
+        await bootstrap(built.services, settings)
+        upkeep = asyncio.create_task(built.upkeep.run())
+        server = _Server(_config(built, settings))
+        server.drain_timeout_s = settings.server.drain_timeout_s
+        announcing = asyncio.create_task(_announce(server, announce))
+        await server.serve(sockets=sockets)
+        announcing.cancel()
+    finally:
+        if upkeep is not None:
+            upkeep.cancel()
+            with suppress(asyncio.CancelledError):
+                await upkeep
+        await built.services.store.close()
+        built.services.files.close()
+
+
+def _config(built: Built, settings: Settings) -> uvicorn.Config:
+    drain: float = WAITING_PART * settings.server.drain_timeout_s
+    return uvicorn.Config(
+        built.application, http=LaneProtocol if settings.server.lane else GatheringProtocol, loop="none",
+        lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
+        timeout_keep_alive=75, proxy_headers=False,
+        timeout_graceful_shutdown=drain,  # type: ignore[arg-type]  # it is awaited, so a fraction serves as well
+    )  # fmt: skip
+
+
+def settle_memory() -> None:
+    """What start-up made lives for ever, and requests leave few cycles: let the collector look seldom, at new objects."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+async def _announce(server: uvicorn.Server, announce: Callable[[], None]) -> None:
+    while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
+        await asyncio.sleep(0.01)
+    settle_memory()
+    announce()

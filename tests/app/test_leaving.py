@@ -1,0 +1,120 @@
+"""A server that was told to stop is gone when its drain time is over, whatever hangs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.integration
+
+GONE_WITHIN_S = 30
+STUCK = {
+    "a file that is never read": """
+import sys, threading
+from limnos.files.local import LocalFiles
+def read(*_, **__):
+    print("read begun", file=sys.stderr, flush=True)
+    threading.Event().wait()
+LocalFiles.read = read
+""",
+    "a store that is never closed": """
+import asyncio
+from limnos.store.sqlite import SqliteStore
+async def close(self):
+    await asyncio.Event().wait()
+SqliteStore.close = close
+""",
+    "a thread of the loop's own": """
+import asyncio, threading
+from limnos.store.sqlite import SqliteStore
+whole = SqliteStore.close
+async def close(self):
+    asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
+    await whole(self)
+SqliteStore.close = close
+""",
+}
+"""What hangs, planted before the command runs that a user types."""
+
+
+def start(data: Path, planted: str, log: Path) -> subprocess.Popen[str]:
+    """Start a server whose drain time is half a second."""
+    code = f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
+    command = [sys.executable, "-c", code, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0"]
+    with log.open("wb") as errors:
+        return subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": "0.5"},
+        )
+
+
+def ask(uri: str, token: str, path: str, body: object) -> None:
+    """Send a request and wait for its answer."""
+    headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+    request = urllib.request.Request(
+        f"{uri}/iceberg/v1/lake.main/{path}", data=json.dumps(body).encode(), headers=headers
+    )
+    urllib.request.urlopen(request, timeout=GONE_WITHIN_S).close()
+
+
+def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
+    """Ask for a table of a metadata file, whose answer does not come; returns when the file is being read."""
+    token = (data / "admin.token").read_text().strip()
+    ask(uri, token, "namespaces", {"namespace": ["a"]})
+    body = {"name": "t", "metadata-location": f"file://{data}/warehouse/main/x.metadata.json"}
+
+    def wait() -> None:
+        with suppress(OSError):
+            ask(uri, token, "namespaces/a/register", body)
+
+    asking = threading.Thread(target=wait)
+    asking.start()
+    until = time.monotonic() + GONE_WITHIN_S
+    while "read begun" not in log.read_text():
+        assert time.monotonic() < until, log.read_text()
+        time.sleep(0.01)
+    return asking
+
+
+@pytest.mark.parametrize("what", STUCK)
+def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
+    """SIGTERM ends a server whose threads or store hang, with exit code 0, and the log says where it was left."""
+    data, log = tmp_path / "data", tmp_path / "log"
+    with start(data, STUCK[what], log) as process:
+        try:
+            uri = next(line[6:].strip() for line in process.stdout or () if line.startswith("ready "))
+            asking = begin_to_register(uri, data, log) if "file" in what else None
+            process.terminate()
+            code = process.wait(GONE_WITHIN_S)
+        finally:
+            process.kill()
+    if asking is not None:
+        asking.join()
+
+    assert code == 0
+    assert "the drain time is over" in log.read_text()
+    assert "MainThread: " in log.read_text()
+
+
+def test_a_stop_without_hindrance_leaves_by_itself(tmp_path: Path) -> None:
+    """A server that nothing keeps ends before its drain time does, and does not speak of leaving."""
+    data, log = tmp_path / "data", tmp_path / "log"
+    with start(data, "", log) as process:
+        next(line for line in process.stdout or () if line.startswith("ready "))
+        process.terminate()
+        code = process.wait(GONE_WITHIN_S)
+
+    assert code == 0
+    assert "drain time" not in log.read_text()
