@@ -32,6 +32,11 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
     actor_id: int | None
     request_id: str
 
+    @property
+    def zones(self) -> tuple[int, ...]:
+        """The zone that is written to, and those that were decided in: what is locked."""
+        return (self.zone, *[zone for zone, _ in self.stamps])
+
     def about(self, command: D) -> Permit[D]:
         """The same permission for a command that was worked out after the decision."""
         return Permit(command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id)

@@ -9,19 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
+from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.scene import Scene, Scope, zones_now
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from limnos.access.authentication import Authenticator, Credential
     from limnos.model.permits import Permit
     from limnos.services.defaults import Defaults, Rules
     from limnos.services.files import Files
     from limnos.store.interface import Store
+    from limnos.store.jobs import Decided
     from limnos.store.sql import Load
     from limnos.store.tx import Tx
     from limnos.view.gate import Gate
@@ -29,7 +31,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C")
 READS_MAX = 100
-WRITES_MAX = 3
+WRITES_FREE = 2
+"""How often a write is tried before it takes the locks first."""
+WRITES_MAX = 8
 STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again because access or a name moved.", ())
 
 
@@ -56,6 +60,7 @@ class Services:
         self.files = files
         self.wake_worker = wake_worker
         self.recent = RecentMetadata()
+        self.lines = Lines()
 
 
 class Context:
@@ -110,9 +115,12 @@ class Context:
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
         """Hand a mutation to the store. From then on, unless it is refused, nobody can say that nothing was changed."""
+        return await self._submitted(self.services.store.submit(permit, partial(_run, mutation, permit)))
+
+    async def _submitted(self, writing: Awaitable[T]) -> T:
         self.submitted = True
         try:
-            return await self.services.store.submit(permit, partial(_run, mutation, permit))
+            return await writing
         except Exception:
             self.submitted = False
             raise
@@ -127,16 +135,37 @@ class Context:
     ) -> T:
         """Decide, then run the mutation that the permit allows; again from the start when the permit went stale.
 
-        `first` is a permit that the caller has already, from a decision a moment ago.
+        Whose permit went stale again and again decides while the locks are held that hold back what makes permits stale
+        (decision record 0019). `first` is a permit that the caller has already, from a decision a moment ago.
         """
-        for _ in range(WRITES_MAX):
-            permit = await self.read(scope, decide) if first is None else first
-            first = None
+        permit = await self.read(scope, decide) if first is None else first
+        for attempt in range(1, WRITES_MAX + 1):
             try:
+                if attempt > WRITES_FREE:
+                    return await self._write_held(scope, decide, mutation, permit)
                 return await self.submit(permit, mutation)
             except StalePermit:
                 STALE_PERMITS[()] += 1
+            if attempt != WRITES_FREE:  # whose locks come next are known from the permit that went stale
+                permit = await self.read(scope, decide)
         raise Unavailable("Access or names changed while this was being written; nothing was changed: try again")
+
+    async def _write_held(
+        self,
+        scope: Scope,
+        decide: Callable[[Scene], Permit[C]],
+        mutation: Callable[[Tx, Permit[C]], T],
+        stale: Permit[C],
+    ) -> T:
+        """Let the store take the locks that a permit names, and only then decide. Raises StalePermit when it names others."""
+
+        async def again() -> Decided[T]:
+            permit = await self.read(scope, decide)
+            if permit.zones != stale.zones:
+                raise StalePermit
+            return permit, partial(_run, mutation, permit)
+
+        return await self._submitted(self.services.store.submit_held(stale, again))
 
 
 def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.store.changes import Moved
+    from limnos.store.jobs import Again
     from limnos.store.sql import Load
     from limnos.store.tx import Mutation
 
@@ -27,6 +28,13 @@ class Writer(Protocol):
 
         Raises StalePermit (decide again), StateUnknown (the answer to the commit was lost), Unavailable (certain that
         nothing was committed), and whatever the mutation raises, with nothing written.
+        """
+        ...
+
+    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+        """Take the locks of a permit's zones, decide by `again`, run the mutation that comes of it, and commit.
+
+        While `again` decides nobody can move access or names in those zones. Raises what it raises, and what `submit` does.
         """
         ...
 

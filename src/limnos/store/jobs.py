@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from limnos.model.errors import StateUnknown
+from limnos.model.errors import StateUnknown, Unavailable
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ BATCH_MAX = 256
 TURNS_MAX = 4
 BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations.", ())
 BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
+
+
+T = TypeVar("T")
+Decided = tuple["Permit[object]", "Mutation[T]"]
+"""A permit, and the mutation under it."""
+Again = Callable[[], Awaitable[Decided[T]]]
+"""Decides while locks are held, from reads that begin after that."""
+HELD_MAX_S = 5.0
+"""How long a decision may take while others wait for the locks."""
 
 
 class Savepoint(Protocol):
@@ -44,18 +54,40 @@ class Savepoint(Protocol):
 class Job:
     """One mutation with its permit, the future of whoever submitted it, and how it ended."""
 
-    __slots__ = ("error", "future", "mutation", "permit", "result")
+    __slots__ = ("again", "error", "future", "is_refused", "mutation", "permit", "result")
 
-    def __init__(self, permit: Permit[object], mutation: Mutation[object], future: asyncio.Future[object]) -> None:
+    def __init__(
+        self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
+        *, again: Again[object] | None = None,
+    ) -> None:  # fmt: skip
         self.permit = permit
         self.mutation = mutation
         self.future = future
+        self.again = again
+        self.is_refused = False
         self.result: object = None
         self.error: BaseException | None = None
 
+    async def decide(self) -> None:
+        """Decide now that the locks are held, if that was asked for; a refusal is kept for the waiter."""
+        self.is_refused = False
+        if self.again is None or self.future.done():
+            return
+        try:
+            async with asyncio.timeout(HELD_MAX_S):
+                self.permit, self.mutation = await self.again()
+        except TimeoutError:
+            self._refuse(Unavailable("Deciding took too long; nothing was changed: try again"))
+        except Exception as error:  # noqa: BLE001 - told to the waiter
+            self._refuse(error)
+
+    def _refuse(self, error: Exception) -> None:
+        self.is_refused = True
+        self.error = error
+
     def run(self, batch: Batch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
         """Run in a savepoint of its own: a failure undoes nobody else's work, unless it is of a kind that ends the batch."""
-        if self.future.cancelled():
+        if self.future.cancelled() or self.is_refused or self.mutation is None:
             return
         savepoint.save()
         try:
@@ -87,6 +119,24 @@ class Jobs(deque[Job]):
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self.append(Job(permit, mutation, future))
         return future
+
+    def add_held(self, permit: Permit[object], again: Again[object]) -> asyncio.Future[object]:
+        """Queue one that decides when the locks of this permit's zones are held: it begins a batch of its own."""
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        self.append(Job(permit, None, future, again=again))
+        return future
+
+    def take(self, count: int) -> list[Job]:
+        """Take the jobs of the next batch out of the queue, at most so many; nobody joins one that decides under locks."""
+        jobs = [self.popleft()]
+        while self and jobs[0].again is None and not self.begins_anew and len(jobs) < count:
+            jobs.append(self.popleft())
+        return jobs
+
+    @property
+    def begins_anew(self) -> bool:
+        """Say whether who is next in the queue must be the first of its batch."""
+        return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
         """Let the loop turn while each turn brings company: a commit costs much the same for one as for many."""

@@ -19,7 +19,7 @@ import psycopg
 from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
+from limnos.store.jobs import BATCH_MAX, Again, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 
@@ -156,11 +156,18 @@ class PostgresSession:
 
 def _run_job(job: Job, batch: Batch, session: PostgresSession) -> None:
     """Run one job. What concerns the whole transaction, or may go well if all of it is tried again, is raised."""
-    job.error = None  # of an attempt before
+    if not job.is_refused:
+        job.error = None  # of an attempt before
     job.run(batch, session, ends_batch=(*_AGAIN, psycopg.OperationalError))
     error: BaseException | None = job.error
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
         job.error = BadRequest(_NO_TEXT)
+
+
+def _decide(job: Job) -> None:
+    """Let a job decide on the loop, which is free to: this is a worker's thread."""
+    if job.again is not None:
+        asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
 
 
 class PostgresStore:
@@ -220,12 +227,19 @@ class PostgresStore:
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
         """Run a mutation in the next batch of its zones and return after the commit."""
-        zones = (permit.zone, *[zone for zone, _ in permit.stamps])
+        return await self._jobs(permit.zones).add(permit, mutation)  # type: ignore[return-value]
+
+    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+        """Take the locks of a permit's zones, decide, run the mutation that comes of it, and return after the commit."""
+        return await self._jobs(permit.zones).add_held(permit, again)  # type: ignore[return-value]
+
+    def _jobs(self, zones: tuple[int, ...]) -> Jobs:
+        """Return the queue of these zones, which somebody works off."""
         jobs = self._queues.get(zones)
         if jobs is None:
             jobs = self._queues[zones] = Jobs()
             self._drains[zones] = asyncio.create_task(self._run_batches(zones, jobs))
-        return await jobs.add(permit, mutation)  # type: ignore[return-value]
+        return jobs
 
     async def _run_batches(self, zones: tuple[int, ...], jobs: Jobs) -> None:
         """Run batches of these zones, one in flight: they would only wait for each other's locks."""
@@ -233,7 +247,7 @@ class PostgresStore:
         try:
             while jobs:
                 await jobs.gather()
-                batch = [jobs.popleft() for _ in range(min(len(jobs), BATCH_MAX))]
+                batch = jobs.take(BATCH_MAX)
                 try:
                     ran = await loop.run_in_executor(self._threads, self._run, batch)
                 except Exception as error:  # noqa: BLE001 - every waiter is told
@@ -283,6 +297,7 @@ class PostgresStore:
             reach("locked")
             batch = Batch(session, now_ms=time.time_ns() // 1_000_000)
             batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
+            _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
                 _run_job(jobs[ran], batch, session)
                 ran += 1

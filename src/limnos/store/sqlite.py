@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
+from limnos.store.jobs import BATCH_MAX, Again, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 from limnos.store.waiting import WaitingThread
@@ -156,6 +156,13 @@ class SqliteStore:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
+    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+        """Take the write lock, decide, run the mutation that comes of it, and return after its commit."""
+        future = self._queue.add_held(permit, again)
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._run_batches())
+        return await future  # type: ignore[return-value]
+
     async def _run_batches(self) -> None:
         """Run batches, one in flight, until nobody waits. What arrives during a commit forms the next batch."""
         try:
@@ -172,8 +179,9 @@ class SqliteStore:
         try:
             await self._begin()
             batch = Batch(self._session, now_ms=time.time_ns() // 1_000_000)
-            while self._queue and not batch.closed and len(jobs) < BATCH_MAX:
+            while self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.begins_anew):
                 jobs.append(self._queue.popleft())
+                await jobs[-1].decide()
                 jobs[-1].run(batch, self._session)
             had_all = not self._queue
             await self._commit(batch)
