@@ -16,7 +16,7 @@ import random
 from collections.abc import Callable, Coroutine
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from limnos.access.authentication import Credential
 from limnos.model.kinds import Kind
@@ -54,6 +54,9 @@ from tests.freshness.world import (
     questions,
 )
 from tests.inprocess import ADMIN, LAKE, Node, add_catalog, fill, new_table
+
+if TYPE_CHECKING:
+    from limnos.store.jobs import Again, Decided
 
 T = TypeVar("T")
 PAUSES = (0, 0, 1, 1, 2, 3, 6, 12, 30)
@@ -135,6 +138,16 @@ class LateStore:
         """Submit late, and tell the harness when the mutation has run."""
         await self.pause()
         return await self.real.submit(permit, self.harness.witnessed(permit, mutation))
+
+    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+        """As above, for a decision under locks."""
+        await self.pause()
+
+        async def decide() -> Decided[T]:
+            decided, mutation = await again()
+            return decided, self.harness.witnessed(decided, mutation)
+
+        return await self.real.submit_held(permit, decide)
 
     async def close(self) -> None:
         """Close the file."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -42,6 +42,9 @@ from limnos.view.gate import SharedGate
 from limnos.view.view import View
 from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
+
+if TYPE_CHECKING:
+    from limnos.store.jobs import Again
 
 Patch = pytest.MonkeyPatch
 SIDE = Scope(LAKE, "side")
@@ -79,6 +82,10 @@ class HeldStore:
     async def submit(self, permit: Permit[object], mutation: Callable[[tx.Tx], Any]) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
         return await self.real.submit(permit, mutation)
+
+    async def submit_held(self, permit: Permit[object], again: Again[Any]) -> Any:  # noqa: ANN401 - the mutation's
+        """Submit at once."""
+        return await self.real.submit_held(permit, again)
 
     async def close(self) -> None:
         """Close the file."""

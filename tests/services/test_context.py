@@ -11,7 +11,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import Forbidden, StalePermit, Unavailable
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.context import STALE_PERMITS, WRITES_MAX
+from limnos.services.context import STALE_PERMITS, WRITES_FREE, WRITES_MAX
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
 from limnos.services.tables import PURGE, table_drop
@@ -51,25 +51,113 @@ def create(desk: Desk, user: str = "admin") -> Node:
 
 def test_stale_permit_is_decided_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """When access moved between decision and transaction the write starts over, and is counted."""
-    tries = interfere(desk, monkeypatch, 2, other_change(desk))
+    tries = interfere(desk, monkeypatch, 1, other_change(desk))
     before = STALE_PERMITS[()]
 
     made = create(desk)
 
     assert made.name == "a"
-    assert len(tries) == 3
-    assert STALE_PERMITS[()] - before == 2
+    assert len(tries) == 2
+    assert STALE_PERMITS[()] - before == 1
+
+
+def hold_off(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
+    """Say for ever that permits are stale; counts how often it was tried."""
+    tries: list[int] = []
+
+    async def submit(*_: Any) -> None:  # noqa: ANN401 - as the store has it
+        tries.append(1)
+        raise StalePermit
+
+    patch.setattr(desk.node.store, "submit", submit)
+    patch.setattr(desk.node.store, "submit_held", submit)
+    return tries
 
 
 def test_endless_staleness_is_unavailable(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After some tries the writer is told to come again, with nothing changed."""
-    tries = interfere(desk, monkeypatch, 99, other_change(desk))
+    """Whatever the store says of permits, callers hear of Unavailable after some tries, with nothing changed."""
+    tries = hold_off(desk, monkeypatch)
 
     with pytest.raises(Unavailable, match="nothing was changed: try again"):
         create(desk)
 
     assert len(tries) == WRITES_MAX
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
+
+
+def test_refusal_leaves_no_doubt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a refusal it is certain again that nothing was changed; only while the store has it nobody knows."""
+    hold_off(desk, monkeypatch)
+    ctx = desk.ctx()
+
+    with pytest.raises(Unavailable):
+        desk.run(namespace_create(ctx, MAIN, levels=("a",), properties={}))
+
+    assert not ctx.submitted
+
+
+def test_doubt_lasts_while_the_store_has_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is cancelled when the store has the mutation can't say that nothing was changed; a held one neither."""
+    for name in ("submit", "submit_held"):
+        ctx = desk.ctx()
+        seen: list[bool] = []
+        _watch(desk, monkeypatch, name, lambda ctx=ctx, seen=seen: seen.append(ctx.submitted))
+        interfere(desk, monkeypatch, 0 if name == "submit" else 2, other_change(desk))
+
+        desk.run(namespace_create(ctx, MAIN, levels=(name,), properties={}))
+
+        assert seen
+        assert all(seen)
+        monkeypatch.undo()
+
+
+def _watch(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
+    real = getattr(desk.node.store, name)
+
+    async def watched(*args: Any) -> Any:  # noqa: ANN401 - as the store has it
+        look()
+        return await real(*args)
+
+    patch.setattr(desk.node.store, name, watched)
+
+
+def held_writes(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
+    """Count the writes that take the locks first."""
+    held: list[int] = []
+    _watch(desk, patch, "submit_held", lambda: held.append(1))
+    return held
+
+
+def test_writer_that_was_outrun_decides_under_locks(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whose permit went stale twice goes locks first, and gets through however fast others move access."""
+    held = held_writes(desk, monkeypatch)
+    tries = interfere(desk, monkeypatch, 99, other_change(desk))
+
+    assert create(desk).name == "a"
+    assert len(tries) == WRITES_FREE
+    assert len(held) == 1
+
+
+def test_refusal_under_locks_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who has lost the right by then is refused, and the next writer finds the locks free."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
+    other = Desk(desk.lab)
+    other.node.services.store = desk.lab.open()
+    steps = iter([("bob", False), ("ana", False)])
+
+    async def move() -> None:
+        name, enabled = next(steps)
+        await user_enable(other.ctx(), metalake=LAKE, name=name, enabled=enabled)
+
+    interfere(desk, monkeypatch, 2, move)
+    held = held_writes(desk, monkeypatch)
+
+    with pytest.raises(Forbidden, match="is disabled"):
+        create(desk, "ana")
+    monkeypatch.undo()
+
+    assert held == [1]
+    assert create(desk).name == "a"
 
 
 def test_right_taken_away_meanwhile_is_not_used(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,18 +171,6 @@ def test_right_taken_away_meanwhile_is_not_used(desk: Desk, monkeypatch: pytest.
         create(desk, "ana")
 
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
-
-
-def test_stale_permit_never_leaves(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the store says of permits, callers hear of Unavailable."""
-
-    async def submit(permit: Any, mutation: Any) -> None:  # noqa: ANN401 - as the store has it
-        raise StalePermit
-
-    monkeypatch.setattr(desk.node.store, "submit", submit)
-
-    with pytest.raises(Unavailable):
-        create(desk)
 
 
 def test_transfer_counts_at_the_next_request(desk: Desk) -> None:

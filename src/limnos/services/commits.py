@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -18,7 +19,7 @@ from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg import requirements as demands
 from limnos.formats.iceberg import updates as changes
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError, StalePermit
+from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.services.iceberg_tables import document_of, draft_read, settled, table_make
 from limnos.services.places import Place, own_part, place_of
 from limnos.services.tables import table_find
@@ -28,6 +29,8 @@ from limnos.telemetry.metrics import Counter
 from limnos.view.facts import document_key
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
@@ -38,10 +41,12 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.files")
-RACES_MAX = 4
+PATIENCE_S = 300.0
+"""How long a commit that nobody set a deadline for is built again."""
 LARGE_BYTES = 256 << 10
 OFFERED_BYTES_MAX = 64 << 10
-_PAUSE_S = 0.005
+_PAUSE_S = 0.002
+_PAUSE_MAX_S = 0.02
 LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits built again because another one came first.", ())
 
 
@@ -54,6 +59,10 @@ class TableCommit(msgspec.Struct, frozen=True):
     relocates: bool
 
 
+class _LostRace(Exception):
+    """Another commit came first: build again on what it left."""
+
+
 class Base(NamedTuple):
     """What a commit is built on."""
 
@@ -61,6 +70,27 @@ class Base(NamedTuple):
     table: Node
     document: Document
     place: Place
+
+
+class Asked(NamedTuple):
+    """What is asked for, by whom, and how to look at the table."""
+
+    ctx: Context
+    scope: Scope
+    look: Callable[[Scene], Base]
+    requirements: list[object]
+    updates: list[object]
+
+    async def base(self) -> Base:
+        """Read what is there now. Raises NotFound, Forbidden."""
+        return await self.ctx.read(self.scope, self.look)
+
+
+class Made(NamedTuple):
+    """What a commit led to: the document, and the metadata before and after; None when nothing was to be changed."""
+
+    document: Document
+    built: tuple[Json, Json] | None
 
 
 async def table_commit(
@@ -77,21 +107,50 @@ async def table_commit(
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
         return Base(scene.permit(None, decision), node, scene.document(node.id), place_of(scene))
 
-    for attempt in range(RACES_MAX + 1):
-        base = await ctx.read(scope, look)
-        built = await _build(ctx.services.recent, base.document, requirements, updates)
+    asked = Asked(ctx, scope, look, requirements, updates)
+    base = await asked.base()
+    made = await _make_in_turn(asked, base)
+    if made.built is not None and documents.deletes_old_files(made.built[1]):
+        gone = changes.removed_metadata_files(*made.built)
+        await _clean(ctx, made.document, gone=gone, place=base.place)
+    return made.document, base.place.catalog
+
+
+async def _make_in_turn(asked: Asked, base: Base) -> Made:
+    """Stand in the table's line of this node, then commit. Who fails a requirement already need not stand in it."""
+    services, number = asked.ctx.services, base.table.id
+    if services.lines.is_free(number):
+        async with services.lines.turn(number):
+            return await _make(asked, base)
+    if asked.requirements and len(base.document.body) <= LARGE_BYTES:
+        demands.check(_metadata(services.recent, base.document), asked.requirements)
+    async with services.lines.turn(number):
+        return await _make(asked, await asked.base())
+
+
+async def _make(asked: Asked, base: Base) -> Made:
+    """Build and swap until no other node comes first, or the request's deadline ends it."""
+    recent, loop = asked.ctx.services.recent, asyncio.get_running_loop()
+    until = loop.time() + PATIENCE_S
+    for attempt in count():
+        built = await _build(recent, base.document, asked.requirements, asked.updates)
         if built is None:
-            return base.document, base.place.catalog
+            return Made(base.document, None)
         old, new = built[0], settled(built[1])
         document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place, before=old)
-        if await _swap(ctx, base, document, data):
-            ctx.services.recent.put(document, new)
-            gone = changes.removed_metadata_files(old, new) if documents.deletes_old_files(new) else []
-            await _clean(ctx, document, gone=gone, place=base.place)
-            return document, base.place.catalog
+        if await _swap(asked, base, document=document, data=data):
+            recent.put(document, new)
+            return Made(document, (old, new))
         LOST_RACES[()] += 1
-        await asyncio.sleep(random.uniform(0, _PAUSE_S * 2**attempt))  # noqa: S311 - to spread the rivals
+        if loop.time() > until:
+            break
+        await asyncio.sleep(random.uniform(0, min(_PAUSE_S * 2 ** min(attempt, 9), _PAUSE_MAX_S)))  # noqa: S311 - to spread the rivals
+        base = await asked.base()
     raise CommitConflict("Too many commits to this table at once: read it again and retry")
+
+
+def _metadata(recent: RecentMetadata, document: Document) -> Json:
+    return documents.with_uuid(recent.get(document) or documents.decode(document.body), document.uuid)
 
 
 async def _build(
@@ -100,7 +159,7 @@ async def _build(
     """Build the new metadata, None when nothing changes; large documents in a thread."""
 
     def build() -> tuple[Json, Json] | None:
-        base = documents.with_uuid(recent.get(document) or documents.decode(document.body), document.uuid)
+        base = _metadata(recent, document)
         demands.check(base, requirements)
         now_ms = time.time_ns() // 1_000_000
         new = changes.apply(base, updates, now_ms=now_ms, previous_location=document.metadata_location)
@@ -109,19 +168,32 @@ async def _build(
     return await asyncio.to_thread(build) if len(document.body) > LARGE_BYTES else build()
 
 
-async def _swap(ctx: Context, base: Base, document: Document, data: bytes) -> bool:
-    """Write the file, then swap the document; False when another commit came first, or access moved."""
-    relocates = document.location != base.document.location
-    permit = base.permit.about(TableCommit(base.table, document, base.document.version, relocates))
-    files, epoch = ctx.services.files, ctx.services.view.epoch
+async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) -> bool:
+    """Write the file, then swap the document; False when another commit came first, or the path means another table.
+
+    When only access moved, what was built is still right: then it is decided again, and the file stays.
+    """
+
+    def command(now: Base) -> Permit[TableCommit]:
+        relocates = document.location != base.document.location
+        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates))
+
+    def decide(scene: Scene) -> Permit[TableCommit]:
+        now = asked.look(scene)
+        if now.document != base.document or now.place != base.place:
+            raise _LostRace
+        return command(now)
+
+    services = asked.ctx.services
+    view, epoch = services.view, services.view.epoch
     try:
-        async with files.written(document.metadata_location, data, base.place.catalog.properties):
-            revision = await ctx.submit(permit, document_swap)
-    except StalePermit:
+        async with services.files.written(document.metadata_location, data, base.place.catalog.properties):
+            revision = await asked.ctx.write(asked.scope, decide, document_swap, first=command(base))
+    except _LostRace:
         return False
     if len(document.body) <= OFFERED_BYTES_MAX:
         key = document_key(document.node_id)
-        ctx.services.view.offer(key, document, zone=permit.zone, revision=revision, epoch=epoch)
+        view.offer(key, document, zone=base.permit.zone, revision=revision, epoch=epoch)
     return True
 
 

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limnos.model.errors import StateUnknown, Unavailable
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from limnos.model.permits import Permit
     from limnos.store.tx import Batch, Mutation
+
+    T = TypeVar("T")
+    Decided = tuple[Permit[object], Mutation[T]]
+    """A permit, and the mutation under it."""
+    Again = Callable[[], Awaitable[Decided[T]]]
+    """Decides while locks are held, from reads that begin after that."""
 
 BATCH_MAX = 256
 TURNS_MAX = 4
@@ -26,11 +31,6 @@ BATCHES = Counter("limnos_batches_total", "Transactions that carried mutations."
 BATCHED = Counter("limnos_batched_mutations_total", "Mutations in them: divided, how much company a commit had.", ())
 
 
-T = TypeVar("T")
-Decided = tuple["Permit[object]", "Mutation[T]"]
-"""A permit, and the mutation under it."""
-Again = Callable[[], Awaitable[Decided[T]]]
-"""Decides while locks are held, from reads that begin after that."""
 HELD_MAX_S = 5.0
 """How long a decision may take while others wait for the locks."""
 

@@ -19,7 +19,7 @@ import psycopg
 from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Again, Job, Jobs, fail, state_unknown, tell
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.store.interface import Known
+    from limnos.store.jobs import Again
 
 T = TypeVar("T")
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Again, Job, Jobs, fail, state_unknown, tell
+from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.tx import Batch, Mutation
 from limnos.store.waiting import WaitingThread
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from limnos.model.permits import Permit
     from limnos.store.interface import Known
+    from limnos.store.jobs import Again
 
 T = TypeVar("T")
 BUSY_TIMEOUT_MS = 20_000

@@ -1,0 +1,110 @@
+"""Crowds on two nodes: many callers after one table, creators beside granters, granters alone. Nobody is refused for being many.
+
+What a client would try again counts as a refusal here. How many asked, and how long it took, is printed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.nodes.wire import (
+    GRAVITINO,
+    Wire,
+    namespace_path,
+    properties_body,
+    rights_body,
+    rights_path,
+    table_body,
+    table_path,
+)
+from tests.nodes.world import World
+
+WRITERS = 64
+COMMITS = 3
+CREATORS = GRANTERS = 8
+TURNS = 6
+Statuses = Counter[int]
+
+
+def crowd(title: str, work: list[Callable[[Wire], list[int]]], world: World) -> Statuses:
+    """Let callers work at the same time, spread over both nodes, each on a connection of its own; count the answers."""
+    wires = [Wire(world.nodes[i % 2].uri, user="admin") for i in range(len(work))]
+    begun = time.monotonic()
+    try:
+        with ThreadPoolExecutor(len(work)) as threads:
+            told = [threads.submit(one, wire) for one, wire in zip(work, wires, strict=True)]
+            found = Counter(status for each in told for status in each.result())
+    finally:
+        for wire in wires:
+            wire.close()
+    refused = sum(count for status, count in found.items() if status >= 300)
+    print(f"{title}: {found.total()} asked, refused {refused}, {time.monotonic() - begun:.1f} s")
+    return found
+
+
+def committer(number: int) -> Callable[[Wire], list[int]]:
+    """Set a few properties that nobody else sets."""
+    return lambda wire: [
+        wire.ask("POST", table_path("crowd", "t"), properties_body(**{f"p{number}-{turn}": "x"})).status
+        for turn in range(COMMITS)
+    ]
+
+
+def creator(number: int, space: str) -> Callable[[Wire], list[int]]:
+    """Make tables in one namespace."""
+    path = f"{namespace_path(space)}/tables"
+    return lambda wire: [wire.ask("POST", path, table_body(f"t{number}_{turn}")).status for turn in range(TURNS)]
+
+
+def granter(number: int, space: str) -> Callable[[Wire], list[int]]:
+    """Grant on a namespace to a role of one's own, and revoke, by turns."""
+    paths = [rights_path(f"{space}{number}", "schema", f"main.{space}", verb) for verb in ("grant", "revoke")]
+    body = rights_body("select_table")
+    return lambda wire: [wire.ask("PUT", paths[turn % 2], body).status for turn in range(TURNS)]
+
+
+def roles(world: World, space: str, count: int) -> None:
+    """Make a namespace, and a role for each granter."""
+    world.namespace(space)
+    for number in range(count):
+        world.role(f"{space}{number}")
+
+
+def test_writers_of_one_table(world: World) -> None:
+    """64 callers set properties of one table: all are served, and every property is there."""
+    world.namespace("crowd")
+    world.table("crowd", "t")
+
+    told = crowd("64 writers of one table", [committer(number) for number in range(WRITERS)], world)
+
+    assert told == {200: WRITERS * COMMITS}
+    metadata = world.admin(1).do("GET", table_path("crowd", "t")).body["metadata"]
+    assert isinstance(metadata, dict)
+    assert len([name for name in metadata["properties"] if name[0] == "p"]) == WRITERS * COMMITS
+
+
+def test_creators_beside_granters(world: World) -> None:
+    """8 callers make tables while 8 grant and revoke: whose permits go stale again and again get through as well."""
+    roles(world, "beside", GRANTERS)
+    work = [creator(number, "beside") for number in range(CREATORS)]
+    work += [granter(number, "beside") for number in range(GRANTERS)]
+
+    told = crowd("8 creators, 8 granters", work, world)
+
+    assert told == {200: (CREATORS + GRANTERS) * TURNS}
+
+
+def test_granters_alone(world: World) -> None:
+    """16 callers grant and revoke on one object: none is refused, and each role has what its last turn says."""
+    roles(world, "alone", 2 * GRANTERS)
+
+    told = crowd("16 granters", [granter(number, "alone") for number in range(2 * GRANTERS)], world)
+
+    assert told == {200: 2 * GRANTERS * TURNS}
+    for number in range(2 * GRANTERS):
+        role = world.admin(number % 2).do("GET", f"{GRAVITINO}/roles/alone{number}").body["role"]
+        assert isinstance(role, dict)
+        assert role["securableObjects"] == []

@@ -1,0 +1,128 @@
+"""Locks first: who decides inside the store's locks is overtaken by nobody, and sees what was committed before them."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+
+from limnos.model.errors import Forbidden, StalePermit
+from limnos.model.permits import Permit
+from limnos.store.postgres import LOCK_CLASS
+from tests.backends import Lab
+from tests.store.test_clock import move_access, touch
+from tests.store.world import World
+
+if TYPE_CHECKING:
+    from limnos.store.jobs import Decided
+
+
+def can_access_move(lab: Lab, zone: int) -> bool:
+    """Say whether another process could move access in a zone now, without waiting."""
+    if lab.database.kind == "sqlite":
+        rival = sqlite3.connect(lab.database.address, timeout=0, isolation_level=None)
+        try:
+            rival.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            return False
+        finally:
+            rival.close()
+        return True
+    with psycopg.connect(lab.database.address) as other:
+        row = other.execute("SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (LOCK_CLASS, str(zone))).fetchone()
+        return row is not None and bool(row[0])
+
+
+def held(lab: Lab, stale: Permit[object], fresh: Permit[object], seen: list[bool]) -> object:
+    """Write under locks, with a look at the metalake's lock in the moment of the decision."""
+
+    async def again() -> Decided[int]:
+        seen.append(can_access_move(lab, stale.stamps[1][0]))
+        return fresh, touch
+
+    return lab.run(lab.store.submit_held(stale, again))
+
+
+def test_locks_come_before_the_decision(lab: Lab, world: World) -> None:
+    """While a catalog's writer decides, nobody can move access in its metalake; afterwards everybody can."""
+    permit, seen = lab.permit(0, world.lake.id, world.main.id), list[bool]()
+
+    assert held(lab, permit, permit, seen) == 1
+    assert seen == [False]
+    assert can_access_move(lab, world.lake.id)
+
+
+def test_metalake_is_held_too(lab: Lab, world: World) -> None:
+    """A grant about something in a catalog holds back other grants while it decides."""
+    permit, seen = lab.permit(0, world.lake.id, world.main.id, zone=world.lake.id), list[bool]()
+
+    held(lab, permit, permit, seen)
+
+    assert seen == [False]
+
+
+def test_permit_of_the_decision_counts(lab: Lab, world: World) -> None:
+    """What was stale before the locks does not matter; what is decided under them is checked like any permit."""
+    zones = (0, world.lake.id, world.main.id)
+    stale = lab.permit(*zones)
+    lab.write(move_access, zones=(0, world.lake.id))
+
+    with pytest.raises(StalePermit):
+        held(lab, stale, stale, [])
+    assert held(lab, stale, lab.permit(*zones), []) == 1
+
+
+def test_refusal_lets_the_locks_go(lab: Lab, world: World) -> None:
+    """Who is refused under locks hears why, nothing is written, and the locks are free."""
+    permit = lab.permit(0, world.lake.id, world.main.id)
+
+    async def again() -> Decided[int]:
+        raise Forbidden("not any more")
+
+    with pytest.raises(Forbidden, match="not any more"):
+        lab.run(lab.store.submit_held(permit, again))
+    assert lab.clock(world.main.id)[0] == 0
+    assert can_access_move(lab, world.lake.id)
+
+
+def test_one_who_gave_up_is_not_carried_out(lab: Lab, world: World) -> None:
+    """A request that was cancelled while it decided writes nothing, and holds up nobody."""
+    permit = lab.permit(0, world.lake.id, world.main.id)
+
+    async def story() -> None:
+        deciding = asyncio.Event()
+        going = asyncio.Event()
+
+        async def again() -> Decided[int]:
+            deciding.set()
+            await going.wait()
+            return permit, touch
+
+        late = asyncio.create_task(lab.store.submit_held(permit, again))
+        await deciding.wait()
+        late.cancel()
+        await asyncio.gather(late, return_exceptions=True)
+        going.set()
+        assert await lab.store.submit(permit, touch) == 1
+
+    lab.run(asyncio.wait_for(story(), 20))
+
+
+def test_held_writers_and_others_take_turns(lab: Lab, world: World) -> None:
+    """A crowd of both kinds is served: those who decide under locks begin transactions of their own."""
+    zones = (0, world.lake.id, world.main.id)
+    permit = lab.permit(*zones)
+
+    async def again() -> Decided[int]:
+        return permit, touch
+
+    async def crowd() -> list[int]:
+        work = [
+            lab.store.submit_held(permit, again) if n % 3 == 0 else lab.store.submit(permit, touch) for n in range(12)
+        ]
+        return await asyncio.gather(*work)
+
+    assert sorted(lab.run(crowd())) == list(range(1, 13))
