@@ -110,8 +110,8 @@ async def table_commit(
     asked = Asked(ctx, scope, look, requirements, updates)
     base = await asked.base()
     made = await _make_in_turn(asked, base)
-    if made.built is not None and documents.deletes_old_files(made.built[1]):
-        gone = changes.removed_metadata_files(*made.built)
+    if made.built is not None:
+        gone = changes.removed_metadata_files(*made.built) if documents.deletes_old_files(made.built[1]) else []
         await _clean(ctx, made.document, gone=gone, place=base.place)
     return made.document, base.place.catalog
 
