@@ -8,24 +8,29 @@ from collections.abc import Coroutine
 import pytest
 
 from limnos.http.deadlines import Deadlines
+from tests.clocks import run
 
-LIMIT_S = 0.08
+LIMIT_S = 16.0
+STEP_S = LIMIT_S / 16
 
 
-async def watched(deadlines: Deadlines, work: Coroutine[object, object, object]) -> str:
-    """Do something under a deadline; says how it ended."""
+async def watched(
+    deadlines: Deadlines, work: Coroutine[object, object, object], seconds: float | None = None
+) -> tuple[str, float]:
+    """Do something under a deadline; says how it ended, and when."""
     task = asyncio.current_task()
     assert task is not None
-    deadlines.watch(task)
+    loop = asyncio.get_running_loop()
+    deadlines.watch(task, seconds)
     try:
         await work
     except asyncio.CancelledError:
         if deadlines.was_late(task):
-            return "late"
+            return "late", loop.time()
         raise
     finally:
         deadlines.release(task)
-    return "done"
+    return "done", loop.time()
 
 
 def test_who_is_late_is_cancelled_and_nobody_else() -> None:
@@ -33,25 +38,40 @@ def test_who_is_late_is_cancelled_and_nobody_else() -> None:
 
     async def story() -> list[str]:
         deadlines = Deadlines(LIMIT_S)
-        slow = asyncio.create_task(watched(deadlines, asyncio.sleep(30)))
-        quick = asyncio.create_task(watched(deadlines, asyncio.sleep(0.001)))
+        slow = asyncio.create_task(watched(deadlines, asyncio.sleep(1000)))
+        quick = asyncio.create_task(watched(deadlines, asyncio.sleep(1)))
         await asyncio.sleep(LIMIT_S / 2)
-        later = asyncio.create_task(watched(deadlines, asyncio.sleep(LIMIT_S * 0.8)))
-        return await asyncio.gather(slow, quick, later)
+        later = asyncio.create_task(watched(deadlines, asyncio.sleep(LIMIT_S - 1)))
+        return [how for how, _ in await asyncio.gather(slow, quick, later)]
 
-    assert asyncio.run(story()) == ["late", "done", "done"]
+    assert run(story()) == ["late", "done", "done"]
 
 
 def test_late_by_a_small_part_of_the_limit_at_most() -> None:
     """A request may run its time, and not much longer."""
+    how, at = run(watched(Deadlines(LIMIT_S), asyncio.sleep(1000)))
 
-    async def story() -> float:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        assert await watched(Deadlines(LIMIT_S), asyncio.sleep(30)) == "late"
-        return loop.time() - began
+    assert how == "late"
+    assert LIMIT_S <= at <= LIMIT_S + STEP_S
 
-    assert LIMIT_S <= asyncio.run(story()) < 30
+
+@pytest.mark.parametrize("long_first", [True, False])
+def test_each_may_run_its_own_time(long_first: bool) -> None:
+    """Requests with shorter and longer times of their own are each cancelled at theirs, whoever began first."""
+    seconds = [LIMIT_S * 100, LIMIT_S, LIMIT_S / 16]
+
+    async def story() -> list[tuple[str, float]]:
+        deadlines = Deadlines(LIMIT_S)
+        order = seconds if long_first else seconds[::-1]
+        tasks = [asyncio.create_task(watched(deadlines, asyncio.sleep(100_000), each)) for each in order]
+        found = await asyncio.gather(*tasks)
+        return found if long_first else found[::-1]
+
+    found = run(story())
+
+    assert [how for how, _ in found] == ["late"] * 3
+    for (_, at), each in zip(found, seconds, strict=True):
+        assert each <= at <= each * 1.2
 
 
 def test_a_cancellation_from_outside_stays_one() -> None:
@@ -59,7 +79,7 @@ def test_a_cancellation_from_outside_stays_one() -> None:
 
     async def story() -> bool:
         deadlines = Deadlines(LIMIT_S)
-        task = asyncio.create_task(watched(deadlines, asyncio.sleep(30)))
+        task = asyncio.create_task(watched(deadlines, asyncio.sleep(1000)))
         await asyncio.sleep(0)
         deadlines._late.add(task)
         task.cancel()
@@ -68,7 +88,7 @@ def test_a_cancellation_from_outside_stays_one() -> None:
             await task
         return task.cancelled()
 
-    assert asyncio.run(story())
+    assert run(story())
 
 
 def test_the_timer_rests_while_nobody_is_watched() -> None:
@@ -77,7 +97,9 @@ def test_the_timer_rests_while_nobody_is_watched() -> None:
     async def story() -> tuple[bool, str]:
         deadlines = Deadlines(LIMIT_S)
         await watched(deadlines, asyncio.sleep(0))
-        await asyncio.sleep(LIMIT_S / 4)
-        return deadlines._watching, await watched(deadlines, asyncio.sleep(30))
+        await asyncio.sleep(2 * STEP_S)
+        resting = deadlines._looking is None
+        how, _ = await watched(deadlines, asyncio.sleep(1000))
+        return resting, how
 
-    assert asyncio.run(story()) == (False, "late")
+    assert run(story()) == (True, "late")

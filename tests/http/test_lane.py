@@ -15,9 +15,12 @@ import uvicorn
 import uvloop
 
 from limnos.http.connection import LaneProtocol, _resumed
+from limnos.http.deadlines import Deadlines
+from limnos.http.door import Door
+from limnos.http.patience import patience_of
+from limnos.http.response import Answer
 
-Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
-GOOD: Answer = (200, [(b"content-length", b"2")], b"ok")
+GOOD: Answer = (200, [(b"content-length", b"2")], b"ok", b"")
 
 
 async def begun(work: Callable[[], Awaitable[object]]) -> object:
@@ -84,12 +87,25 @@ class Application:
     def __init__(self, answer: Callable[[], Awaitable[Answer]], *, at_once: bool) -> None:
         self._answer = answer
         self._at_once = at_once
+        self.door = Door()
+        self.patience = patience_of(10, 10)
+        self.deadlines = Deadlines(10)
 
     def answers_at_once(self, method: str) -> bool:
         """As the real one."""
         return self._at_once
 
-    async def respond(self, *_: object) -> Answer:
+    def seconds_of(self, *_: object) -> None:
+        """As the real one."""
+
+    def watch(self, seconds: float | None) -> asyncio.Task[object]:
+        """As the real one."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.deadlines.watch(task, seconds)
+        return task
+
+    async def respond(self, *_: object, **__: object) -> Answer:
         """As the real one."""
         return await self._answer()
 
@@ -128,7 +144,7 @@ def _ask(port: int, request: bytes) -> bytes:
         return got
 
 
-REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+REQUEST = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def test_answer_that_has_to_wait_after_all() -> None:
@@ -165,6 +181,6 @@ def test_line_break_in_a_header_is_never_sent(at_once: bool) -> None:
     """No value of a header can begin another one."""
 
     async def answer() -> Answer:
-        return 200, [(b"etag", b"a\r\nset-cookie: b"), (b"content-length", b"2")], b"ok"
+        return 200, [(b"etag", b"a\r\nset-cookie: b"), (b"content-length", b"2")], b"ok", b""
 
     assert served(Application(answer, at_once=at_once), REQUEST) == [b""]

@@ -12,10 +12,13 @@ from urllib.parse import unquote, urlsplit
 from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.upkeep import Upkeep
+from limnos.config.settings import split_listen
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
+from limnos.http.door import Door
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.patience import patience_of
 from limnos.services.context import Services
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
@@ -53,6 +56,11 @@ def database_of(settings: Settings) -> str:
 def warehouse_of(settings: Settings) -> str:
     """Return the location below which catalogs without a warehouse of their own put their tables."""
     return f"file://{Path(settings.server.data).absolute()}/warehouse"
+
+
+def _listens_on(settings: Settings) -> tuple[str, ...]:
+    """Return the host that the server was told to listen on, by name."""
+    return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
 
 
 def open_store(settings: Settings) -> Store:
@@ -113,5 +121,7 @@ def build(settings: Settings) -> Built:
         [IcebergProtocol(), GravitinoProtocol(), AdminProtocol()],
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
+        door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),
+        patience=patience_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
     )
     return Built(application, services, upkeep)

@@ -17,7 +17,8 @@ import uvloop
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
 from limnos.app.leaving import leave_after
-from limnos.http.connection import GatheringProtocol, LaneProtocol
+from limnos.http.connection import LaneProtocol
+from limnos.http.guarded import GuardedProtocol
 
 if TYPE_CHECKING:
     import socket
@@ -80,9 +81,9 @@ async def _serve(settings: Settings, sockets: list[socket.socket], announce: Cal
 def _config(built: Built, settings: Settings) -> uvicorn.Config:
     drain: float = WAITING_PART * settings.server.drain_timeout_s
     return uvicorn.Config(
-        built.application, http=LaneProtocol if settings.server.lane else GatheringProtocol, loop="none",
+        built.application, http=LaneProtocol if settings.server.lane else GuardedProtocol, loop="none",
         lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
-        timeout_keep_alive=75, proxy_headers=False,
+        ws="none", proxy_headers=False,
         timeout_graceful_shutdown=drain,  # type: ignore[arg-type]  # it is awaited, so a fraction serves as well
     )  # fmt: skip
 

@@ -33,6 +33,10 @@ class Flags:
 
     data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
     listen: Annotated[str | None, Parameter(help="HOST:PORT to serve on, only there; port 0 takes a free one.")] = None
+    host_name: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", help="Name by which clients reach this server, beside the listen address; repeatable."),
+    ] = ()
     database: Annotated[str | None, Parameter(help="postgresql:// URL of a shared store; else an SQLite file.")] = None
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
     access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
@@ -49,6 +53,7 @@ class Flags:
         given: dict[str, object] = {
             "server.data": self.data,
             "server.listen": self.listen,
+            "server.hosts": self.host_name or None,
             "database.url": self.database,
             "access.enabled": self.access,
             "server.admin": self.admin,

@@ -22,6 +22,7 @@ FLAGS: Mapping[str, str] = {
     "server.data": "--data",
     "server.listen": "--listen",
     "server.insecure_listen": "--insecure-listen",
+    "server.hosts": "--host-name",
     "server.bare": "--bare",
     "server.admin": "--admin",
     "database.url": "--database",

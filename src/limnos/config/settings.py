@@ -7,6 +7,7 @@ never looks at the environment or at a file.
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -18,6 +19,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name
 
+HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 SCHEMES = ("sqlite", "postgresql")
 """Databases a server can use, as URL schemes."""
 
@@ -58,6 +60,14 @@ def _listen(text: str) -> str:
     return text
 
 
+def _host_name(name: str) -> str:
+    if name == "*" or HOST_NAME.fullmatch(name):
+        return name
+    raise ValueError(
+        f"'{name}' is no host name: write it without scheme, port and brackets, for example lake.example.com"
+    )
+
+
 def _user(name: str) -> str:
     if not name or ":" in name or any(ord(char) < 32 for char in name):
         raise ValueError(f"'{name}' is no user name: it must not be empty or hold ':' or control characters")
@@ -79,6 +89,7 @@ def _words(value: object) -> object:
 
 
 Listen = Annotated[str, AfterValidator(_listen)]
+HostName = Annotated[str, AfterValidator(_host_name)]
 User = Annotated[str, AfterValidator(_user)]
 
 
@@ -112,6 +123,17 @@ class Server(Section):
     )
     catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
         default="main", description="Catalog made on an empty store, and used where a protocol names none."
+    )
+    hosts: Annotated[tuple[HostName, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
+        "`*.example.com` for all below one, `*` for any; separated by commas.",
+    )
+    head_timeout_s: PositiveFloat = Field(
+        default=10.0, description="Longest time for the head of a request to arrive, in seconds."
+    )
+    body_timeout_s: PositiveFloat = Field(
+        default=30.0, description="Longest time for the body of a request to arrive, in seconds."
     )
     body_bytes_max: PositiveInt = Field(default=33_554_432, description="Largest request body, in bytes.")
     request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
 
 from limnos.http.deadlines import Deadlines
+from limnos.http.door import Door
+from limnos.http.patience import Patience, patience_of
+from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.request import Request
-from limnos.http.response import Response
+from limnos.http.response import Answer, Response, reason_phrase
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unavailable, Unsupported
 from limnos.names.errors import InvalidName
 from limnos.services.context import Context
@@ -26,13 +29,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from limnos.http.request import Body, Receive
-    from limnos.http.routing import Router
+    from limnos.http.routing import Route, Router, Takes
     from limnos.services.context import Services
 
     Handler = Callable[[Request, Context], Awaitable[Response]]
     Scope = MutableMapping[str, object]
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
+HEAD_TIMEOUT_S = 10.0
+BODILESS = frozenset({"GET", "HEAD", "DELETE"})
+"""Methods whose bodies nobody reads, whatever they are."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
@@ -54,23 +60,37 @@ class Protocol(Interface):
 class _Target:
     """Where a path leads: the protocol, its route, the parameters."""
 
-    __slots__ = ("anonymous", "handler", "operation", "params", "protocol")
+    __slots__ = ("anonymous", "body_bytes_max", "handler", "operation", "params", "protocol", "seconds", "takes")
 
-    def __init__(self, protocol: Protocol, operation: str, handler: Handler | None, params: tuple[bytes, ...]) -> None:
+    def __init__(
+        self, protocol: Protocol, operation: str, route: Route[Handler] | None, params: tuple[bytes, ...]
+    ) -> None:
         self.protocol = protocol
         self.operation = operation
-        self.handler = handler
+        self.handler = None if route is None else route.handler
         self.params = params
-        self.anonymous = handler is None or operation in protocol.anonymous
+        self.anonymous = route is None or operation in protocol.anonymous
+        self.seconds = None if route is None else route.deadline_s
+        self.body_bytes_max = None if route is None else route.body_bytes_max
+        self.takes: Takes = "json" if route is None else route.takes
 
 
 class Application:
     """Serves all protocols at one address. The last protocol answers for paths that belong to none."""
 
     def __init__(
-        self, services: Services, protocols: list[Protocol], *, body_bytes_max: int, request_timeout_s: float
+        self,
+        services: Services,
+        protocols: list[Protocol],
+        *,
+        body_bytes_max: int,
+        request_timeout_s: float,
+        door: Door | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.services = services
+        self.door = door or Door()
+        self.patience = patience or patience_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
@@ -81,28 +101,57 @@ class Application:
         if scope["type"] != "http":
             await _lifespan(scope, receive, send)
             return
-        status, headers, body = await self.respond(
-            scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]), receive  # type: ignore[arg-type, call-overload]
+        request_id = next_request_id()
+        current_request_id.set(request_id)
+        client = cast("tuple[str, int] | None", scope.get("client"))
+        status, headers, body, reason = await self.respond(
+            scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]), receive,  # type: ignore[arg-type, call-overload]
+            request_id=request_id, peer="" if client is None else client[0],
         )  # fmt: skip
-        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.start", "status": status, "headers": headers, "reason": reason})
         await send({"type": "http.response.body", "body": body})
 
     def answers_at_once(self, method: str) -> bool:
-        """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline."""
+        """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline.
+
+        Should it wait after all, whoever goes on with it in a task has that task watched.
+        """
         return self.services.gate.inline and method in ("GET", "HEAD")
 
     async def respond(
-        self, method: str, raw: bytes, query: bytes, headers: dict[bytes, bytes], body: Body
-    ) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
-        """Answer one request: status, all headers, and what is sent as the body. Never raises but when it is cancelled."""
+        self,
+        method: str,
+        raw: bytes,
+        query: bytes,
+        headers: dict[bytes, bytes],
+        body: Body,
+        *,
+        request_id: str,
+        peer: str = "",
+        at_once: bool = False,
+    ) -> Answer:
+        """Answer one request. Never raises but when it is cancelled.
+
+        `peer` is the address of the connection's other end. `at_once`: nobody watches the time yet.
+        """
         started = time.perf_counter()
-        request_id = next_request_id()
         target = self._targets.get((method, raw)) or self._route(method, raw)
         request = Request(
             method=method, params=target.params, headers=headers, query_string=query, body=body, request_id=request_id,
-            body_bytes_max=self.body_bytes_max,
+            body_bytes_max=target.body_bytes_max or self.body_bytes_max, peer=peer,
         )  # fmt: skip
-        response = await self._answer(target, request)
+        response = await self._answer(target, request, at_once=at_once)
+        return self._finished(target, response, request_id=request_id, method=method, started=started)
+
+    def refusal(self, method: str, url: bytes, failure: LimnosError) -> Answer:
+        """Answer what did not become a request: the connection did not let it in."""
+        request_id = next_request_id()
+        target = self._route(method, url.partition(b"?")[0])
+        response = self._told(target, failure, request_id)
+        return self._finished(target, response, request_id=request_id, method=method, started=time.perf_counter())
+
+    def _finished(self, target: _Target, response: Response, *, request_id: str, method: str, started: float) -> Answer:
+        """Count an answer, and spell it."""
         status = response.status
         sent = [*response.headers, (b"x-request-id", request_id.encode())]
         if status not in (204, 304):
@@ -110,45 +159,56 @@ class Application:
         key = (target.protocol.name, target.operation)
         requests[*key, status] += 1
         request_seconds.observe(key, time.perf_counter() - started)
-        return status, sent, b"" if method == "HEAD" else response.body
+        if method != "HEAD":
+            return status, sent, response.body, b""
+        return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
 
-    async def _answer(self, target: _Target, request: Request) -> Response:
+    async def _answer(self, target: _Target, request: Request, *, at_once: bool) -> Response:
         request_id = request.id
+        ctx: Context | None = None
+        task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
                 raise _no_route(target)
             header = b"" if target.anonymous else request.headers.get(b"authorization", b"")
             ctx = Context(self.services, self.services.authenticator.credential(header), request_id)
-            if self.answers_at_once(request.method):
-                return await target.handler(request, ctx)
-            return await self._in_time(target.handler, request, ctx)
+            if request.method not in BODILESS:
+                request.require_type(target.takes)
+            return await target.handler(request, ctx)
         except (LimnosError, InvalidName) as error:
             return self._told(target, error, request_id)
+        except asyncio.CancelledError:
+            if not self.deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
+                raise
+            return self._told(target, self._too_late(target, ctx), request_id)
         except Exception as error:
             log.exception("unexpected failure", operation=target.operation, request_id=request_id)
             hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request_id}")
             hidden.__cause__ = error
-            return target.protocol.error(hidden, request_id=request_id, operation=target.operation)
-
-    async def _in_time(self, handler: Handler, request: Request, ctx: Context) -> Response:
-        """Run a handler that may wait. Too late after a change was handed to the store, nobody knows what became of it."""
-        current_request_id.set(request.id)
-        task = cast("asyncio.Task[object]", asyncio.current_task())
-        self.deadlines.watch(task)
-        try:
-            return await handler(request, ctx)
-        except asyncio.CancelledError:
-            if not self.deadlines.was_late(task):
-                raise
-            late = f"Not done within {self.deadlines.seconds:g} s"
-            if ctx.submitted:
-                raise StateUnknown(f"{late}, and the change may have been made: look before you repeat it") from None
-            raise Unavailable(f"{late}, and nothing was changed: try again", retry_after_s=5) from None
+            return _refused(target, hidden, request_id)
         finally:
-            self.deadlines.release(task)
+            if task is not None:
+                self.deadlines.release(task)
+
+    def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
+        """Have the task that runs cancelled when its time is over; whoever calls releases it."""
+        task = cast("asyncio.Task[object]", asyncio.current_task())
+        self.deadlines.watch(task, seconds)
+        return task
+
+    def seconds_of(self, method: str, raw: bytes) -> float | None:
+        """Return the time that a route has of its own."""
+        return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
+
+    def _too_late(self, target: _Target, ctx: Context | None) -> LimnosError:
+        """Too late after a change was handed to the store, nobody knows what became of it."""
+        late = f"Not done within {target.seconds or self.deadlines.seconds:g} s"
+        if ctx is not None and ctx.submitted:
+            return StateUnknown(f"{late}, and the change may have been made: look before you repeat it")
+        return Unavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
 
     def _told(self, target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
-        response = target.protocol.error(error, request_id=request_id, operation=target.operation)
+        response = _refused(target, error, request_id)
         if response.status >= 500:
             context = getattr(error, "context", {})
             log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
@@ -164,7 +224,7 @@ class Application:
             routes, params = found
             route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
             operation = "unknown-method" if route is None else route.operation
-            target = _Target(protocol, operation, None if route is None else route.handler, params)
+            target = _Target(protocol, operation, route, params)
             if len(raw) <= CACHED_PATH_BYTES_MAX:
                 if len(self._targets) >= CACHED_ROUTES_MAX:
                     self._targets.clear()
@@ -176,6 +236,13 @@ class Application:
         """Return the protocol whose routes an unknown path follows furthest; the first of equals, the last for none."""
         reached = [protocol.router.reach(segments) for protocol in self.protocols]
         return self.protocols[reached.index(max(reached)) if any(reached) else -1]
+
+
+def _refused(target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
+    """Spell a failure as its protocol does, and keep its words: the log and answers without a body want them."""
+    response = target.protocol.error(error, request_id=request_id, operation=target.operation)
+    response.reason = plain(str(hidden_metalake(error)))
+    return response
 
 
 def _no_route(target: _Target) -> LimnosError:

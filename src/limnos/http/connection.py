@@ -14,7 +14,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from limnos.http.guarded import GuardedProtocol
+from limnos.http.patience import Phase
 from limnos.telemetry.logs import get_logger
+from limnos.telemetry.request_ids import current_request_id, next_request_id
 
 if TYPE_CHECKING:
     import asyncio
@@ -23,62 +26,11 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from limnos.http.application import Application
+    from limnos.http.response import Answer
 
-    Answer = tuple[int, list[tuple[bytes, bytes]], bytes]
-
-BODY_BYTES_MAX: Final = 1 << 20
+BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which slows a sender down as they are read."""
 log = get_logger("limnos.http")
-
-
-class GatheringTransport:
-    """A transport that writes once per turn of the loop. Everything else is the transport's own."""
-
-    __slots__ = ("_held", "_loop", "_transport")
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._held: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        """Hold the bytes until the turn ends."""
-        if not data:
-            return
-        if not self._held:
-            self._loop.call_soon(self.flush)
-        self._held.append(data)
-
-    def write_whole(self, data: bytes) -> None:
-        """Send a whole answer now, behind what is held."""
-        if self._held:
-            self._held.append(data)
-            self.flush()
-        else:
-            self._transport.write(data)
-
-    def flush(self) -> None:
-        """Send what is held."""
-        if self._held:
-            held, self._held = self._held, []
-            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
-
-    def close(self) -> None:
-        """Send what is held, then close."""
-        self.flush()
-        self._transport.close()
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._transport, name)
-
-
-class GatheringProtocol(HttpToolsProtocol):
-    """Uvicorn's HTTP/1.1 protocol over a gathering transport."""
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wrap the transport of a new connection."""
-        super().connection_made(GatheringTransport(transport, self.loop))  # type: ignore[arg-type]
 
 
 class _Nobody:
@@ -106,17 +58,15 @@ class Exchange:
         self.task: asyncio.Task[None] | None = None
 
 
-class LaneProtocol(GatheringProtocol):
-    """The protocol with the lane. `cycle` is uvicorn's word for the exchange under way."""
-
-    _idle_timer: asyncio.TimerHandle | None = None
-    _idle_since = 0.0
-    _busy = False
+class LaneProtocol(GuardedProtocol):
+    """The protocol with the lane."""
 
     # -- a request comes in ------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """Begin a request; its ASGI scope is made only when it goes that way."""
+        self._steps += 1
+        self._phase = Phase.HEAD
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
@@ -124,14 +74,16 @@ class LaneProtocol(GatheringProtocol):
     def on_headers_complete(self) -> None:
         """Choose the way."""
         headers = dict(self.headers)
+        self._enter(headers)
         if self._is_ordinary(headers):
             self.cycle = Exchange(headers)  # type: ignore[assignment]
             return
         url, fields, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
+        HttpToolsProtocol.on_message_begin(self)
         self.url, self.expect_100_continue = url, expects
         self.headers += fields  # the scope holds this very list
-        super().on_headers_complete()
+        HttpToolsProtocol.on_headers_complete(self)
+        self.headers = []
 
     def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
         before, parser = cast("RequestResponseCycle | None", self.cycle), self.parser
@@ -152,7 +104,8 @@ class LaneProtocol(GatheringProtocol):
     def on_body(self, body: bytes) -> None:
         """Keep a piece of the body; it is short, so the sender need not be slowed down."""
         exchange: object = self.cycle
-        if isinstance(exchange, Exchange):
+        if isinstance(exchange, Exchange) and not exchange.response_complete:
+            self._unparsed_bytes = 0
             exchange.body += body
         else:
             super().on_body(body)
@@ -163,6 +116,8 @@ class LaneProtocol(GatheringProtocol):
         if not isinstance(exchange, Exchange):
             super().on_message_complete()
             return
+        self._unparsed_bytes = 0
+        self._phase = Phase.IDLE
         exchange.more_body = False
         try:
             self._begin(exchange)
@@ -171,25 +126,38 @@ class LaneProtocol(GatheringProtocol):
             self.transport.close()
 
     def _begin(self, exchange: Exchange) -> None:
-        application: Application = self.config.app  # type: ignore[assignment]
+        application = self.application
         method = self.parser.get_method().decode("ascii")
         path, _, query = self.url.partition(b"?")
-        work = application.respond(method, path, query, exchange.headers, bytes(exchange.body))
-        if application.answers_at_once(method):
-            try:
-                waits_for = work.send(None)
-            except StopIteration as ended:
-                self._write(exchange, ended.value)
-                return
-            work = self._resume(work, waits_for)
-        exchange.task = self.loop.create_task(self._finish(exchange, work))
-        self.tasks.add(exchange.task)
+        at_once = application.answers_at_once(method)
+        request_id = next_request_id()
+        mine = current_request_id.set(request_id)
+        try:
+            work = application.respond(
+                method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
+                peer=self.client[0] if self.client else "", at_once=at_once,
+            )  # fmt: skip
+            if at_once:
+                try:
+                    waits_for = work.send(None)
+                except StopIteration as ended:
+                    self._write(exchange, ended.value)
+                    return
+                work = self._resume(work, waits_for, application.seconds_of(method, path))
+            exchange.task = self.loop.create_task(self._finish(exchange, work))
+            self.tasks.add(exchange.task)
+        finally:
+            current_request_id.reset(mine)
 
     # -- its answer goes out -----------------------------------------------------------------------------------
 
-    @staticmethod
-    async def _resume(work: Coroutine[Any, Any, Answer], waits_for: object) -> Answer:
-        return await _resumed(work, waits_for)
+    async def _resume(self, work: Coroutine[Any, Any, Answer], waits_for: object, seconds: float | None) -> Answer:
+        """Go on, in this task and until its deadline, with what was to be answered at once and has to wait."""
+        deadlines, task = self.application.deadlines, self.application.watch(seconds)
+        try:
+            return await _resumed(work, waits_for)
+        finally:
+            deadlines.release(task)
 
     async def _finish(self, exchange: Exchange, work: Coroutine[Any, Any, Answer]) -> None:
         try:
@@ -208,8 +176,8 @@ class LaneProtocol(GatheringProtocol):
         if exchange.disconnected or self.transport.is_closing():
             exchange.response_complete = True
             return
-        status, headers, body = answer
-        parts = [STATUS_LINE[status]]
+        status, headers, body, reason = answer
+        parts = [b"HTTP/1.1 %d %s\r\n" % (status, reason) if reason else STATUS_LINE[status]]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
         parts.append(b"\r\n" if exchange.keep_alive else b"connection: close\r\n\r\n")
@@ -221,42 +189,6 @@ class LaneProtocol(GatheringProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
-
-    # -- between requests --------------------------------------------------------------------------------------
-
-    def on_response_complete(self) -> None:
-        """Go on with what was pipelined, or wait. One timer for each connection: it looks when the last request ended."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        if self.pipeline:
-            cycle, app = self.pipeline.pop()
-            self._start_asgi_task(cycle, app)
-            return
-        self._busy = False
-        self._idle_since = self.loop.time()
-        if self._idle_timer is None:
-            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._look_whether_idle)
-
-    def _unset_keepalive_if_required(self) -> None:
-        """Bytes came in, or the connection is lost."""
-        self._busy = True
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End the timer with the connection."""
-        super().connection_lost(exc)
-        if self._idle_timer is not None:
-            self._idle_timer.cancel()
-            self._idle_timer = None
-
-    def _look_whether_idle(self) -> None:
-        left = self.timeout_keep_alive - (0 if self._busy else self.loop.time() - self._idle_since)
-        if left > 0:
-            self._idle_timer = self.loop.call_later(left, self._look_whether_idle)
-            return
-        self._idle_timer = None
-        self.timeout_keep_alive_handler()
 
 
 @types.coroutine

@@ -1,50 +1,65 @@
 """How long a request may take: one timer watches them all and cancels the task of one that is late.
 
-May import the standard library. A timer of its own for every request would cost each of them ten times as much.
+May import the standard library. A timer of its own for every request would cost each of them ten times as much. Requests
+that may run equally long stand in one queue, in the order in which they began; there are few different times.
 """
 
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
-_CHECKS = 16
+_CHECKS: Final = 16
 """How often a request is looked at while it may run: it is late by at most that part of the limit."""
 
 
 class Deadlines:
-    """Tasks under way and the time until which each may run."""
+    """Tasks under way and the time until which each may run; `seconds` is for those without a time of their own."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._until: dict[asyncio.Task[object], float] = {}
+        self._queues: dict[float, dict[asyncio.Task[object], float]] = {}
         self._late: set[asyncio.Task[object]] = set()
-        self._watching = False
+        self._looking: asyncio.TimerHandle | None = None
 
-    def watch(self, task: asyncio.Task[object]) -> None:
+    def watch(self, task: asyncio.Task[object], seconds: float | None = None) -> None:
         """Cancel the task when the time is over, unless it is released before."""
         loop = task.get_loop()
-        self._until[task] = loop.time() + self.seconds
-        if not self._watching:
-            self._watching = True
-            loop.call_later(self.seconds / _CHECKS, self._look, loop)
+        allowed = self.seconds if seconds is None else seconds
+        queue = self._queues.get(allowed)
+        if queue is None:
+            queue = self._queues[allowed] = {}
+        queue[task] = until = loop.time() + allowed
+        every = allowed / _CHECKS
+        if self._looking is None or self._looking.when() > until:
+            self._look_again(loop, every)
 
     def release(self, task: asyncio.Task[object]) -> None:
         """The task has done what it was watched for."""
-        self._until.pop(task, None)
+        for queue in self._queues.values():
+            if queue.pop(task, None) is not None:
+                return
         self._late.discard(task)
 
     def was_late(self, task: asyncio.Task[object]) -> bool:
         """Say whether a cancellation that the task just met is ours alone; if so, it counts as handled."""
         return task in self._late and task.uncancel() == 0
 
+    def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = loop.call_later(seconds, self._look, loop)
+
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._looking = None
         now = loop.time()
-        for task, until in tuple(self._until.items()):
-            if until > now:
-                break  # they stand in the order in which they began, and all may run as long
-            del self._until[task]
-            self._late.add(task)
-            task.cancel()
-        self._watching = bool(self._until)
-        if self._watching:
-            loop.call_later(self.seconds / _CHECKS, self._look, loop)
+        for queue in self._queues.values():
+            for task, until in tuple(queue.items()):
+                if until > now:
+                    break  # they stand in the order in which they began, and all may run as long
+                del queue[task]
+                self._late.add(task)
+                task.cancel()
+        waiting = [seconds for seconds, queue in self._queues.items() if queue]
+        if waiting:
+            self._look_again(loop, min(waiting) / _CHECKS)

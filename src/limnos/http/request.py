@@ -6,20 +6,33 @@ tell `%2F` from `/`.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
-from limnos.model.errors import BadRequest, TooLarge
+from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    from limnos.http.routing import Takes
+
     Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
     Body = bytes | Receive
 
 T = TypeVar("T")
+_FORM = b"application/x-www-form-urlencoded"
+
+
+@lru_cache(256)
+def _kind_of(content_type: bytes) -> str:
+    """Return what a Content-Type stands for: `json` (also `application/vnd.….v1+json`), `form`, or something else."""
+    media_type = content_type.partition(b";")[0].strip().lower()
+    if media_type == b"application/json" or (media_type.startswith(b"application/") and media_type.endswith(b"+json")):
+        return "json"
+    return "form" if media_type == _FORM else "other"
 
 
 class Request:
@@ -28,17 +41,18 @@ class Request:
     The body is there already, or what ASGI gives to receive it.
     """
 
-    __slots__ = ("_body", "_query", "body_bytes_max", "headers", "id", "method", "params", "query_string")
+    __slots__ = ("_body", "_query", "body_bytes_max", "headers", "id", "method", "params", "peer", "query_string")
 
     def __init__(
         self, *, method: str, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
-        body: Body, request_id: str, body_bytes_max: int,
+        body: Body, request_id: str, body_bytes_max: int, peer: str = "",
     ) -> None:  # fmt: skip
         self.method = method
         self.params = params
         self.headers = headers
         self.query_string = query_string
         self.id = request_id
+        self.peer = peer
         self.body_bytes_max = body_bytes_max
         self._body = body
         self._query: dict[str, bytes] | None = None
@@ -65,6 +79,19 @@ class Request:
         if text.lower() not in ("true", "false"):
             raise BadRequest(f"Query parameter {name} is true or false, not {text}")
         return text.lower() == "true"
+
+    def require_type(self, takes: Takes) -> None:
+        """Refuse a body that says to be of another kind than the route takes. Raises WrongMediaType."""
+        sent = self.headers.get(b"content-type")
+        if sent is None or _kind_of(sent) == takes or not self._has_body():
+            return
+        shown = sent[:100].decode("latin-1")
+        wanted = "application/json" if takes == "json" else _FORM.decode()
+        raise WrongMediaType(f"The body is of type {shown}: send {wanted}, and say so in the Content-Type header")
+
+    def _has_body(self) -> bool:
+        headers = self.headers
+        return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
 
     async def body(self) -> bytes:
         """Read the body. Raises TooLarge."""

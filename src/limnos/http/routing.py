@@ -5,21 +5,30 @@ May import the standard library only. A route's path is `/a/{b}/c`; a literal wi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 H = TypeVar("H")
+Takes = Literal["json", "form"]
+"""What a route's body may be."""
 
 
 class Route(NamedTuple, Generic[H]):
-    """What a path and method lead to; `operation` is its name in metrics and logs."""
+    """What a path and method lead to; `operation` is its name in metrics and logs.
+
+    `deadline_s` and `body_bytes_max` are the route's own, in place of the server's. `takes` is the kind of body: one of
+    another kind, by its Content-Type, is refused.
+    """
 
     method: str
     path: str
     handler: H
     operation: str
+    deadline_s: float | None = None
+    body_bytes_max: int | None = None
+    takes: Takes = "json"
 
 
 class Node(Generic[H]):

@@ -161,6 +161,30 @@ class TooLarge(LimnosError):
     code = "too-large"
 
 
+class HeadTooLarge(LimnosError):
+    """The address and headers of a request are over their limits."""
+
+    code = "head-too-large"
+
+
+class TooSlow(LimnosError):
+    """A request whose head or body was not complete in time. Nothing was done about it."""
+
+    code = "too-slow"
+
+
+class Misdirected(LimnosError):
+    """A request for a host name that this server does not answer to."""
+
+    code = "misdirected"
+
+
+class WrongMediaType(LimnosError):
+    """A body of another kind than the route takes, by its Content-Type."""
+
+    code = "wrong-media-type"
+
+
 class Unavailable(LimnosError):
     """Certain that nothing happened; come again. `retry_after_s` is seconds."""
 

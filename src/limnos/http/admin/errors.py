@@ -23,8 +23,12 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.InUse, 409),
     (errors.NotInUse, 409),
     (errors.CommitConflict, 409),
+    (errors.TooSlow, 408),
     (errors.TooLarge, 413),
+    (errors.WrongMediaType, 415),
+    (errors.Misdirected, 421),
     (errors.Unprocessable, 422),
+    (errors.HeadTooLarge, 431),
     (errors.Unavailable, 503),
 )
 

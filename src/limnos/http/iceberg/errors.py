@@ -29,7 +29,11 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.AlreadyExists, 409, "AlreadyExistsException"),
     (errors.NotEmpty, 409, "NamespaceNotEmptyException"),
     (errors.CommitConflict, 409, "CommitFailedException"),
+    (errors.TooSlow, 408, "BadRequestException"),
     (errors.TooLarge, 413, "BadRequestException"),
+    (errors.WrongMediaType, 415, "BadRequestException"),
+    (errors.Misdirected, 421, "BadRequestException"),
+    (errors.HeadTooLarge, 431, "BadRequestException"),
     (errors.Unprocessable, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
     (StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit

@@ -1,0 +1,146 @@
+"""The door: what the head of every request must be before anything else is done about it, and how large it may be.
+
+May import `model` and the standard library. Pure but for what it remembers; knows no route, no protocol and no socket.
+A page of another site can make a browser send requests here, and can make a name of its own lead to this address; what
+such requests cannot hide is the name they were sent to (`Host`) and the site they come from (`Origin`).
+Headers that proxies add (`X-Forwarded-…`, `Forwarded`) are believed by nobody: anyone can send them.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import BadRequest, Forbidden, HeadTooLarge, Misdirected
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+HEAD_BYTES_MAX: Final = 1 << 16
+FIELDS_MAX: Final = 100
+SINGLE: Final = frozenset({b"host", b"origin", b"authorization", b"content-type", b"content-length"})
+"""Fields that a request has once: of two, somebody on the way may have read the other one."""
+_KNOWN_MAX: Final = 1_000
+_AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+
+Fields = list[tuple[bytes, bytes]]
+
+
+class Door:
+    """The names this server answers to, and the checks of a head.
+
+    `hosts` are names from the settings: exact ones, `*.example.com` for all below one, `*` for all. `listens_on` is the
+    host of the listen address; names of loopback are always right, and so is the address a connection came in on.
+    """
+
+    def __init__(self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = ()) -> None:
+        listed = [host.lower().rstrip(".") for host in hosts]
+        self._listed = frozenset(host for host in listed if not host.startswith("*"))
+        self._endings = tuple(host[1:] for host in listed if host.startswith("*"))
+        self._names = self._listed | {"localhost"} | {host.lower() for host in listens_on}
+        self._known: set[bytes] = set()
+
+    def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
+        """Say whether a head is an ordinary one, like others before it, so that nothing is left to be checked."""
+        return (
+            headers.get(b"host") in self._known
+            and len(headers) == len(fields) <= FIELDS_MAX
+            and b"origin" not in headers
+            and url.startswith(b"/")
+        )
+
+    def check(
+        self, fields: Fields, headers: Mapping[bytes, bytes], *, url: bytes, version: str, local: str | None
+    ) -> None:
+        """Refuse a head that must not go further. Raises HeadTooLarge, BadRequest, Misdirected, Forbidden.
+
+        `headers` are the fields by name. `local` is the address on which the connection came in.
+        """
+        if len(fields) > FIELDS_MAX:
+            raise too_large()
+        host = headers.get(b"host")
+        _require_single(fields)
+        if host is None or not host:
+            if version == "1.1":
+                raise BadRequest("The request has no Host header: HTTP/1.1 wants one, with the name it was sent to")
+        else:
+            self._check_host(host, local)
+        if not url.startswith(b"/"):
+            self._check_absolute(url, local)
+        origin = headers.get(b"origin")
+        if origin is not None:
+            self._check_origin(origin, host or b"")
+
+    def _check_host(self, host: bytes, local: str | None) -> None:
+        if host in self._known:
+            return
+        name = _name_of(host)
+        if not self._answers_to(name, local):
+            raise Misdirected(
+                f"This server does not answer to the name '{name}': if it should, list it in the setting server.hosts "
+                f"(start it with --host-name {name}); else use the address that it prints when it starts"
+            )
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known.add(host)
+
+    def _check_absolute(self, url: bytes, local: str | None) -> None:
+        """A request as proxies get them names the host a second time, in its address."""
+        _, mark, rest = url.partition(b"://")
+        if mark:
+            self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
+
+    def _check_origin(self, origin: bytes, host: bytes) -> None:
+        authority = origin.partition(b"://")[2].lower()
+        if authority and (authority == host.lower() or self._is_listed(authority)):
+            return
+        raise Forbidden(
+            "A page of another site made this request, which is not taken: open the server by its own address, or list "
+            "the site's host name in the setting server.hosts"
+        )
+
+    def _is_listed(self, authority: bytes) -> bool:
+        if _AUTHORITY.fullmatch(authority) is None:
+            return False
+        name = _name_of(authority)
+        return name in self._listed or any(name.endswith(ending) for ending in self._endings if ending)
+
+    def _answers_to(self, name: str, local: str | None) -> bool:
+        if name in self._names or any(name.endswith(ending) for ending in self._endings):
+            return True
+        try:
+            address = ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return address.is_loopback or name == local
+
+
+def too_large() -> HeadTooLarge:
+    """Say that a head is over its limits."""
+    return HeadTooLarge(
+        f"The head of this request is too large: address and headers may have {HEAD_BYTES_MAX} bytes and {FIELDS_MAX} "
+        "fields together; send long values in the body"
+    )
+
+
+def size_of(url: bytes, fields: Sequence[tuple[bytes, bytes]]) -> int:
+    """Return how long a head was, as far as what was parsed of it tells."""
+    return len(url) + sum([len(name) + len(value) + 4 for name, value in fields])
+
+
+def _require_single(fields: Fields) -> None:
+    seen: set[bytes] = set()
+    for name, _ in fields:
+        if name in SINGLE:
+            if name in seen:
+                raise BadRequest(f"The request has two {name.decode().title()} headers: send one")
+            seen.add(name)
+
+
+def _name_of(authority: bytes) -> str:
+    """Return the name or address of `name:port`, in lower case, without brackets and final dot."""
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None:
+        raise BadRequest("The Host header is not NAME or NAME:PORT")
+    return found[1].decode().lower().strip("[]").removesuffix(".")

@@ -1,0 +1,306 @@
+"""One HTTP connection, guarded: uvicorn's HTTP/1.1 protocol with limits on heads, patience with slow clients, and refusals.
+
+May import uvicorn, httptools and the shared modules of `limnos.http`. Every connection is one of these or of its child
+in `http.connection`. What is refused here never becomes a request: its answer says `connection: close`, and what the
+client still sends is passed over for a moment, so that it can read the answer before the connection ends.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from limnos.http.door import HEAD_BYTES_MAX, size_of, too_large
+from limnos.http.patience import Phase, Step
+from limnos.model.errors import BadRequest, LimnosError, TooSlow
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, MutableMapping
+    from typing import Any
+
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+    from limnos.http.application import Application, Scope, Send
+    from limnos.http.request import Receive
+    from limnos.http.response import Answer
+
+PIECE_BYTES: Final = HEAD_BYTES_MAX
+"""What came in at once is parsed in pieces of this length, so that a head over the limit is seen before all of it is read."""
+UNWANTED_BYTES_MAX: Final = 1 << 26
+"""How much of a body that nobody wants any more is passed over, for the sake of the connection."""
+log = get_logger("limnos.http")
+
+
+class GatheringTransport:
+    """A transport that writes once per turn of the loop. Everything else is the transport's own."""
+
+    __slots__ = ("_held", "_loop", "_transport", "status_line")
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held: list[bytes] = []
+        self.status_line = b""
+        """In place of the next answer's own, when it is set."""
+
+    def write(self, data: bytes) -> None:
+        """Hold the bytes until the turn ends."""
+        if not data:
+            return
+        if self.status_line:
+            data, self.status_line = self.status_line + data.partition(b"\r\n")[2], b""
+        if not self._held:
+            self._loop.call_soon(self.flush)
+        self._held.append(data)
+
+    def write_whole(self, data: bytes) -> None:
+        """Send a whole answer now, behind what is held."""
+        if self._held:
+            self._held.append(data)
+            self.flush()
+        else:
+            self._transport.write(data)
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held:
+            held, self._held = self._held, []
+            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
+
+    def close(self) -> None:
+        """Send what is held, then close."""
+        self.flush()
+        self._transport.close()
+
+    def write_eof(self) -> None:
+        """Send what is held, then say that nothing more will come."""
+        self.flush()
+        self._transport.write_eof()
+
+    def get_write_buffer_size(self) -> int:
+        """Return how much the client has not taken yet."""
+        return self._transport.get_write_buffer_size()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._transport, name)
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """Uvicorn's HTTP/1.1 protocol over a gathering transport, with a door and with patience.
+
+    `cycle` is uvicorn's word for the exchange under way.
+    """
+
+    _phase = Phase.IDLE
+    _steps = 0
+    _unparsed_bytes = 0
+    """Bytes that came since the last head, piece of a body or message was complete: never more than a head may have."""
+    _unwanted_bytes = 0
+    _parting = False
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wrap the transport of a new connection, and begin to look at it."""
+        super().connection_made(GatheringTransport(transport, self.loop))  # type: ignore[arg-type]
+        self.application.patience.watch(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Look at it no longer."""
+        self.application.patience.forget(self)
+        super().connection_lost(exc)
+
+    @property
+    def application(self) -> Application:
+        """What answers."""
+        return cast("Application", self.config.app)
+
+    # -- bytes come in -----------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, in pieces if it is much."""
+        if len(data) <= PIECE_BYTES:
+            self._parse(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(data), PIECE_BYTES):
+            if self.transport.is_closing():
+                return
+            self._parse(view[start : start + PIECE_BYTES])
+
+    def _parse(self, data: bytes | memoryview) -> None:
+        if self._parting:
+            self._pass_over(len(data))
+            return
+        self._unparsed_bytes += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._unsupported_upgrade_warning()
+        except httptools.HttpParserError as error:
+            self.refuse(_failure_of(error))
+        else:
+            if self._unparsed_bytes > HEAD_BYTES_MAX:
+                self.refuse(too_large())
+
+    def on_message_begin(self) -> None:
+        """Begin a request."""
+        self._steps += 1
+        self._phase = Phase.HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """Look at the head, then let it in."""
+        self._enter(dict(self.headers))
+        super().on_headers_complete()
+        self.headers = []  # fields behind a body are no part of the head that was looked at
+
+    def _enter(self, headers: dict[bytes, bytes]) -> None:
+        if self._unparsed_bytes > HEAD_BYTES_MAX and size_of(self.url, self.headers) > HEAD_BYTES_MAX:
+            raise too_large()
+        door = self.application.door
+        if not door.knows(self.headers, headers, self.url):
+            local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
+            door.check(self.headers, headers, url=self.url, version=version, local=local)
+        self._unparsed_bytes = 0
+        self._phase = Phase.BODY
+
+    def on_body(self, body: bytes) -> None:
+        """Take a piece of a body, or pass it over when its request is answered already."""
+        self._unparsed_bytes = 0
+        if self.cycle.response_complete:
+            self._pass_over(len(body))
+        else:
+            super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._unparsed_bytes = 0
+        self._phase = Phase.IDLE
+        super().on_message_complete()
+
+    def _pass_over(self, size: int) -> None:
+        self._unwanted_bytes += size
+        if self._unwanted_bytes > UNWANTED_BYTES_MAX:
+            self.transport.abort()
+
+    # -- how far it has come -----------------------------------------------------------------------------------
+
+    def step(self) -> Step:
+        """Say how far this connection has come, for whoever is patient with it."""
+        return Step(self._now(), self._steps, self.transport.get_write_buffer_size())
+
+    def _now(self) -> Phase:
+        phase, cycle = self._phase, cast("RequestResponseCycle | None", self.cycle)
+        if self._parting and phase is not Phase.PARTING:
+            return Phase.ANSWER
+        if self.flow.write_paused:
+            return Phase.TAKING
+        if phase is Phase.BODY:
+            return Phase.ANSWER if self.flow.read_paused else phase
+        if phase is Phase.IDLE and cycle and not cycle.response_complete:
+            return Phase.ANSWER
+        return phase
+
+    def overdue(self, phase: Phase) -> None:
+        """End a connection whose client was waited for long enough: with 408 where that can still be said."""
+        if phase is Phase.HEAD or phase is Phase.BODY:
+            seconds = self.application.patience.limits[phase]
+            what = "head (address and headers)" if phase is Phase.HEAD else "body"
+            self.refuse(TooSlow(f"The {what} of this request was not complete within {seconds:g} s: send it again"))
+        elif phase is Phase.IDLE and self.transport.get_write_buffer_size() == 0:
+            self.transport.close()
+        else:
+            self.transport.abort()
+
+    def on_response_complete(self) -> None:
+        """Go on with what was pipelined, or wait."""
+        self._steps += 1
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - any ASGI application
+        super()._start_asgi_task(cycle, partial(self._with_reason, app))
+
+    async def _with_reason(self, app: Any, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ANN401
+        """Run an application that may give an answer a reason phrase, which ASGI has no place for."""
+
+        async def sending(message: MutableMapping[str, object]) -> None:
+            reason = message.pop("reason", b"")
+            if reason:
+                transport = cast("GatheringTransport", self.transport)
+                transport.status_line = b"HTTP/1.1 %d %s\r\n" % (cast("int", message["status"]), reason)
+            await send(message)
+
+        await app(scope, receive, sending)
+
+    # -- refusals ----------------------------------------------------------------------------------------------
+
+    def refuse(self, failure: LimnosError) -> None:
+        """Answer what cannot become a request, or cannot remain one, and end the connection.
+
+        What was asked before it on this connection is answered first; then nothing is said about what came behind.
+        """
+        if self._parting or self.transport.is_closing():
+            return
+        self._parting = True
+        cycle = cast("Any", self.cycle)
+        if cycle is None or cycle.response_complete:
+            if self._phase is Phase.BODY:
+                self.transport.close()  # a body that nobody wanted any more
+            else:
+                self._say_last(failure)
+        elif self._phase is not Phase.BODY:
+            cycle.keep_alive = False
+        elif self.pipeline and self.pipeline[0][0] is cycle:
+            cycle.keep_alive = False
+            self.pipeline[0] = (cycle, self._refusing(failure))  # type: ignore[assignment]
+        elif getattr(cycle, "response_started", False):
+            self.transport.abort()
+        else:
+            self._say_last(failure)
+            cycle.disconnected = True
+            cycle.message_event.set()
+
+    def _say_last(self, failure: LimnosError) -> None:
+        status, headers, body, _ = self._refusal(failure)
+        lines = [name + b": " + value + b"\r\n" for name, value in headers]
+        self.transport.write(b"".join((STATUS_LINE[status], *lines, b"connection: close\r\n\r\n", body)))
+        self.flow.resume_reading()
+        self._phase = Phase.PARTING
+        self._steps += 1
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+
+    def _refusal(self, failure: LimnosError) -> Answer:
+        url = self.url if self._steps else b""
+        method = self.parser.get_method().decode("latin-1") if url else "GET"
+        return self.application.refusal(method, url, failure)
+
+    def _refusing(self, failure: LimnosError) -> Callable[[Scope, Receive, Send], Any]:
+        """An application that refuses, for a request that waits in the pipeline."""
+
+        async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+            status, headers, body, _ = self._refusal(failure)
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+        return refuse
+
+
+def _failure_of(error: httptools.HttpParserError) -> LimnosError:
+    """What to say about bytes that the parser, or one of its callbacks, did not take."""
+    cause = error.__context__
+    if isinstance(cause, LimnosError):
+        return cause
+    if isinstance(error, httptools.HttpParserCallbackError) and not isinstance(cause, httptools.HttpParserError):
+        log.error("unexpected failure in the parser's callback", exc_info=cause)
+    return BadRequest("These bytes are no HTTP/1.1 request that can be read")

@@ -1,0 +1,80 @@
+"""Patience by itself: who keeps us waiting is ended after its phase's limit, who moves is not, and one timer sees all."""
+
+from __future__ import annotations
+
+import asyncio
+
+from limnos.http.patience import Patience, Phase, Step
+from tests.clocks import run
+
+LIMITS = {Phase.IDLE: 80.0, Phase.HEAD: 16.0, Phase.BODY: 32.0}
+SLACK_S = 2.0
+"""A look is at most a second late, and sees a change at most a second after it."""
+
+
+class Client:
+    """A connection that does as it is told, and writes down how it ended."""
+
+    def __init__(self, phase: Phase = Phase.IDLE) -> None:
+        self.now = Step(phase, 0, 0)
+        self.ended: list[tuple[Phase, float]] = []
+
+    def step(self) -> Step:
+        """How far it has come."""
+        return self.now
+
+    def moves(self, **to: object) -> None:
+        """Come further."""
+        self.now = self.now._replace(**to)  # type: ignore[arg-type]
+
+    def overdue(self, phase: Phase) -> None:
+        """End."""
+        self.ended.append((phase, asyncio.get_running_loop().time()))
+
+
+def test_each_phase_has_its_limit() -> None:
+    """Who waits in a phase is ended when its limit is over, and not before; in a phase without limit, never."""
+
+    async def story() -> dict[Phase, list[tuple[Phase, float]]]:
+        patience = Patience(LIMITS)
+        clients = {phase: Client(phase) for phase in Phase}
+        for client in clients.values():
+            patience.watch(client)
+        await asyncio.sleep(100)
+        return {phase: client.ended for phase, client in clients.items()}
+
+    ended = run(story())
+
+    assert ended[Phase.ANSWER] == []
+    for phase, limit in LIMITS.items():
+        (told, at) = ended[phase][0]
+        assert told is phase
+        assert limit <= at <= limit + SLACK_S
+
+
+def test_who_moves_is_waited_for() -> None:
+    """A step, another phase or bytes taken begin the time anew."""
+
+    async def story() -> list[tuple[Phase, float]]:
+        patience, client = Patience(LIMITS), Client(Phase.HEAD)
+        patience.watch(client)
+        for move in ({"steps": 1}, {"unsent_bytes": 500}, {"phase": Phase.BODY}, {"phase": Phase.HEAD, "steps": 2}):
+            await asyncio.sleep(LIMITS[Phase.HEAD] - SLACK_S)
+            client.moves(**move)
+        await asyncio.sleep(LIMITS[Phase.HEAD] - SLACK_S)
+        return client.ended
+
+    assert run(story()) == []
+
+
+def test_who_is_gone_is_forgotten() -> None:
+    """A connection that is gone is not ended, and nothing ticks when all are."""
+
+    async def story() -> tuple[list[tuple[Phase, float]], bool]:
+        patience, client = Patience(LIMITS), Client(Phase.HEAD)
+        patience.watch(client)
+        patience.forget(client)
+        await asyncio.sleep(LIMITS[Phase.HEAD] * 3)
+        return client.ended, patience._looking
+
+    assert run(story()) == ([], False)
