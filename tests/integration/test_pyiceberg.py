@@ -20,6 +20,7 @@ from pyiceberg.exceptions import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
+    OAuthError,
     RESTError,
     TableAlreadyExistsError,
     UnauthorizedError,
@@ -448,8 +449,19 @@ def test_wrong_token(server: LiveServer) -> None:
         connect(server, token="made-up")
 
 
-@pytest.mark.parametrize("properties", [{"token": None}, basic("stranger")], ids=["anonymous", "stranger"])
-def test_nobody_has_no_rights(server: LiveServer, properties: dict[str, object]) -> None:
-    """To a client that says not who it is, and to a user nobody has made, the catalog is not there."""
+def test_stranger_has_no_rights(server: LiveServer) -> None:
+    """To a user nobody has made, the catalog is not there."""
     with pytest.raises(RESTError, match="NoSuchWarehouseException"):
-        connect(server, **properties)
+        connect(server, **basic("stranger"))
+
+
+def test_nobody_is_told_what_to_send(server: LiveServer) -> None:
+    """A client that says not who it is reads that a token is missing, and how to get one."""
+    with pytest.raises(UnauthorizedError, match="limnos token create"):
+        connect(server, token=None)
+
+
+def test_oauth_credential_is_told_to_be_a_token(server: LiveServer) -> None:
+    """A client with credential= reads, in OAuth's own error, that a token goes there instead."""
+    with pytest.raises(OAuthError, match="token=lim_"):
+        connect(server, token=None, credential="ana:secret")

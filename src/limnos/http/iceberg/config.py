@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
+from limnos.http.iceberg.credentials import lacks_credential
 from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
 from limnos.names import iceberg
@@ -37,7 +38,7 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
     try:
         record = await ctx.read(scope, read)
     except (NotFound, Forbidden) as error:
-        if isinstance(error, Forbidden) and error.decision is None:
+        if lacks_credential(error) or (isinstance(error, Forbidden) and error.decision is None):
             raise
         raise NotFound(
             f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: the name is right "

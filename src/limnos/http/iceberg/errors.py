@@ -6,6 +6,7 @@ May import `model`, `names`, `files` and the shared modules of `limnos.http`. Cl
 from __future__ import annotations
 
 from limnos.files import StorageFailed
+from limnos.http.iceberg.credentials import who_are_you
 from limnos.http.refusals import hidden_metalake
 from limnos.http.response import Response, json_response
 from limnos.model import errors
@@ -43,7 +44,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
 
 def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
     """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
-    error = hidden_metalake(failure)
+    error = hidden_metalake(who_are_you(failure))
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
     headers: tuple[tuple[bytes, bytes], ...] = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from limnos.http.iceberg import config, namespaces, tables
+from limnos.http.iceberg import config, credentials, namespaces, tables
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.prefixless import prefixless
 from limnos.http.routing import Route, Router
@@ -47,13 +47,18 @@ class IcebergProtocol:
     """Iceberg REST at `/iceberg/v1`."""
 
     name = "iceberg"
-    anonymous: frozenset[str] = frozenset()
+    anonymous = frozenset({"issue-token"})
 
     def __init__(self) -> None:
         load = partial(config.config_load, endpoints=ENDPOINTS)
         config_route: Route[Handler] = Route("GET", "/config", load, "load-config")
+        token_route: Route[Handler] = Route(
+            "POST", "/oauth/tokens", credentials.token_issue, "issue-token", takes="form"
+        )
         reads, writes = prefixless(CATALOG_ROUTES)
-        self.router: Router[Handler] = Router(ROOT, (config_route, *CATALOG_ROUTES, *reads), refusing=writes)
+        self.router: Router[Handler] = Router(
+            ROOT, (config_route, token_route, *CATALOG_ROUTES, *reads), refusing=writes
+        )
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""

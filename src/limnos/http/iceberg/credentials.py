@@ -1,0 +1,54 @@
+"""Callers without a credential: who is told 401 instead of 403, and what becomes of OAuth's way to get a token.
+
+May import `model`, `access` and the shared modules of `limnos.http`. The specification keeps `/v1/oauth/tokens` for old
+clients only; its errors have OAuth's shape (RFC 6749, section 5.2), not Iceberg's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.authentication import ANONYMOUS
+from limnos.http.response import Response, json_response
+from limnos.model.decisions import Decision
+from limnos.model.errors import Forbidden, LimnosError, NotFound, Unauthenticated
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.names.errors import InvalidName
+    from limnos.services.context import Context
+
+_MISSING = (
+    "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…': clients "
+    "take it as their property token=lim_…; make one with 'limnos token create'. Or have an administrator add the user anonymous"
+)
+_NO_OAUTH = (
+    "This server issues no OAuth tokens. Leave credential= out and give the client a Limnos token itself, as its property "
+    "token=lim_…; make one with 'limnos token create'"
+)
+
+
+def lacks_credential(error: LimnosError | InvalidName) -> bool:
+    """Say whether a failure comes of nobody in particular asking: `anonymous`, who is no user of the metalake.
+
+    Whether the metalake exists makes no difference. With access control off there is no such failure.
+    """
+    if isinstance(error, NotFound):
+        return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
+    decision = error.decision if isinstance(error, Forbidden) else None
+    return (
+        isinstance(decision, Decision)
+        and decision.user == ANONYMOUS
+        and any(factor.kind == "member" for factor in decision.factors)
+    )
+
+
+def who_are_you(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
+    """Return a refusal of nobody in particular as the question who asks; any other failure as it is."""
+    return Unauthenticated(_MISSING) if lacks_credential(error) else error
+
+
+async def token_issue(_request: Request, _ctx: Context) -> Response:
+    """Answer a request for an OAuth token: there are none; says what to do instead."""
+    body = {"error": "invalid_client", "error_description": _NO_OAUTH}
+    return json_response(body, 401, ((b"www-authenticate", b"Bearer"), (b"cache-control", b"no-store")))

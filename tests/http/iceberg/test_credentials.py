@@ -1,0 +1,86 @@
+"""Who sends no credential over Iceberg REST, and who asks for an OAuth token, is told what to send."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg.wire import error_of
+
+ASKED = pytest.mark.parametrize(
+    "method, path",
+    [
+        ("GET", "/config?warehouse=main"), ("GET", "/config?warehouse=none"), ("GET", "/config?warehouse=nolake/main"),
+        ("GET", "/lake.main/namespaces"), ("GET", "/lake.none/namespaces"), ("GET", "/nolake.main/namespaces"),
+        ("GET", "/namespaces"), ("GET", "/lake.main/namespaces/a"), ("GET", "/lake.main/namespaces/a/tables/t"),
+        ("DELETE", "/lake.main/namespaces/a"), ("HEAD", "/lake.main/namespaces/a"),
+    ],
+)  # fmt: skip
+
+
+def ask(node: Node, method: str, path: str, **headers: str) -> Answer:
+    """Ask without a user."""
+    return node.ask(method, f"/iceberg/v1{path}", user=None, **headers)
+
+
+@ASKED
+@pytest.mark.parametrize("header", [None, "Bearer None"])
+def test_nobody_is_asked_who_it_is(node: Node, method: str, path: str, header: str | None) -> None:
+    """No credential is 401 with the scheme and the words to send one, in the same way for what exists and what does not."""
+    node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
+
+    answer = ask(node, method, path, **({} if header is None else {"authorization": header}))
+
+    assert answer.status == 401
+    assert answer.headers["www-authenticate"] == "Bearer"
+    if method != "HEAD":
+        status, kind, message = error_of(answer)
+        assert (status, kind) == (401, "NotAuthorizedException")
+        assert "Bearer lim_" in message
+        assert "limnos token create" in message
+        assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
+
+
+def test_anonymous_who_holds_something_is_served(node: Node) -> None:
+    """Where an administrator gave the user anonymous rights, requests without a credential use them; else they are 403."""
+    grant(node, "anonymous", "use_catalog", kind="CATALOG", on="main")
+
+    config, listed, created = (
+        ask(node, "GET", "/config?warehouse=main"),
+        ask(node, "GET", "/lake.main/namespaces"),
+        node.ask("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["x"]}, user=None),
+    )
+
+    assert (config.status, listed.status, created.status) == (200, 200, 403)
+    assert "CREATE_SCHEMA" in error_of(created)[2]
+
+
+def test_somebody_who_is_no_user_is_forbidden(node: Node) -> None:
+    """A name that is no user's is still 403: who asks was said."""
+    assert node.get("/iceberg/v1/lake.main/namespaces", user="stranger").status == 403
+
+
+def test_nobody_is_served_with_access_off(open_node: Node) -> None:
+    """Without access control nobody is asked who they are."""
+    assert ask(open_node, "GET", "/lake.main/namespaces").status == 200
+
+
+def test_gravitino_keeps_its_anonymous(node: Node) -> None:
+    """Over Gravitino's protocol no header is the user anonymous, as upstream has it: 403, not 401."""
+    assert node.get(f"{API}/lake/catalogs", user=None).status == 403
+
+
+@pytest.mark.parametrize("grant_type", ["client_credentials", "urn:ietf:params:oauth:grant-type:token-exchange"])
+def test_oauth_is_told_what_to_send(node: Node, grant_type: str) -> None:
+    """A client with credential= gets OAuth's own error, which says to give a token instead."""
+    body = f"grant_type={grant_type}&client_id=ana&client_secret=s&scope=catalog".encode()
+
+    answer = node.ask(
+        "POST", "/iceberg/v1/oauth/tokens", body, user=None, content_type="application/x-www-form-urlencoded"
+    )
+
+    assert answer.status == 401
+    assert set(answer.json()) == {"error", "error_description"}
+    assert answer["error"] == "invalid_client"
+    assert "token=lim_" in str(answer["error_description"])
+    assert answer.headers["cache-control"] == "no-store"
