@@ -21,7 +21,7 @@ from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
 from limnos.store.roles import role_objects_read
 from limnos.view.cold import need, need_all
-from limnos.view.facts import all_roles_key, owner_key, roles_on_key, rules_key
+from limnos.view.facts import all_roles_key, owner_key, role_key, roles_on_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
     RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
+
+
+ONE_BY_ONE_MAX = 50
+"""Roles that are asked for by name; for more, all roles of the metalake are read by one statement."""
 
 
 class RoleCreate(msgspec.Struct, frozen=True):
@@ -64,13 +68,18 @@ def roles_list(scene: Scene) -> list[RoleEntity]:
     """Return the roles that the caller may load, by name."""
     scene.require_in_use()
     scene.require(Action.ROLE_LIST, scene.place.outer)
-    found = cast("tuple[RoleEntity, ...]", need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone))
-    owners = need_all(scene.view, [owner_key(role.id) for role in found], zone=scene.zone)
-    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.place.outer, scene.owner_of)
+    return _visible(scene)
+
+
+def _visible(scene: Scene) -> list[RoleEntity]:
+    """Return all roles that the caller may load, from one fact, however many there are."""
+    fact = need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone)
+    found = cast("tuple[tuple[RoleEntity, int | None], ...]", fact)
     if not scene.rules.access_enabled:
-        return list(found)
-    positions = shown.positions([role.id for role in found], cast("list[int | None]", owners))
-    return [found[position] for position in positions]
+        return [role for role, _ in found]
+    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.place.outer, scene.owner_of)
+    positions = shown.positions([role.id for role, _ in found], [owner for _, owner in found])
+    return [found[position][0] for position in positions]
 
 
 class RoleObject(NamedTuple):
@@ -126,14 +135,14 @@ def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's scene)."""
     zone = scene.metalake.id
     names = cast("tuple[str, ...]", need(scene.view, roles_on_key(object_id, zone), zone=zone))
-    seen = []
-    for name in names:
-        role = role_find(scene, name)
-        if role is None:
-            continue
-        if scene.decide(Action.ROLE_LOAD, (Link(role.id, Kind.ROLE, name), *scene.place.outer)).allowed:
-            seen.append(name)
-    return tuple(seen)
+    if len(names) > ONE_BY_ONE_MAX:
+        visible = {role.name for role in _visible(scene)}
+        return tuple([name for name in names if name in visible])
+    roles = cast("list[RoleEntity | None]", need_all(scene.view, [role_key(zone, name) for name in names], zone=zone))
+    found = [role for role in roles if role is not None]
+    need_all(scene.view, [owner_key(role.id) for role in found], zone=zone)
+    links = [Link(role.id, Kind.ROLE, role.name) for role in found]
+    return tuple([each.name for each in links if scene.decide(Action.ROLE_LOAD, (each, *scene.place.outer)).allowed])
 
 
 async def role_create(

@@ -18,7 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
-from limnos.view.facts import principals_key, roles_key, rules_key
+from limnos.view.facts import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -109,7 +109,10 @@ def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
 
 def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
     """Return the users or groups that the caller may see, with their roles."""
-    return [holder_of(scene, each) for each in principals_list(scene, kind)]
+    shown = principals_list(scene, kind)
+    fact = need(scene.view, holders_key(scene.metalake.id, kind), zone=scene.zone)
+    roles = dict(cast("tuple[tuple[int, tuple[str, ...]], ...]", fact))
+    return [Holder(each, roles.get(each.id, ())) for each in shown]
 
 
 def check_principal_name(name: str, kind: Kind) -> str:

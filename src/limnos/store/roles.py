@@ -21,7 +21,15 @@ if TYPE_CHECKING:
 _COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
 NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM role WHERE id = :id AND deleted = 0")
-ALL = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND deleted = 0 ORDER BY name")
+ALL = Sql(
+    f"SELECT {_COLUMNS}, (SELECT o.principal_id FROM owner o WHERE o.object_id = role.id) FROM role"
+    " WHERE metalake_id = :metalake AND deleted = 0 ORDER BY name"
+)
+HOLDERS = Sql(
+    "SELECT m.principal_id, r.name FROM principal p JOIN role_member m ON m.principal_id = p.id"
+    " JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE p.metalake_id = :metalake AND p.kind = :kind AND p.deleted = 0 ORDER BY m.principal_id, r.name"
+)
 GRANTS = Sql(
     "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id"
     " ORDER BY object_id, privilege"
@@ -92,10 +100,19 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...]] |
     return role_of(rows[0]), tuple(_grant_of(row) for row in grants)
 
 
-def roles_read(metalake_id: int) -> Load[tuple[RoleEntity, ...]]:
-    """Read all roles of a metalake, by name."""
+def roles_read(metalake_id: int) -> Load[tuple[tuple[RoleEntity, int | None], ...]]:
+    """Read all roles of a metalake with their owners' ids, by name."""
     rows = yield ALL, {"metalake": metalake_id}
-    return tuple(role_of(row) for row in rows)
+    return tuple([(role_of(row[:-1]), row[-1]) for row in rows])
+
+
+def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[str, ...]], ...]]:
+    """Read who of a metalake's users, or groups, holds which roles: ids with names of roles; who holds none is left out."""
+    rows = yield HOLDERS, {"metalake": metalake_id, "kind": int(kind)}
+    found: dict[int, list[str]] = {}
+    for principal_id, name in rows:
+        found.setdefault(principal_id, []).append(name)
+    return tuple([(principal_id, tuple(names)) for principal_id, names in found.items()])
 
 
 def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:

@@ -89,8 +89,13 @@ def rules_key(role_id: int) -> Key:
     return ("rules", role_id)
 
 
+def holders_key(metalake_id: int, kind: Kind) -> Key:
+    """Which roles all users, or groups, of a metalake hold, by the ids of those who hold any."""
+    return ("holders", metalake_id, kind)
+
+
 def all_roles_key(metalake_id: int) -> Key:
-    """All roles of a metalake."""
+    """All roles of a metalake, with their owners."""
     return ("all roles", metalake_id)
 
 
@@ -123,6 +128,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "roles": roles.roles_of_read,
     "role": roles.role_read,
     "rules": roles.role_rules_read,
+    "holders": roles.holders_read,
     "all roles": roles.roles_read,
     "roles on": lambda object_id, _: roles.roles_on_read(object_id),
     "token": tokens.token_read,
@@ -168,7 +174,8 @@ def touched(change: Change) -> list[Key]:
     if kind is Kind.TOKEN:
         return [token_key(change.node_id), tokens_key(change.old_name), tokens_key(None)]
     if kind is Kind.ROLE:
-        return [owner_key(change.node_id)] if change.operation == "own" else _touched_by_role(change)
+        own = [owner_key(change.node_id), all_roles_key(change.zone)]
+        return own if change.operation == "own" else _touched_by_role(change)
     return _touched_by_principal(change)
 
 
@@ -195,6 +202,8 @@ def _touched_by_role(change: Change) -> list[Key]:
     keys = [rules_key(change.node_id), all_roles_key(metalake_id or ROOT_ID), owner_key(change.node_id)]
     if name is not None:
         keys.append(role_key(metalake_id or ROOT_ID, name))
+    if change.operation == "drop":
+        keys += [holders_key(metalake_id or ROOT_ID, kind) for kind in (Kind.USER, Kind.GROUP)]
     return keys
 
 
@@ -204,12 +213,12 @@ def _touched_by_principal(change: Change) -> list[Key]:
     if change.operation in ("join", "leave"):
         return [groups_key(user_id), members_key(change.new_parent or ROOT_ID)]
     if change.operation in ("give", "take"):
-        return [roles_key(user_id)]
+        return [roles_key(user_id), holders_key(change.zone, kind)]
     metalake_id = (change.old_parent if change.old_parent is not None else change.new_parent) or ROOT_ID
     name = change.old_name or change.new_name or ""
     keys = [principal_key(metalake_id, kind, name), principal_id_key(user_id), principals_key(metalake_id, kind)]
     if change.operation == "drop":
-        keys += (roles_key(user_id), groups_key(user_id), members_key(user_id))
+        keys += (roles_key(user_id), groups_key(user_id), members_key(user_id), holders_key(metalake_id, kind))
     return keys
 
 

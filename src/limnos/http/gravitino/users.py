@@ -5,6 +5,7 @@ May import `services` and this package.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import dto
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.services.context import Context
 
+_AT_ONCE = 500
+"""Users or groups that are encoded before other requests have a turn."""
 _ENCODERS = {Kind.USER: dto.user, Kind.GROUP: dto.group}
 
 
@@ -40,7 +43,11 @@ async def principals_list(request: Request, ctx: Context, kind: Kind) -> Respons
         found = await ctx.read(scope, lambda scene: users.principals_list(scene, kind))
         return ok(names=[each.name for each in found])
     holders = await ctx.read(scope, lambda scene: users.holders_list(scene, kind))
-    return ok(**{f"{kind.word}s": [_ENCODERS[kind](each) for each in holders]})
+    encode, encoded = _ENCODERS[kind], []
+    for begin in range(0, len(holders), _AT_ONCE):
+        encoded += [encode(each) for each in holders[begin : begin + _AT_ONCE]]
+        await asyncio.sleep(0)  # the answer is settled: let others have their turn
+    return ok(**{f"{kind.word}s": encoded})
 
 
 async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response:
