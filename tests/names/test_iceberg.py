@@ -264,3 +264,31 @@ def test_advertised_separator_is_url_encoded() -> None:
 def test_message_form(levels: tuple[str, ...], text: str) -> None:
     """A message shows levels as Iceberg's clients do, and quotes only what would be ambiguous or hidden."""
     assert iceberg.render(levels) == text
+
+
+@pytest.mark.parametrize(
+    "raw, levels",
+    [
+        (b"a+b", ("a b",)),
+        (b"a%2Bb", ("a+b",)),
+        (b"a+b%20c", ("a+b c",)),
+        (b"a+b%1Fc%20d", ("a+b", "c d")),
+        (b"a%20b%1Fc+d", ("a b", "c+d")),
+        (b"a+b%2520c", ("a b%20c",)),
+    ],
+)
+def test_plus_beside_an_escaped_space_is_a_plus(raw: bytes, levels: tuple[str, ...]) -> None:
+    """`+` is a space, as form-encoding clients write it, unless the same segment shows a client that does not form-encode."""
+    assert iceberg.decode_path(raw) == levels
+
+
+@pytest.mark.parametrize("raw, name", [(b"a+b", "a b"), (b"a+b%20c", "a+b c")])
+def test_plus_in_a_name(raw: bytes, name: str) -> None:
+    """A table's name follows the same rule as a level."""
+    assert iceberg.decode_name(raw) == name
+
+
+def test_prefix_keeps_its_case() -> None:
+    """Metalakes and catalogs are told apart by case, so a prefix is taken as it is spelled, escaped or not."""
+    assert iceberg.decode_prefix(b"Lake.Main") == ("Lake", "Main")
+    assert iceberg.decode_prefix(b"Lake%2EMain") == ("Lake", "Main")

@@ -46,7 +46,7 @@ def other_change(desk: Desk) -> Callable[[], Any]:
 
 def create(desk: Desk, user: str = "admin") -> Node:
     """Make a namespace."""
-    return desk.run(namespace_create(desk.ctx(user), MAIN, levels=("a",), properties={}))
+    return desk.run(namespace_create(desk.ctx(user), MAIN, levels=("a",), properties={}))[0]
 
 
 def test_stale_permit_is_decided_again(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:

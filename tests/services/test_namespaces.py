@@ -77,7 +77,7 @@ def test_illegal_name_anywhere_makes_nothing(desk: Desk, levels: tuple[str, ...]
     from limnos.names.path import check_levels
 
     async def create() -> Node:
-        return await namespace_create(desk.ctx(), MAIN, levels=check_levels(levels), properties={})
+        return (await namespace_create(desk.ctx(), MAIN, levels=check_levels(levels), properties={}))[0]
 
     with pytest.raises((InvalidName, IllegalName)):
         desk.run(create())

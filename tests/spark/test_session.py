@@ -13,6 +13,13 @@ from limnos.spark import session
 from limnos.spark.session import EXTENSIONS, _environment, authorization, config_for, is_local
 
 
+def test_no_table_is_kept_from_before() -> None:
+    """Iceberg's cache of tables is off for every catalog: who may see what can change between two statements."""
+    settings = config_for("http://h", catalogs=("a", "b"))
+
+    assert {name: settings[f"spark.sql.catalog.{name}.cache-enabled"] for name in "ab"} == {"a": "false", "b": "false"}
+
+
 def test_catalog_speaks_iceberg_rest_to_its_warehouse() -> None:
     """A catalog is registered by name with the server's Iceberg address and `metalake/catalog` as warehouse."""
     settings = config_for("http://h:8090/", metalake="lake", catalogs=("main",))

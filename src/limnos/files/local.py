@@ -52,6 +52,13 @@ class LocalFiles:
         except OSError as error:
             raise trouble.failed("write", location, error) from error
 
+    def make_directory(self, location: str) -> None:
+        """Make a directory and what is missing above it; one that is there stays."""
+        try:
+            _make(_path(location))
+        except OSError as error:
+            raise trouble.failed("make directory", location, error) from error
+
     def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
         try:
             descriptor = os.open(_path(location), _OPEN)

@@ -1,7 +1,8 @@
 """Iceberg REST's spelling of namespaces: `%1F` in paths and queries, arrays in bodies, `<metalake>.<catalog>` as prefix.
 
 May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not decode a path before splitting it: a level may hold an
-escaped anything, so the split is made on the raw segment. `+` is a space, because Java clients form-encode levels.
+escaped anything, so the split is made on the raw segment. `+` is a space, because Java clients form-encode levels; but beside
+a `%20`, which no form-encoder writes, it is itself.
 The plain case (no escape) is the short one in each function: it is on the way of every read.
 """
 
@@ -39,6 +40,7 @@ def decode_path(raw: bytes) -> Levels:
     """
     if b"%" in raw:  # an escape holds no further %, so the separator's never begins inside another one
         raw = raw.replace(b"%1F", b"\x1f").replace(b"%1f", b"\x1f")
+        raw = _plus_kept(raw)
     if b"%" not in raw and b"+" not in raw and raw.isascii():
         return check_levels(raw.decode("ascii").split(SEPARATOR))
     return check_levels(map(_decode_level, raw.split(b"\x1f")))
@@ -46,7 +48,16 @@ def decode_path(raw: bytes) -> Levels:
 
 def decode_name(raw: bytes) -> str:
     """One part, as a table name, from a raw path segment. U+001F has no meaning here and is refused."""
-    return check_part(_decode_level(raw))
+    return check_part(_decode_level(_plus_kept(raw)))
+
+
+def keep_plus(raw: bytes) -> bytes:
+    """Escape each `+` of a raw path segment whose sender is known not to form-encode: there it is itself."""
+    return raw.replace(b"+", b"%2B")
+
+
+def _plus_kept(raw: bytes) -> bytes:
+    return keep_plus(raw) if b"+" in raw and b"%20" in raw else raw
 
 
 def encode_path(levels: Levels) -> str:

@@ -69,6 +69,13 @@ class Files:
         await self._run(lambda: store.write_new(location, data, first=first))
 
     @staticmethod
+    def prepare(location: str) -> None:
+        """Make the directories that a table's files go to, where a location has such, without leaving the loop."""
+        if is_local(location):
+            for name in ("data", "metadata"):
+                LOCAL_FILES.make_directory(f"{location}/{name}")
+
+    @staticmethod
     def exists_now(location: str) -> bool:
         """Say whether a local file is there, without leaving the loop."""
         return LOCAL_FILES.exists(location)

@@ -75,7 +75,11 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
 async def table_stage(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
 ) -> tuple[Json, CatalogRecord]:
-    """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would."""
+    """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
+
+    Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
+    directories. If the commit never comes, they are swept with other empty ones.
+    """
 
     def look(scene: Scene) -> Draft:
         draft = draft_of(scene, namespace, request.name, Action.TABLE_CREATE)
@@ -85,8 +89,9 @@ async def table_stage(
         return draft
 
     draft = await ctx.read(scope, look)
-    metadata = settled(build(request, draft.place))
-    document_of(metadata, previous=None, node_id=0, place=draft.place)
+    metadata = settled(build(request, draft))
+    document, _ = document_of(metadata, previous=None, node_id=0, place=draft.place)
+    ctx.services.files.prepare(document.location)
     return metadata, draft.place.catalog
 
 
@@ -95,7 +100,7 @@ async def table_create(
 ) -> tuple[Document, CatalogRecord]:
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
     draft = await draft_read(ctx, scope, namespace, request.name)
-    metadata = build(request, draft.place)
+    metadata = build(request, draft)
     return await table_make(ctx, scope, namespace=namespace, name=request.name, metadata=metadata, draft=draft)
 
 
@@ -104,11 +109,11 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
     return await ctx.read(scope, lambda scene: draft_of(scene, namespace, name, Action.TABLE_CREATE))
 
 
-def build(request: TableRequest, place: Place) -> Json:
+def build(request: TableRequest, draft: Draft) -> Json:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     now_ms = _now_ms()
     table_uuid = new_uuid(now_ms)
-    location = place.own_location(table_uuid) if request.location is None else request.location
+    location = draft.own_location(table_uuid) if request.location is None else request.location
     if not location:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     return new_table(
@@ -145,9 +150,9 @@ async def _make(
 
 
 def settled(metadata: Json) -> Json:
-    """Give a local location its one spelling with a scheme, as every reader takes it; the same object when it has it."""
+    """Give a local location a scheme, as every reader takes it; the same object when it has one, in whichever spelling."""
     location = metadata["location"]
-    if not isinstance(location, str) or location.startswith("file:///") or not is_local(location):
+    if not isinstance(location, str) or not location.startswith("/"):
         return metadata
     return {**metadata, "location": normalise(location)}
 

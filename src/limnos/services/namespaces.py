@@ -18,8 +18,10 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
+from limnos.services.homes import given, home_of, located
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
+from limnos.services.places import Place, place_of
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
@@ -45,10 +47,11 @@ class NamespaceCreate(msgspec.Struct, frozen=True):
 
 
 class NamespaceAlter(msgspec.Struct, frozen=True):
-    """Replace a namespace's record; `edit` gets what is stored."""
+    """Replace a namespace's record; `edit` gets what is stored, `place` says where its location may be."""
 
     namespace: Node
     edit: Callable[[NamespaceRecord], NamespaceRecord]
+    place: Place
 
 
 class NamespaceDrop(msgspec.Struct, frozen=True):
@@ -85,6 +88,12 @@ def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAME
     return namespace_find(scene, levels, action).entity
 
 
+def namespace_load_home(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, str]:
+    """Return a namespace, and where clients that choose a table's location choose it."""
+    node, chain, _ = namespace_find(scene, levels, action)
+    return node, home_of(node, given(scene, chain[1:]) or place_of(scene).warehouse)
+
+
 def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's children, or of the catalog's for no levels.
 
@@ -103,14 +112,16 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
 async def namespace_create(
     ctx: Context, scope: Scope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
     check: Callable[[str], object] = check_part,
-) -> Node:  # fmt: skip
-    """Make a namespace and its missing parents, all with the maker as owner; all or nothing.
+) -> tuple[Node, str]:  # fmt: skip
+    """Make a namespace and its missing parents, all with the maker as owner; all or nothing. Returns it and its home.
 
     `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
-    Raises IllegalName for a part that holds the separator; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
+    Raises IllegalName for a part that holds the separator; OutsideRoots for its location; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
     """
+    above = ""
 
     def decide(scene: Scene) -> Permit[NamespaceCreate]:
+        nonlocal above
         scene.require_in_use()
         codec = codec_of(scene)
         for part in levels:
@@ -126,14 +137,17 @@ async def namespace_create(
             raise already_exists(levels)
         for name in lacking:
             check(name)
-        record = NamespaceRecord(comment=comment, properties=properties)
+        place = place_of(scene)
+        above = given(scene, chain) or place.warehouse
+        record = located(None, NamespaceRecord(comment=comment, properties=properties), place)
         command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), record, scene.maker_id)
         return scene.permit(command, decision)
 
     try:
-        return await ctx.write(scope, decide, namespace_insert)
+        node = await ctx.write(scope, decide, namespace_insert)
     except AlreadyExists:
         raise already_exists(levels) from None
+    return node, home_of(node, above)
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
@@ -168,15 +182,17 @@ async def namespace_edit(
 
     def decide(scene: Scene) -> Permit[NamespaceAlter]:
         node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_ALTER)
-        return scene.permit(NamespaceAlter(node, edit), decision)
+        return scene.permit(NamespaceAlter(node, edit, place_of(scene)), decision)
 
     return await ctx.write(scope, decide, namespace_update)
 
 
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     """Write the namespace's edited record."""
-    held = tx.nodes.hold(permit.command.namespace)
-    tx.nodes.write_record(held, permit.command.edit(cast("NamespaceRecord", held.record)))
+    command = permit.command
+    held = tx.nodes.hold(command.namespace)
+    before = cast("NamespaceRecord", held.record)
+    tx.nodes.write_record(held, located(before, command.edit(before), command.place))
     return tx.nodes.by_id(held.id)
 
 

@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
+from limnos.services.homes import given
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
@@ -88,21 +89,29 @@ class Draft(NamedTuple):
     space: str
     owner_id: int | None
     place: Place
+    home: str | None
+    """The location that its namespace was given."""
 
     def command(self, name: str, document: Document) -> Permit[TableCreate]:
         """Return the permission to make just this table."""
         return self.permit.about(TableCreate(self.namespace, name, self.space, document, self.owner_id))
+
+    def own_location(self, table_uuid: str) -> str:
+        """Return where the table goes when nobody says where: nobody else lies there."""
+        if self.home is None:
+            return self.place.own_location(table_uuid)
+        return f"{self.home}/{table_uuid.replace('-', '')}"
 
 
 def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draft:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
-    node, _, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+    node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
     if scene.is_taken(node.id, Kind.TABLE, name):
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
     permit = scene.permit(None, decision)
-    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene))
+    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
 
 
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:

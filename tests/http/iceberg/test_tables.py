@@ -395,3 +395,28 @@ def test_allowed_locations(node: Node) -> None:
     assert (before.status, after.status) == (400, 200)
     assert "allowed-locations" in error_of(before)[2]
     assert local(after["metadata-location"]).is_relative_to(outside / "t")
+
+
+def test_new_name_that_begins_with_the_catalog(node: Node) -> None:
+    """Who writes `RENAME TO main.a.u`, as names are written elsewhere in SQL, is told to leave the catalog out."""
+    make_table(node, "a", "t")
+
+    told = error_of(node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))))
+    plain = error_of(node.post(RENAME, rename(("a", "t"), ("gone", "a", "u"))))
+    two = error_of(node.post(RENAME, rename(("a", "t"), ("main", "u"))))
+
+    assert told[:2] == plain[:2] == two[:2] == (404, "NoSuchNamespaceException")
+    assert told[2].startswith(
+        "Namespace does not exist: main.a. The new name of a table is relative to its catalog: write a.u"
+    )
+    assert plain[2] == "Namespace does not exist: gone.a"
+    assert two[2] == "Namespace does not exist: main"
+
+
+def test_a_namespace_named_as_the_catalog_is_a_target(node: Node) -> None:
+    """A namespace may have its catalog's name; a table is moved into it like into any other."""
+    make_table(node, "a", "t")
+    make_space(node, "main", "a")
+
+    assert node.post(RENAME, rename(("a", "t"), ("main", "a", "u"))).status == 204
+    assert node.get(table_path("main", "a", "u")).status == 200

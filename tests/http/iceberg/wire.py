@@ -77,6 +77,11 @@ def make_table(node: Node, *levels: str, user: str = "admin", **more: object) ->
     return node.done("POST", f"{space_path(*levels[:-1])}/tables", body, user=user)
 
 
+def given(answer: Answer) -> dict[str, object]:
+    """A namespace's properties but the location, which is answered whether one was given or not."""
+    return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
+
+
 def metadata_of(node: Node, *levels: str) -> Document:
     """A table's metadata as its administrator loads it."""
     found: Document = node.done("GET", table_path(*levels))["metadata"]

@@ -77,7 +77,7 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
     properties = checked(body.properties)
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)
-    node = await namespaces.namespace_create(
+    node, _ = await namespaces.namespace_create(
         ctx, scope, levels=levels, comment=comment, properties=properties, check=check_gravitino_name
     )
     return ok(schema=dto.schema(node, codec.join(levels)))

@@ -1,6 +1,7 @@
 """Namespace routes: list, create, load, exists, drop, properties.
 
-May import `services` and the shared modules of `limnos.http`. A namespace's `comment` property is its comment.
+May import `services` and the shared modules of `limnos.http`. A namespace's `comment` property is its comment; its
+`location` is always answered, for there are clients that choose a table's location and need a place to choose it in.
 
 403 or 404: a namespace that does not exist is 404 to whoever could load it, had it no grants of its own; else 403. A
 catalog that the caller may not use is 403 here, and 404 in `/v1/config`.
@@ -20,6 +21,7 @@ from limnos.http.response import JSON, Response, json_response, no_content
 from limnos.model.errors import NotFound, Unprocessable
 from limnos.names import iceberg
 from limnos.services import namespaces
+from limnos.services.homes import LOCATION
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -74,8 +76,8 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     levels = iceberg.decode_body(body.namespace)
     properties = dict(body.properties or {})
     comment = properties.pop(COMMENT, None)
-    node = await namespaces.namespace_create(ctx, scope, levels=levels, comment=comment, properties=properties)
-    return _answer(levels, node)
+    made = await namespaces.namespace_create(ctx, scope, levels=levels, comment=comment, properties=properties)
+    return _answer(levels, *made)
 
 
 async def namespace_load(request: Request, ctx: Context) -> Response:
@@ -83,8 +85,8 @@ async def namespace_load(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
-    node = await ctx.read(scope, lambda scene: namespaces.namespace_load(scene, levels, action=action))
-    return _answer(levels, node)
+    found = await ctx.read(scope, lambda scene: namespaces.namespace_load_home(scene, levels, action=action))
+    return _answer(levels, *found)
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
@@ -131,6 +133,6 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     )
 
 
-def _answer(levels: Levels, node: Node) -> Response:
-    properties = properties_of(cast("NamespaceRecord", node.record))
+def _answer(levels: Levels, node: Node, home: str) -> Response:
+    properties = {**properties_of(cast("NamespaceRecord", node.record)), LOCATION: home}
     return Response(200, msgspec.json.encode({"namespace": levels, "properties": properties}), (JSON,))

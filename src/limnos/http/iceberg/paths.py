@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
 
+PLAIN_PLUS = b"GoIceberg/"
+"""How the User-Agent of iceberg-go begins."""
+
 scope_of_prefix = lru_cache(4096)(lambda raw: Scope(*iceberg.decode_prefix(raw)))
 levels_of = lru_cache(16384)(iceberg.decode_path)
 name_of = lru_cache(16384)(iceberg.decode_name)
@@ -23,7 +26,14 @@ name_of = lru_cache(16384)(iceberg.decode_name)
 def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[bytes, ...]]:
     """Return the scope and the other parameters: a route without a prefix means the default catalog."""
     params = request.params
+    if params and (b"+" in params[-1] or b"+" in params[-expected]) and _keeps_plus(request):
+        params = tuple(map(iceberg.keep_plus, params))
     if len(params) > expected:
         return scope_of_prefix(params[0]), params[1:]
     defaults = ctx.services.defaults
     return Scope(defaults.metalake, defaults.catalog), params
+
+
+def _keeps_plus(request: Request) -> bool:
+    """Say whether the client is one that sends `+` for itself: Go's own escaping of paths leaves it, as RFC 3986 does."""
+    return request.headers.get(b"user-agent", b"").startswith(PLAIN_PLUS)

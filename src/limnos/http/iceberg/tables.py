@@ -17,7 +17,7 @@ from limnos.formats.iceberg import metadata as documents
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import BadRequest, IllegalName
+from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services import commits, iceberg_tables, tables
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.entities import Document
     from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.scene import Scene
+    from limnos.services.scene import Scene, Scope
 
 _MODES = ("all", "refs")
 
@@ -169,8 +170,19 @@ async def table_rename(request: Request, ctx: Context) -> Response:
     source, target = (
         (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
     )
-    await tables.table_move(ctx, scope, source=source, target=target)
+    try:
+        await tables.table_move(ctx, scope, source=source, target=target)
+    except NotFound as error:
+        raise _hinted(error, scope, target) from None
     return no_content()
+
+
+def _hinted(error: NotFound, scope: Scope, target: Levels) -> NotFound:
+    """Tell who began a table's new name with the catalog, as SQL has it everywhere but after RENAME TO."""
+    if error.kind != "namespace" or target[0] != scope.catalog or len(target) < 3:
+        return error
+    hint = f"The new name of a table is relative to its catalog: write {iceberg.render(target[1:])}"
+    return NotFound(f"{error}. {hint}, without {scope.catalog} before it", kind=error.kind)
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:

@@ -1,0 +1,189 @@
+"""Where a namespace's tables lie: the location that a namespace answers, was given, or inherits; directories of staged tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import API, Node
+from tests.http.iceberg.wire import (
+    SCHEMA,
+    SPACES,
+    commit,
+    creation,
+    error_of,
+    given,
+    local,
+    make_space,
+    make_table,
+    nothing_done,
+    space_path,
+    table_path,
+)
+
+MOVE = "/api/limnos/v1/metalakes/lake/catalogs/main/move"
+
+
+def location_of(node: Node, *levels: str) -> str:
+    """The location that a namespace answers."""
+    return str(node.done("GET", space_path(*levels))["properties"]["location"])
+
+
+def root_of(node: Node) -> str:
+    """The warehouse of the catalog, with its scheme."""
+    return f"file://{node.data}/warehouse/main"
+
+
+def stage(node: Node, *levels: str, **more: object) -> dict[str, object]:
+    """Stage a table; returns its metadata."""
+    body = {"name": levels[-1], "schema": SCHEMA, "stage-create": True, **more}
+    found: dict[str, object] = node.done("POST", f"{space_path(*levels[:-1])}/tables", body)["metadata"]
+    return found
+
+
+def test_every_namespace_has_a_location(lake: Node) -> None:
+    """A namespace answers a location of its own below the warehouse, when it is made and later, without a name in it."""
+    made = lake.post(SPACES, {"namespace": ["a", "b"]})
+
+    own = location_of(lake, "a", "b")
+    assert made["properties"] == {"location": own}
+    assert own.startswith(f"{root_of(lake)}/n")
+    assert own.removeprefix(f"{root_of(lake)}/n").isdigit()
+    assert own != location_of(lake, "a")
+
+
+def test_a_table_staged_there_is_made(lake: Node) -> None:
+    """A client that stages a table below its namespace's location, as Trino does, finds no file there, and makes it."""
+    make_space(lake, "a")
+    place = f"{location_of(lake, 'a')}/t-0123"
+
+    staged = stage(lake, "a", "t", location=place)
+    files = [path for path in local(place).rglob("*") if path.is_file()]
+    made = commit(lake, "a", "t", updates=creation(place), requirements=[{"type": "assert-create"}])
+
+    assert (staged["location"], files) == (place, [])
+    assert (made.status, lake.get(table_path("a", "t"))["metadata"]["location"]) == (200, place)
+
+
+def test_rename_and_move_leave_locations_alone(lake: Node) -> None:
+    """A namespace keeps its location when it gets another name or parent; a successor gets another one."""
+    make_space(lake, "b")
+    table = make_table(lake, "a", "t")
+    before = location_of(lake, "a")
+
+    lake.done("POST", MOVE, {"kind": "namespace", "source": ["a"], "target": ["b", "c"]})
+    make_space(lake, "a")
+
+    assert location_of(lake, "b", "c") == before
+    assert location_of(lake, "a") != before
+    assert lake.get(table_path("b", "c", "t"))["metadata-location"] == table["metadata-location"]
+
+
+def test_tables_follow_the_location_that_was_given(lake: Node) -> None:
+    """Tables without a location of their own go below the nearest one that a namespace was given; others stay."""
+    early = make_table(lake, "a", "b", "early")
+    place = f"{root_of(lake)}/of_a"
+    lake.done("POST", f"{space_path('a')}/properties", {"updates": {"location": f"{place}/"}})
+
+    direct, below = make_table(lake, "a", "t"), make_table(lake, "a", "b", "t")
+    staged = stage(lake, "a", "s")
+
+    assert location_of(lake, "a") == place
+    assert location_of(lake, "a", "b").startswith(f"{place}/n")
+    for metadata in (direct["metadata"], below["metadata"], staged):
+        assert str(metadata["location"]).rpartition("/")[0] == place
+    assert not str(early["metadata"]["location"]).startswith(place)
+
+
+def test_a_location_that_is_removed_is_computed_again(node: Node) -> None:
+    """Removing the property leads back to the computed place; removing what was never given is told as missing."""
+    make_space(node, "a")
+    computed = location_of(node, "a")
+    properties = f"{space_path('a')}/properties"
+
+    first = node.post(properties, {"removals": ["location"]})
+    node.done("POST", properties, {"updates": {"location": f"{root_of(node)}/x"}})
+    second = node.post(properties, {"removals": ["location"]})
+
+    assert (first["missing"], second["removed"]) == (["location"], ["location"])
+    assert location_of(node, "a") == computed
+
+
+@pytest.mark.parametrize(
+    "place", ["file:///etc/x", "/etc/x", "s3://bucket/x", "relative", "", "file:///{root}/../x", "ftp://x/y"]
+)
+def test_a_location_elsewhere_is_refused(node: Node, place: str) -> None:
+    """A namespace's location lies within the catalog's roots: else 400, over each protocol, and nothing changes."""
+    make_space(node, "a")
+    place = place.replace("{root}", f"{node.data}/warehouse/main")
+    change = [{"@type": "setProperty", "property": "location", "value": place}]
+
+    with nothing_done(node):
+        answers = [
+            node.post(SPACES, {"namespace": ["b"], "properties": {"location": place}}),
+            node.post(SPACES, {"namespace": ["c", "d"], "properties": {"location": place}}),
+            node.post(f"{space_path('a')}/properties", {"updates": {"location": place}}),
+        ]
+        schemas = f"{API}/lake/catalogs/main/schemas"
+        told = [
+            node.post(schemas, {"name": "b", "properties": {"location": place}}),
+            node.put(f"{schemas}/a", {"updates": change}),
+        ]
+
+    assert [error_of(answer)[0] for answer in answers] == [400] * 3
+    assert [answer.status for answer in told] == [400] * 2
+
+
+def test_a_location_is_stored_with_its_scheme(node: Node) -> None:
+    """A local path is stored and answered as a URL; whoever sets another property later finds it as it was."""
+    make_space(node, "a", location=f"{node.data}/warehouse/main/x/")
+    node.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}})
+
+    assert location_of(node, "a") == f"{root_of(node)}/x"
+    assert given(node.get(space_path("a"))) == {"k": "v"}
+
+
+def test_roots_that_were_narrowed_count_for_tables(node: Node) -> None:
+    """A location that the catalog allows no more takes no new tables."""
+    elsewhere = node.data / "warehouse" / "elsewhere"
+    updates = [{"@type": "setProperty", "property": "allowed-locations", "value": f"file://{elsewhere}"}]
+    node.done("PUT", f"{API}/lake/catalogs/main", {"updates": updates})
+    make_space(node, "a", location=f"file://{elsewhere}/a")
+    make_table(node, "a", "t")
+    node.done(
+        "PUT", f"{API}/lake/catalogs/main", {"updates": [{"@type": "removeProperty", "property": "allowed-locations"}]}
+    )
+
+    refused = node.post(f"{space_path('a')}/tables", {"name": "u", "schema": SCHEMA})
+
+    assert error_of(refused)[0] == 400
+    assert f"{elsewhere}/a" in error_of(refused)[2]
+
+
+def test_a_staged_table_has_its_directories(node: Node) -> None:
+    """The directories of a staged table are there, and empty: DuckDB writes files into them and makes none."""
+    make_space(node, "a")
+
+    place = local(stage(node, "a", "t")["location"])
+
+    assert sorted(path.name for path in place.iterdir()) == ["data", "metadata"]
+    assert not any(Path(place).rglob("*/*"))
+
+
+def test_a_stage_that_is_refused_makes_no_directory(node: Node) -> None:
+    """A staged create outside of the roots, or of a name that is taken, leaves nothing behind."""
+    make_table(node, "a", "t")
+    before = sorted((node.data / "warehouse").rglob("*"))
+    outside = node.data / "outside"
+
+    answers = [
+        node.post(
+            f"{space_path('a')}/tables", {"name": "u", "schema": SCHEMA, "stage-create": True, "location": str(outside)}
+        ),
+        node.post(f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA, "stage-create": True}),
+    ]
+
+    assert [answer.status for answer in answers] == [400, 409]
+    assert sorted((node.data / "warehouse").rglob("*")) == before
+    assert not outside.exists()
