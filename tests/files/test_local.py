@@ -11,8 +11,8 @@ import pyarrow.fs
 import pytest
 from pyiceberg.io.pyarrow import PyArrowFileIO
 
-from limnos.files import FileStore, StorageFailed, store_for
-from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, TooLarge, Unavailable
+from limnos.files import FileStore, store_for
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, StorageFailed, TooLarge, Unavailable
 
 NAMES = ["plain", "a b", "c%20d", "100%", "é ü", "日本", "🦆", "x:y", "q?x#y", "...", "-", "\\", "'\"", "a+b", "~"]
 

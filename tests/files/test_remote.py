@@ -12,9 +12,17 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 from moto.server import ThreadedMotoServer
 
-from limnos.files import FileStore, StorageFailed, remote, store_for
+from limnos.files import FileStore, remote, store_for
 from limnos.files.remote import Options, RemoteFiles, options_from
-from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, TooLarge, Unavailable, Unsupported
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    MissingFile,
+    StorageFailed,
+    TooLarge,
+    Unavailable,
+    Unsupported,
+)
 
 KEYS = {"s3.access-key-id": "key", "s3.secret-access-key": "secret", "s3.region": "us-east-1"}
 

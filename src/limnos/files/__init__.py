@@ -7,12 +7,10 @@ they are, compression is the caller's, and whether a location is allowed is aske
 from limnos.files.local import real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
-from limnos.files.trouble import StorageFailed
 
 __all__ = [
     "LOCAL_FILES",
     "FileStore",
-    "StorageFailed",
     "allowed_roots",
     "check_size",
     "check_within",

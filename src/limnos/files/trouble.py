@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import errno
 
-from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, MissingFile, TooLarge, Unavailable
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    LimnosError,
+    MissingFile,
+    StorageFailed,
+    TooLarge,
+    Unavailable,
+)
 
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError"})
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
-
-
-class StorageFailed(LimnosError):
-    """The store refused, and will again until someone changes its configuration or credentials."""
-
-    code = "storage-failed"
 
 
 def missing(location: str, reason: str = "there is no such file") -> MissingFile:

@@ -195,5 +195,11 @@ class Unavailable(LimnosError):
         self.retry_after_s = retry_after_s
 
 
+class StorageFailed(LimnosError):
+    """A store of files refused, and will again until someone changes its configuration or credentials."""
+
+    code = "storage-failed"
+
+
 class StalePermit(Exception):
     """The permit's revisions or objects have moved since the decision: decide again. Never leaves `services`."""

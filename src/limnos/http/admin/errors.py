@@ -29,6 +29,8 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.Misdirected, 421),
     (errors.Unprocessable, 422),
     (errors.HeadTooLarge, 431),
+    (errors.StateUnknown, 500),
+    (errors.StorageFailed, 502),
     (errors.Unavailable, 503),
 )
 

@@ -49,6 +49,8 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.Forbidden, 403, 1008, "ForbiddenException"),
     (errors.Unauthenticated, 401, 1011, "UnauthorizedException"),
     (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
+    (errors.StorageFailed, 502, 1007, "ConnectionFailedException"),
+    (errors.StateUnknown, 500, 1002, "RuntimeException"),
     (errors.Unavailable, 503, 1002, "RuntimeException"),
 )
 _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
@@ -95,8 +97,6 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
     for kind, status, code, name in _TABLE:
         if isinstance(error, kind):
             return status, code, name
-    if error.code == "storage-failed":
-        return 502, 1007, "ConnectionFailedException"
     return 500, 1002, "RuntimeException"
 
 

@@ -1,11 +1,10 @@
 """Iceberg's error envelope, and which status and type each failure gets.
 
-May import `model`, `names`, `files` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
+May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
 """
 
 from __future__ import annotations
 
-from limnos.files import StorageFailed
 from limnos.http.iceberg.credentials import who_are_you
 from limnos.http.refusals import hidden_metalake
 from limnos.http.response import Response, json_response
@@ -37,7 +36,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.HeadTooLarge, 431, "BadRequestException"),
     (errors.Unprocessable, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
-    (StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
+    (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
     (errors.Unavailable, 503, "ServiceUnavailableException"),
 )
 

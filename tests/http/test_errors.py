@@ -1,0 +1,59 @@
+"""Every failure has an answer of its own in every protocol: none falls through to "something unexpected"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.http.admin import errors as admin
+from limnos.http.gravitino import errors as gravitino
+from limnos.http.iceberg import errors as iceberg
+from limnos.http.response import Response
+from limnos.model import errors
+from limnos.model.errors import LimnosError, StorageFailed
+
+UNEXPECTED = (LimnosError, errors.StateUnknown)
+"""What is answered 500 on purpose."""
+
+
+def kinds() -> Iterator[type[LimnosError]]:
+    """Every class of failure that a caller can be told about."""
+    for value in vars(errors).values():
+        if isinstance(value, type) and issubclass(value, LimnosError) and value not in UNEXPECTED:
+            yield value
+
+
+def answers(error: LimnosError) -> dict[str, Response]:
+    """The answer of each protocol."""
+    return {
+        "gravitino": gravitino.error_response(error),
+        "iceberg": iceberg.error_response(error, operation="load-table"),
+        "admin": admin.error_response(error, request_id="r"),
+    }
+
+
+def made(kind: type[LimnosError]) -> LimnosError:
+    """A failure of a kind; some say what they are about."""
+    about = {"kind": "catalog"} if "kind" in kind.__init__.__annotations__ else {}
+    return kind("no", **about)
+
+
+@pytest.mark.parametrize("kind", [*kinds()], ids=lambda kind: kind.code)
+def test_no_failure_is_unexpected(kind: type[LimnosError]) -> None:
+    """A class that a protocol's table forgets would be told as an internal error."""
+    found = {protocol: answer.status for protocol, answer in answers(made(kind)).items()}
+
+    assert 500 not in found.values(), found
+
+
+def test_storage_failed_has_one_answer_in_each_protocol() -> None:
+    """A store of files that refuses is told as such, whoever asks, and nobody is told that it was the server's fault."""
+    found = answers(StorageFailed("The bucket refuses: check its credentials"))
+
+    assert {protocol: answer.status for protocol, answer in found.items()} == {
+        "gravitino": 502, "iceberg": 503, "admin": 502,
+    }  # fmt: skip
+    assert json.loads(found["gravitino"].body)["type"] == "ConnectionFailedException"
+    assert json.loads(found["admin"].body)["error"]["code"] == "storage-failed"
