@@ -1,6 +1,6 @@
 """`create metalake | catalog | namespace`.
 
-May import this room. Tables are made by engines: Spark, PyIceberg, Trino.
+May import `names` and this room. Tables are made by engines: Spark, PyIceberg, Trino.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
 
-May import this room and the words of `model.privileges`. Whether a privilege fits an object is the server's to say.
+May import `client`, this room and the words of `model.privileges`. Whether a privilege fits an object is the server's
+to say.
 """
 
 from __future__ import annotations

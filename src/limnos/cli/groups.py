@@ -1,6 +1,6 @@
 """`group create | delete | list | describe` for groups, `group add | remove` for who is in them.
 
-May import this room.
+May import `client` and this room.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`owner show | set`.
 
-May import this room.
+May import `client` and this room.
 """
 
 from __future__ import annotations

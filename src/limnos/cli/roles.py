@@ -1,6 +1,6 @@
 """`role create | delete | list | describe`.
 
-May import this room. What a role grants is changed by `grant` and `revoke`.
+May import `client` and this room. What a role grants is changed by `grant` and `revoke`.
 """
 
 from __future__ import annotations

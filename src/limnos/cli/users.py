@@ -1,6 +1,6 @@
 """`user add | remove | list | describe | disable | enable`.
 
-May import this room.
+May import `client` and this room.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Calls on namespaces: Iceberg REST, Gravitino REST to make missing parents, the own API to move.
 
-May import this room. Paths start with the catalog.
+May import `names` and this room. Paths start with the catalog.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How an object is named where one string must do, and what kind of object a path means.
 
-May import this room. Knows that a namespace and a table of one path can exist side by side.
+May import `names` and this room. Knows that a namespace and a table of one path can exist side by side.
 """
 
 from __future__ import annotations

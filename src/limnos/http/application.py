@@ -1,8 +1,8 @@
 """The application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
 
-May import `services`, `telemetry` and this package's shared modules. Knows no protocol: those are handed over by `app`.
-It is an ASGI application, and `http.connection` asks it for answers to ordinary requests without ASGI in between; both
-come to `respond`.
+May import `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol: those are
+handed over by `app`. It is an ASGI application, and `http.connection` asks it for answers to ordinary requests
+without ASGI in between; both come to `respond`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""One HTTP connection, guarded: uvicorn's HTTP/1.1 protocol with limits on heads, patience with slow clients, and refusals.
+"""One HTTP connection, guarded: uvicorn's HTTP/1.1 protocol with limits on heads, patience with slow clients, and
+refusals.
 
-May import uvicorn, httptools and the shared modules of `limnos.http`. Every connection is one of these or of its child
-in `http.connection`. What is refused here never becomes a request: its answer says `connection: close`, and what the
-client still sends is passed over for a moment, so that it can read the answer before the connection ends.
+May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Every connection is one
+of these or of its child in `http.connection`. What is refused here never becomes a request: its answer says
+`connection: close`, and what the client still sends is passed over for a moment, so that it can read the answer
+before the connection ends.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Health, as Gravitino spells it: alive, ready, both. Served under `/api` and at the root.
 
-May import `services` and this package's shared modules. Looks at no credential.
+May import `store`, `telemetry`, `services` and this package's shared modules. Looks at no credential.
 """
 
 from __future__ import annotations

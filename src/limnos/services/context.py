@@ -1,6 +1,7 @@
 """How a request reads and writes: gate, scene, cold reads, permits that went stale.
 
-May import `access`, `view`, `store` and `model`. This is the only place that loops; services are straight lines.
+May import `telemetry`, `access`, `view`, `store` and `model`. This is the only place that loops; services are
+straight lines.
 """
 
 from __future__ import annotations

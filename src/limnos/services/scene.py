@@ -1,7 +1,7 @@
 """One moment of the view as one caller sees it: names resolved, the caller's rights, decisions.
 
-May import `access`, `view` and `model`. Synchronous: from the decision to the last cached fact of an answer nothing is
-awaited. Every method may raise `Cold`; the reader is then run again from the start.
+May import `names`, `access`, `view` and `model`. Synchronous: from the decision to the last cached fact of an answer
+nothing is awaited. Every method may raise `Cold`; the reader is then run again from the start.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Bring a store to the schema this release needs, once, however many nodes start at the same time.
 
-May import SQLAlchemy, alembic and this room. Cold: runs before a node serves.
+May import `model`, SQLAlchemy, alembic and this room. Cold: runs before a node serves.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The freshness gate: one question per request, "what has changed since the revisions I know?", before a cached fact is used.
+"""The freshness gate: one question per request, "what has changed since the revisions I know?", before a cached fact is
+used.
 
-May import `store`, `telemetry` and this room. On SQLite the question is answered inline; on PostgreSQL the requests
-that arrive while a read is in flight share the next one, which starts after each of them arrived (rule 1).
+May import `model`, `store`, `telemetry` and this room. On SQLite the question is answered inline; on PostgreSQL the
+requests that arrive while a read is in flight share the next one, which starts after each of them arrived (rule 1).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moves: a namespace with its subtree, or a table, to another name or place in its catalog.
 
-May import `services` and this package.
+May import `names`, `services` and this package.
 """
 
 from __future__ import annotations

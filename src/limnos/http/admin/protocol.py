@@ -1,7 +1,7 @@
 """The own API and the root as the application sees them: routes with their whole paths, and the error shape.
 
-May import this package and the shared modules of `limnos.http`. The last protocol: it answers for paths that are
-nobody's.
+May import `model`, `names`, this package and the shared modules of `limnos.http`. The last protocol: it answers for
+paths that are nobody's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """API tokens: list, make, revoke. A token's text is in the answer to its making, and nowhere else.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
-May import `services` and this package.
+May import `model`, `names`, `services` and this package.
 """
 
 from __future__ import annotations

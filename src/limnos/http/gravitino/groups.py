@@ -1,6 +1,6 @@
 """Groups of a metalake: list, add, load, remove. Their members are the own API's, since Gravitino has no words for them.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

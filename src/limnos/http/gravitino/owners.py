@@ -1,6 +1,6 @@
 """Owners of objects: load and set.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Permissions: roles given to users and groups, and what roles grant on objects.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

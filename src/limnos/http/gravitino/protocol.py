@@ -1,6 +1,6 @@
 """The protocol as the application sees it: all routes below `/api`, and the error shape.
 
-May import this package and the shared modules of `limnos.http`.
+May import `model`, `names`, this package and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations

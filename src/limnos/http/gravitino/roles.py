@@ -1,6 +1,6 @@
 """Roles of a metalake: list, create with what they grant, load, drop; and the roles on an object.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

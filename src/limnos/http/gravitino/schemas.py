@@ -1,6 +1,6 @@
 """Schemas: our namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
 
-May import `services` and this package.
+May import `model`, `names`, `services` and this package.
 """
 
 from __future__ import annotations

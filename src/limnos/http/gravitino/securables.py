@@ -1,6 +1,6 @@
 """Securable objects in bodies: read into the wishes of the services; and roles written with theirs.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Wrappers around handlers: the version of the media type, the body's shape, and "Failed to operate …" in front of errors.
+"""Wrappers around handlers: the version of the media type, the body's shape, and "Failed to operate …" in front of
+errors.
 
-May import this package and the shared modules of `limnos.http`. Knows no resource.
+May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Knows no resource.
 """
 
 from __future__ import annotations

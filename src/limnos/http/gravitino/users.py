@@ -1,6 +1,6 @@
 """Users of a metalake: list, add, load, remove. Groups have the same routes in `groups`, by the same functions.
 
-May import `services` and this package.
+May import `model`, `services` and this package.
 """
 
 from __future__ import annotations

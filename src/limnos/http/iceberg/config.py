@@ -1,6 +1,6 @@
 """GET /v1/config: what a client must know before anything else.
 
-May import `services` and the shared modules of `limnos.http`.
+May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Callers without a credential: who is told 401 instead of 403, and what becomes of OAuth's way to get a token.
 
-May import `model`, `access` and the shared modules of `limnos.http`. The specification keeps `/v1/oauth/tokens` for old
-clients only; its errors have OAuth's shape (RFC 6749, section 5.2), not Iceberg's.
+May import `names`, `services`, `model`, `access` and the shared modules of `limnos.http`. The specification keeps
+`/v1/oauth/tokens` for old clients only; its errors have OAuth's shape (RFC 6749, section 5.2), not Iceberg's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Namespace routes: list, create, load, exists, drop, properties.
 
-May import `services` and the shared modules of `limnos.http`. A namespace's `comment` property is its comment; its
-`location` is always answered, for there are clients that choose a table's location and need a place to choose it in.
+May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A namespace's `comment`
+property is its comment; its `location` is always answered, for there are clients that choose a table's location and
+need a place to choose it in.
 
 403 or 404: a namespace that does not exist is 404 to whoever could load it, had it no grants of its own; else 403. A
 catalog that the caller may not use is 403 here, and 404 in `/v1/config`.

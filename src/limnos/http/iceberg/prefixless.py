@@ -1,7 +1,8 @@
 """Routes without a prefix: reads mean the default catalog, changes are refused in words that name the prefix to use.
 
-May import `services` and the shared modules of `limnos.http`. A client that forgets the prefix of its own catalog would
-otherwise change the object of that name in another one, and be told that all went well.
+May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A client that forgets the
+prefix of its own catalog would otherwise change the object of that name in another one, and be told that all went
+well.
 """
 
 from __future__ import annotations

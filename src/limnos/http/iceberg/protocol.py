@@ -1,6 +1,6 @@
 """The protocol as the application sees it: routes with and without a prefix, and the error shape.
 
-May import this package and the shared modules of `limnos.http`.
+May import `model`, `names`, this package and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations

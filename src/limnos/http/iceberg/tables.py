@@ -1,6 +1,7 @@
 """Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
 
-May import `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the store to the answer.
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes
+from the store to the answer.
 
 403 or 404: a table that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever
 creates tables or works with views in its namespace; else 403. A missing namespace of a list or create is 404 to

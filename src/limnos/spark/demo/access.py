@@ -1,7 +1,8 @@
 """Access rules at work: a second user, another engine, two server processes.
 
 Job: let `ana` ask for one table through PyIceberg, before and after an administrator grants and revokes, and insist
-that each answer is right at the very next request. May import the client and PyIceberg. It must not know of Spark.
+that each answer is right at the very next request. May import `model`, `client` and PyIceberg. It must not know of
+Spark.
 """
 
 from __future__ import annotations

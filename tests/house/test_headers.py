@@ -1,0 +1,85 @@
+"""What a module's opening paragraph says of its imports is true, and what the code cites can be looked up."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import limnos
+
+PACKAGE = Path(limnos.__file__).parent
+ROOT = PACKAGE.parents[1]
+ROOMS = frozenset(path.name for path in PACKAGE.iterdir() if path.is_dir() and not path.name.startswith("_"))
+MODULES = sorted(
+    path
+    for path in PACKAGE.rglob("*.py")
+    if not path.name.endswith("_pb2.py")
+    and path.name != "__init__.py"
+    and path.parent.name not in ("migrations", "versions")
+)
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
+CITED = re.compile(r"\brules? (\d{1,2})\b")
+
+
+def rooms_named(header: str) -> frozenset[str]:
+    """The rooms that the sentences about imports name; "the rooms below" and "every room" are all of them."""
+    text = " ".join(header.split())
+    sentences = [each for each in re.split(r"(?<=[.;:]) ", text) if "import" in each]
+    told = " ".join(sentences)
+    if re.search(r"rooms below|[Ee]very room|rooms of the server", told):
+        return ROOMS
+    return frozenset(name.split(".")[0] for name in re.findall(r"`(?:limnos\.)?([a-z_.]+)`", told))
+
+
+def rooms_imported(module: Path) -> frozenset[str]:
+    """The other rooms that a module imports, for types too."""
+    own = module.relative_to(PACKAGE).parts[0]
+    tree = ast.parse(module.read_text(encoding="utf-8"))
+    found = set()
+    for node in ast.walk(tree):
+        names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "limnos" and len(parts) > 1 and parts[1] in ROOMS:
+                found.add(parts[1])
+    return frozenset(found - {own})
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_header_names_every_room_that_is_imported(module: Path) -> None:
+    """A reader who trusts the first paragraph knows what the module leans on."""
+    header = ast.get_docstring(ast.parse(module.read_text(encoding="utf-8"))) or ""
+
+    assert "import" in header, "the opening paragraph says what the module may import"
+    assert rooms_imported(module) <= rooms_named(header)
+
+
+def test_every_cited_rule_stands_in_the_protocol() -> None:
+    """`rule 6` in a comment is a line of docs/protocol.md, and nothing else goes by a bare number."""
+    known = set(re.findall(r"^(\d+)\. ", PROTOCOL, flags=re.MULTILINE))
+    files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    cited = {number for path in files for number in CITED.findall(path.read_text(encoding="utf-8"))}
+
+    assert cited <= known
+
+
+def test_vocabulary_has_a_worked_example_each() -> None:
+    """Each word that the code uses for the protocol is explained there, with an example."""
+    words = ("scene", "cold", "chain", "zone", "permit", "batch", "gate")
+    told = dict(re.findall(r"^### (\w+)\n+(.+?)(?=\n##|\Z)", PROTOCOL, flags=re.MULTILINE | re.DOTALL))
+
+    assert set(words) <= set(told)
+    assert [word for word in words if "Example:" not in told[word]] == []
+
+
+def test_every_cited_document_is_listed() -> None:
+    """`seed 3` in a comment is a row of docs/sources.md."""
+    known = set(re.findall(r"^\| seed (\d)", (ROOT / "docs" / "sources.md").read_text(encoding="utf-8"), re.MULTILINE))
+    files = [*MODULES, *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    cited = {number for path in files for number in re.findall(r"\bseed (\d)\b", path.read_text(encoding="utf-8"))}
+
+    assert cited == known
