@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from limnos.access.authentication import Authenticator, Credential, trusted
+from limnos.files import everything
 from limnos.services.catalogs import ICEBERG, catalog_create
 from limnos.services.context import Context, Services
 from limnos.services.defaults import Defaults, Rules
@@ -67,8 +68,8 @@ class Node:
             gate=self.gate,
             rules=Rules(access, frozenset({ADMIN}), trusted(access_enabled=access, believes_basic=believes_basic)),
             authenticator=Authenticator(believes_basic=believes_basic),
-            defaults=Defaults(LAKE, "main", warehouse, ":", "restricted", verify),
-            files=files or NoFiles(),
+            defaults=Defaults(LAKE, "main", warehouse, ":", "restricted", verify, everything()),
+            files=files or NoFiles(everything()),
             wake_worker=self._wake,
         )
 

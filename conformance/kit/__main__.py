@@ -56,7 +56,7 @@ def main(methods: Sequence[str]) -> int:
         kit = prepare(work / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
-        with running_server(work / "data", log=OUTPUT / "server.log") as server:
+        with running_server(work / "data", log=OUTPUT / "server.log", flags=("--allow-root", ALLOWED)) as server:
             token = (work / "data" / "admin.token").read_text().strip()
             with Client(server.uri, token=token) as client:
                 client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})

@@ -68,6 +68,28 @@ def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: P
     assert rooms.asked == [("limnos.app.server", "server")]
 
 
+def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
+    """Each root and endpoint that is given reaches the settings."""
+    words = "--allow-root /a --allow-root s3://b/c --allow-endpoint http://h:1 --allow-endpoint https://i"
+
+    done = run("server", "start", *words.split())
+
+    storage = settings_of(rooms).storage
+    assert done.code == 7
+    assert storage.allowed_roots == ("/a", "s3://b/c")
+    assert storage.allowed_endpoints == ("http://h:1", "https://i")
+
+
+@pytest.mark.parametrize("flag", ["--allow-root=here", "--allow-endpoint=host:9000", "--allow-endpoint=http://h/path"])
+def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespace, flag: str) -> None:
+    """A root that is no location, or an endpoint that is more than an address, is told with what to write."""
+    done = run("server", "start", flag)
+
+    assert done.code != 0
+    assert "write " in done.err
+    assert rooms.given == []
+
+
 def test_start_without_flags_leaves_the_rest_to_other_layers(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,10 +12,12 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Server, Settings
+from limnos.config.settings import Access, Server, Settings, Storage
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
+NO_MORE = Storage()
+"""Catalogs may use the server's own warehouse and the public clouds."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,9 @@ class Node:
 
 
 @contextmanager
-def node_at(data: Path, *, access: bool = True) -> Iterator[Node]:
+def node_at(data: Path, *, access: bool = True, storage: Storage = NO_MORE) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
-    settings = Settings(server=Server(data=str(data)), access=Access(enabled=access))
+    settings = Settings(server=Server(data=str(data)), access=Access(enabled=access), storage=storage)
     with asyncio.Runner() as runner:
         built = build(settings)
         try:

@@ -49,7 +49,7 @@ def _environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def seen(server: LiveServer) -> Seen:
     """What every step of the script gave."""
-    warehouse = f"file://{server.data}/grav"
+    warehouse = f"file://{server.data}/warehouse/grav"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
         [str(interpreter()), str(SCRIPT), server.uri, warehouse],

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.files import normalise
+from limnos.files import everything, normalise
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
-from limnos.services.places import Place, roots_of, warehouse_of
+from limnos.services.places import Place, place_within
 
 UUID = "01234567-89ab-7cde-8f01-23456789abcd"
 
@@ -16,7 +16,7 @@ def place(warehouse: str, allowed: str = "") -> Place:
     """A catalog's place."""
     properties = {"warehouse": warehouse, "allowed-locations": allowed}
     record = CatalogRecord("RELATIONAL", "lakehouse-iceberg", None, properties, in_use=True)
-    return Place(record, warehouse_of(record, "/fallback"), roots_of(record, "/fallback"))
+    return place_within(record, "/fallback", everything())
 
 
 @pytest.mark.parametrize("allowed", ["", "s3://other/x"])

@@ -13,6 +13,7 @@ from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
+from limnos.files import Allowed, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
 from limnos.http.door import Door
@@ -63,6 +64,16 @@ def _listens_on(settings: Settings) -> tuple[str, ...]:
     return () if settings.server.listen is None else split_listen(settings.server.listen)[:1]
 
 
+def allowed_of(settings: Settings) -> Allowed:
+    """Return what catalogs may use: the warehouse of the server, and what its settings add; never its own data."""
+    warehouse = root_of(warehouse_of(settings))
+    data = Path(settings.server.data)
+    kept = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
+    opened = dict.fromkeys(root_of(f"{path}/warehouse") for path in kept)
+    roots = dict.fromkeys((warehouse, *map(root_of, settings.storage.allowed_roots)))
+    return Allowed(tuple(roots), settings.storage.allowed_endpoints, tuple(kept), tuple(opened))
+
+
 def open_store(settings: Settings) -> Store:
     """Migrate the store if need be, and open it."""
     database = database_of(settings)
@@ -93,9 +104,10 @@ def build(settings: Settings) -> Built:
         if store.inline
         else SharedGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
     )
-    files = Files()
+    allowed = allowed_of(settings)
+    files = Files(allowed)
     believes_basic = settings.access.authentication == "simple"
-    upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000)
+    upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000, allowed=allowed)
     services = Services(
         store=store,
         gate=gate,
@@ -112,6 +124,7 @@ def build(settings: Settings) -> Built:
             settings.names.separator,
             settings.names.separator_policy,
             settings.iceberg.verify_metadata_file,
+            allowed,
         ),
         files=files,
         wake_worker=upkeep.wake,

@@ -22,6 +22,7 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
+    from limnos.files import Allowed
     from limnos.store.interface import Store
     from limnos.store.tasks import Task
 
@@ -37,7 +38,8 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 class Upkeep:
     """Runs tasks when woken, at least now and then."""
 
-    def __init__(self, store: Store, *, keep_ms: int) -> None:
+    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed) -> None:
+        self.allowed = allowed
         self.store = store
         self.keep_ms = keep_ms
         self._woken = asyncio.Event()
@@ -94,7 +96,9 @@ class Upkeep:
         properties = await self.store.submit(self._permit, lambda tx: catalog_properties(tx, payload.catalog))
         at = payload.location
         rivals = [] if at is None else await self.store.submit(self._permit, lambda tx: tx.documents.claims(at))
-        found = await self._purge(task, Purge(payload, properties, rivals=[place for _, place in rivals]))
+        found = await self._purge(
+            task, Purge(payload, properties, rivals=[place for _, place in rivals], allowed=self.allowed)
+        )
         log.info("purged", task=task.id, files=found.deleted)
         if found.kept:
             log.warning(

@@ -46,6 +46,13 @@ class Flags:
         bool, Parameter(negative="", help="Listen beyond loopback although callers need not prove who they are.")
     ] = False
 
+    allow_root: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Location below which catalogs may have tables; may be repeated.")
+    ] = ()
+    allow_endpoint: Annotated[
+        tuple[str, ...], Parameter(negative="", help="Object store that catalogs may name, as a URL; may be repeated.")
+    ] = ()
+
     def load(self) -> Loaded:
         """Put the flags over the environment and the file. Raises ConfigError."""
         from limnos.config import load
@@ -58,6 +65,8 @@ class Flags:
             "access.enabled": self.access,
             "server.admin": self.admin,
             "server.bare": self.bare or None,
+            "storage.allowed_roots": self.allow_root or None,
+            "storage.allowed_endpoints": self.allow_endpoint or None,
             "server.insecure_listen": self.insecure_listen or None,
         }
         return load(flags=given, file=self.config, environ=os.environ)

@@ -184,6 +184,37 @@ class Names(Section):
         return self
 
 
+def _root(text: str) -> str:
+    if not re.match("/|file:/|[a-z0-9]+://", text):
+        raise ValueError(
+            f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
+        )
+    return text
+
+
+def _endpoint(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
+        raise ValueError(f"'{text}' is no endpoint; write http:// or https:// with a host and, if need be, a port")
+    return text
+
+
+class Storage(Section):
+    """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
+
+    allowed_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket. "
+        "Separated by commas.",
+    )
+    allowed_endpoints: Annotated[tuple[Annotated[str, AfterValidator(_endpoint)], ...], BeforeValidator(_words)] = (
+        Field(
+            default=(),
+            description="Addresses of object stores to talk to, beside those of the public clouds; separated by commas.",
+        )
+    )
+
+
 class Iceberg(Section):
     """Iceberg REST."""
 
@@ -237,6 +268,7 @@ class Settings(BaseSettings):
     database: Database = Database()
     access: Access = Access()
     names: Names = Names()
+    storage: Storage = Storage()
     iceberg: Iceberg = Iceberg()
     view: View = View()
     store: Store = Store()

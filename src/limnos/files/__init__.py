@@ -4,20 +4,24 @@ May import `model`, and fsspec where a URL needs it. Must not know Iceberg metad
 they are, compression is the caller's, and whether a location is allowed is asked before, not found out here.
 """
 
+from limnos.files.allowed import Allowed, everything, root_of
 from limnos.files.local import real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 
 __all__ = [
     "LOCAL_FILES",
+    "Allowed",
     "FileStore",
     "allowed_roots",
     "check_size",
     "check_within",
+    "everything",
     "is_local",
     "is_within",
     "normalise",
     "real",
+    "root_of",
     "store_for",
     "sweep_empty",
 ]

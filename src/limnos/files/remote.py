@@ -100,7 +100,7 @@ class RemoteFiles:
             self._create(path, data)
         except Exception as error:
             if not _is_taken(error):
-                raise trouble.failed("write", location, error) from error
+                raise trouble.failed("write", location, error, remote=True) from error
             # An answer that was lost and asked for again meets the file that the first try has written.
             if self.read(location) != data:
                 raise trouble.taken(location) from error
@@ -114,7 +114,7 @@ class RemoteFiles:
             if trouble.is_missing(error):
                 raise trouble.missing(location) from error
             if end is None or "InvalidRange" not in str(error.__cause__):
-                raise trouble.failed("read", location, error) from error
+                raise trouble.failed("read", location, error, remote=True) from error
             return b""  # only an empty file has no first byte to give
         if bytes_max is not None and len(data) > bytes_max:
             raise trouble.too_large(location, bytes_max)
@@ -127,7 +127,7 @@ class RemoteFiles:
         except Exception as error:
             if trouble.is_missing(error):
                 return False
-            raise trouble.failed("look for", location, error) from error
+            raise trouble.failed("look for", location, error, remote=True) from error
 
     def delete(self, location: str) -> None:
         path = self._path(location)
@@ -135,7 +135,7 @@ class RemoteFiles:
             self._fs.rm_file(path)
         except Exception as error:
             if not trouble.is_missing(error):
-                raise trouble.failed("delete", location, error) from error
+                raise trouble.failed("delete", location, error, remote=True) from error
 
     def _path(self, location: str) -> str:
         place = parse(location)

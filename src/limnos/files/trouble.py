@@ -41,19 +41,24 @@ def too_large(location: str, bytes_max: int) -> TooLarge:
     return TooLarge(f"File {location} is larger than {bytes_max} bytes and is not read.", location=location)
 
 
-def failed(verb: str, location: str, error: Exception) -> LimnosError:
-    """Turn an error of a system into ours: Unavailable when coming again may help, else StorageFailed."""
+def failed(verb: str, location: str, error: Exception, *, remote: bool = False) -> LimnosError:
+    """Turn an error of a system into ours: Unavailable when coming again may help, else StorageFailed.
+
+    What a remote store said is for the log alone: whoever chose its address must not read others' answers through us.
+    """
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
         return BadRequest(
             f"Location {location[:200]!r} has a part that is longer than its file system takes: shorten it"
         )
-    text = f"Could not {verb} file {location}: {_reason(error)}."
+    reason = "the object store refused, or did not answer; the server's log has its words" if remote else _reason(error)
+    text = f"Could not {verb} file {location}: {reason}."
     if _passes(error):
-        return Unavailable(f"{text} Try again.", location=location)
+        return Unavailable(f"{text} Try again.", location=location, cause=_reason(error))
     return StorageFailed(
         f"{text} Check that the location exists and that the server may use it: the rights of its user for local "
         "paths, the catalog's storage properties or the environment's credentials for object stores.",
         location=location,
+        cause=_reason(error),
     )
 
 

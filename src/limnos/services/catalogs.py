@@ -29,6 +29,7 @@ from limnos.view.facts import listing_key, name_key, node_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from limnos.files import Allowed
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -90,7 +91,7 @@ def catalogs_list(scene: Scene) -> list[Node]:
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str]
+    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], allowed: Allowed
 ) -> CatalogRecord:
     """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
     check_catalog_name(name)
@@ -101,7 +102,7 @@ def catalog_check(
     if catalog_type is not None and catalog_type.upper() != expected:
         raise BadRequest(f"A catalog of provider {provider} has type {expected.lower()}, not {catalog_type}")
     check_unmasked(properties)
-    check_places(properties)
+    check_places(properties, allowed)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
 
@@ -121,7 +122,10 @@ async def catalog_test(
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
 
     await ctx.read(Scope(metalake), decide)
-    record = catalog_check(name=name, catalog_type=catalog_type, provider=provider, properties=properties)
+    record = catalog_check(
+        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
+        allowed=ctx.services.defaults.allowed,
+    )  # fmt: skip
     await _reach(ctx, record.properties)
 
 
@@ -138,7 +142,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         return scene.catalog_record
 
     properties = edits.over((await ctx.read(Scope(metalake, name), read)).properties)
-    check_places(properties)
+    check_places(properties, ctx.services.defaults.allowed)
     await _reach(ctx, properties)
 
 
@@ -153,9 +157,11 @@ async def catalog_create(
     properties: dict[str, str],
 ) -> Node:  # fmt: skip
     """Make a catalog; its maker owns it. Raises AlreadyExists, BadRequest, Forbidden."""
-    record = replace(
-        catalog_check(name=name, catalog_type=catalog_type, provider=provider, properties=properties), comment=comment
-    )
+    checked = catalog_check(
+        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
+        allowed=ctx.services.defaults.allowed,
+    )  # fmt: skip
+    record = replace(checked, comment=comment)
 
     def decide(scene: Scene) -> Permit[CatalogCreate]:
         scene.require_in_use()
@@ -185,7 +191,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
-    check_places(dict(edits.sets))
+    check_places(dict(edits.sets), ctx.services.defaults.allowed)
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.place.outer)

@@ -1,12 +1,13 @@
 """The server's settings as services see them: what requests that leave something out get, and who is an admin.
 
-May import `model` only. Values, made once at the start; `app` knows where they come from.
+May import `model`, and `files` for what is allowed. Values, made once at the start; `app` knows where they come from.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from limnos.files import Allowed
 from limnos.model.principals import Trust
 
 
@@ -19,6 +20,7 @@ class Defaults(NamedTuple):
     separator: str
     separator_policy: str
     verify_metadata_file: str
+    allowed: Allowed
 
 
 class Rules(NamedTuple):

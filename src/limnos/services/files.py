@@ -10,13 +10,15 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.files import LOCAL_FILES, is_local, store_for
-from limnos.model.errors import StateUnknown
+from limnos.files import LOCAL_FILES, StorageFailed, is_local, store_for
+from limnos.model.errors import StateUnknown, Unavailable
 from limnos.store.faults import reach
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from limnos.files import Allowed, FileStore
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
@@ -52,12 +54,13 @@ class Written:
 class Files:
     """File operations for services, in threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: Allowed) -> None:
+        self._allowed = allowed
         self._threads = ThreadPoolExecutor(8, "limnos-files")
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
         """Read a whole file. Raises MissingFile, TooLarge."""
-        store = store_for(location, properties)
+        store = self._store(location, properties)
         return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
@@ -65,7 +68,7 @@ class Files:
         if is_local(location) and len(data) <= INLINE_BYTES_MAX:
             LOCAL_FILES.write_new(location, data, first=first)
             return
-        store = store_for(location, properties)
+        store = self._store(location, properties)
         await self._run(lambda: store.write_new(location, data, first=first))
 
     @staticmethod
@@ -82,23 +85,33 @@ class Files:
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Say whether a file is there."""
-        store = store_for(location, properties)
+        store = self._store(location, properties)
         return await self._run(lambda: store.exists(location))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
         """Delete a file; a failure is logged, as nothing depends on it."""
         try:
-            store = store_for(location, properties)
+            store = self._store(location, properties)
             await self._run(lambda: store.delete(location))
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
+
+    def _store(self, location: str, properties: Mapping[str, str]) -> FileStore:
+        """Return who serves a location. Raises BadRequest for an endpoint that the server does not allow (any longer)."""
+        if not is_local(location):
+            self._allowed.check_endpoints(properties)
+        return store_for(location, properties)
 
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
         return Written(self, location, data, properties, first=first)
 
     async def _run(self, call: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        except (StorageFailed, Unavailable) as error:
+            log.warning("storage failed", error=error.message, cause=error.context.get("cause"))
+            raise
 
     def close(self) -> None:
         """Wait for what is under way."""

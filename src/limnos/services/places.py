@@ -1,4 +1,4 @@
-"""Where a catalog's files may be: its warehouse and its allowed roots.
+"""Where a catalog's files may be: its warehouse and its allowed roots, as far as the server allows them.
 
 May import `files` for the spelling of locations, and `model`. Does no input or output: that is `services.files`.
 """
@@ -14,6 +14,7 @@ from limnos.model.errors import BadRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from limnos.files import Allowed
     from limnos.model.records import CatalogRecord
     from limnos.services.scene import Scene
 
@@ -23,11 +24,13 @@ _UUID = re.compile("[0-9a-f-]{36}")
 
 
 class Place(NamedTuple):
-    """A catalog as files see it."""
+    """A catalog as files see it; `home` is the normal form of its warehouse, None when the server does not allow that."""
 
     catalog: CatalogRecord
     warehouse: str
     roots: tuple[str, ...]
+    home: str | None
+    allowed: Allowed
 
     def own_location(self, table_uuid: str) -> str:
         """Return where a table without a location of its own lies: no names in it, and nobody else's."""
@@ -39,17 +42,22 @@ class Place(NamedTuple):
         Raises OutsideRoots unless the catalog covers it, BadRequest when it is too deep, or holds the whole warehouse.
         """
         name = table_uuid.replace("-", "")
-        if location == f"{self.warehouse}/{name}" and self.warehouse and _UUID.fullmatch(table_uuid):
-            return f"{self.roots[0]}/{name}"  # the first root is the warehouse, and nothing has to be parsed
+        if self.home is not None and location == f"{self.warehouse}/{name}" and _UUID.fullmatch(table_uuid):
+            return f"{self.home}/{name}"  # nothing has to be parsed
         self.check(location)
         check_size(location)
-        if is_within(self.roots[0], [location]):
+        if self.home is not None and is_within(self.home, [location]):
             raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
+        if self.allowed.holds_kept(location):
+            raise BadRequest(f"Location {location} holds the server's own directory: choose another")
         return normalise(location)
 
     def check(self, location: str) -> None:
-        """Raise OutsideRoots for a location that the catalog does not cover."""
+        """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow."""
+        if not self.roots:
+            self.allowed.check_root(self.warehouse or "/")
         check_within(location, self.roots)
+        self.allowed.check_root(location)
 
 
 def own_part(location: str, others: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -68,8 +76,16 @@ def place_of(scene: Scene) -> Place:
     if found is None:
         record = scene.catalog_record
         own = f"{scene.defaults.warehouse}/{scene.catalog.id}"
-        found = known[key] = Place(record, warehouse_of(record, own), roots_of(record, own))
+        found = known[key] = place_within(record, own, scene.defaults.allowed)
     return found
+
+
+def place_within(record: CatalogRecord, fallback: str, allowed: Allowed) -> Place:
+    """Return a catalog's place, narrowed to what the server allows, whenever the catalog was made."""
+    stated = roots_of(record, fallback)
+    warehouse = warehouse_of(record, fallback)
+    home = stated[0] if warehouse and stated and allowed.covers(stated[0]) else None
+    return Place(record, warehouse, allowed.narrowed(stated), home, allowed)
 
 
 def warehouse_of(record: CatalogRecord, fallback: str) -> str:
@@ -82,10 +98,12 @@ def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
     return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
 
 
-def check_places(properties: Mapping[str, str]) -> None:
-    """Refuse a warehouse or root that is no location. Raises BadRequest."""
+def check_places(properties: Mapping[str, str], allowed: Allowed) -> None:
+    """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
+    allowed.check_endpoints(properties)
     for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
         if location and location.strip():
             check_size(location.strip())
             if normalise(location.strip()) == "file:///":
                 raise BadRequest(f"Location {location.strip()} is the root of the file system: name a directory in it")
+            allowed.check_root(location.strip())

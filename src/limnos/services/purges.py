@@ -23,6 +23,7 @@ from limnos.store.faults import PURGE_POINT, reach
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from limnos.files import Allowed
     from limnos.formats.iceberg.json_types import Json
 
 FILES_PER_BEAT = 100
@@ -60,8 +61,12 @@ class Purged(NamedTuple):
 class Purge:
     """One purge under way: where it may delete, and what it has done."""
 
-    def __init__(self, payload: PurgePayload, properties: Mapping[str, str], *, rivals: Sequence[str]) -> None:
+    def __init__(
+        self, payload: PurgePayload, properties: Mapping[str, str], *, rivals: Sequence[str], allowed: Allowed
+    ) -> None:
         self.payload = payload
+        self.allowed = allowed
+        self.roots = allowed.narrowed(payload.roots)
         self.properties = properties
         self.rivals = rivals
         self.location = payload.location
@@ -72,6 +77,7 @@ class Purge:
 
     def run(self, beat: Callable[[int], None]) -> Purged:
         """Delete the table's files. Blocks; `beat` is called now and then, with the count."""
+        self.allowed.check_endpoints(self.properties)
         for location in self._files():
             if self._is_own(location):
                 store_for(location, self.properties).delete(location)
@@ -87,7 +93,7 @@ class Purge:
 
     def _is_own(self, location: str) -> bool:
         own = self.location
-        if self.rivals or own is None or not lies_in(location, own, self.payload.roots):
+        if self.rivals or own is None or not (lies_in(location, own, self.roots) and self.allowed.covers(location)):
             return False
         return not is_local(location) or self._leads_nowhere_else(location.rpartition("/")[0], own)
 
@@ -96,7 +102,7 @@ class Purge:
         known = self._directories.get(directory)
         if known is None:
             home = real(own)
-            inside = is_within(home, [real(root) for root in self.payload.roots if is_local(root)])
+            inside = is_within(home, [real(root) for root in self.roots if is_local(root)])
             known = self._directories[directory] = inside and is_within(real(directory), [home])
         return known
 
@@ -115,7 +121,7 @@ class Purge:
     def _files(self) -> Iterator[str]:
         """List a table's files, each before the one that lists it."""
         place = self.payload.metadata_location
-        data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.payload.roots) else None
+        data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
         if data is None:
             return
         metadata = documents.decode(data)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
 import pytest
 
-from tests.http.driver import API, Answer, Node, grant
+from limnos.config.settings import Storage
+from tests.http.driver import API, Answer, Node, grant, node_at
 
 ALL = f"{API}/lake/catalogs"
 NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "c", "properties": {}}
@@ -20,7 +25,7 @@ def test_create_speaks_gravitinos_words(node: Node) -> None:
     properties = {
         "catalog-backend": "jdbc",
         "uri": "jdbc:x",
-        "warehouse": f"file://{node.data}/w",
+        "warehouse": f"file://{node.data}/warehouse/w",
         "jdbc-password": "s",
     }
 
@@ -30,7 +35,7 @@ def test_create_speaks_gravitinos_words(node: Node) -> None:
         "side", "relational", "lakehouse-iceberg", "c",
     )  # fmt: skip
     assert made["properties"] == {
-        "catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/w", "in-use": "true",
+        "catalog-backend": "jdbc", "uri": "jdbc:x", "warehouse": f"file://{node.data}/warehouse/w", "in-use": "true",
         "jdbc-password": "******",
     }  # fmt: skip
 
@@ -135,7 +140,7 @@ def test_creating_takes_create_catalog(node: Node) -> None:
 
 def test_testing_a_new_catalog_makes_none(node: Node) -> None:
     """A test that succeeds answers code 0, and nothing was made."""
-    body = {**NEW, "properties": {"warehouse": f"file://{node.data}/w"}}
+    body = {**NEW, "properties": {"warehouse": f"file://{node.data}/warehouse/w"}}
 
     answer = node.post(f"{ALL}/testConnection", body)
 
@@ -275,3 +280,90 @@ def test_mask_is_no_value(keeping: Node) -> None:
 
     assert [answer.json()["code"] for answer in answers] == [1001] * 3
     assert all("send the secret itself" in str(answer["message"]) for answer in answers)
+
+
+OUTSIDE = [
+    {"warehouse": "file:///etc"}, {"warehouse": "file:///"}, {"warehouse": "/"}, {"warehouse": "{data}"}, {"warehouse": "{data}/keys"},
+    {"allowed-locations": "s3://b/k"}, {"allowed-locations": "{data}/warehouse/x, file:///"}, {"allowed-locations": "{data}/limnos.db"},
+    {"warehouse": "{data}/warehouse/" + "d/" * 70},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("properties", OUTSIDE, ids=str)
+def test_roots_are_the_servers_to_allow(node: Node, properties: dict[str, str]) -> None:
+    """A catalog that would reach beyond them is neither made, altered nor tested."""
+    stated = {key: value.format(data=node.data) for key, value in properties.items()}
+    updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
+    before = node.get(f"{ALL}/main").json()
+
+    answers = [
+        node.post(ALL, {**NEW, "properties": stated}), node.put(f"{ALL}/main", {"updates": updates}),
+        node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}), node.post(f"{ALL}/main/testConnection", {"updates": updates}),
+    ]  # fmt: skip
+
+    assert [answer["code"] for answer in answers] == [1001] * 4
+    assert node.get(f"{ALL}/main").json() == before
+    assert node.get(f"{ALL}/side").status == 404
+
+
+def test_refused_root_names_the_flag(node: Node) -> None:
+    """Whoever is refused reads what to ask for."""
+    answer = node.post(ALL, {**NEW, "properties": {"warehouse": "s3a://b/k/"}})
+
+    assert "--allow-root s3://b/k (setting storage.allowed_roots)" in str(answer["message"])
+
+
+@pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint"])
+def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: str) -> None:
+    """An address that is not allowed is not spoken to, whoever names it, and the answer does not depend on what is there."""
+    with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        ports = [each.getsockname()[1] for each in (listening, closed)]
+        with node_at(fresh("data"), storage=Storage(allowed_roots=("s3://",))) as node:
+            for port in ports:
+                stated = {"warehouse": "s3://b/w", name: f"http://127.0.0.1:{port}", "s3.region": "x"}
+                updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
+                answers = [
+                    node.post(ALL, {**NEW, "properties": stated}), node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}),
+                    node.put(f"{ALL}/main", {"updates": updates}), node.post(f"{ALL}/main/testConnection", {"updates": updates}),
+                ]  # fmt: skip
+
+                assert [answer["code"] for answer in answers] == [1001] * 4
+                assert all(f"--allow-endpoint http://127.0.0.1:{port}" in str(answer["message"]) for answer in answers)
+        listening.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+@pytest.mark.parametrize("gone", ["root", "endpoint"])
+def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path], gone: str) -> None:
+    """What a catalog was once allowed counts no more when the server no longer allows it: nothing is written, or asked."""
+    data, outside = fresh("data"), fresh("outside")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        once = {
+            "root": {"warehouse": f"file://{outside}/w"},
+            "endpoint": {
+                "warehouse": "s3://b/w",
+                "s3.endpoint": endpoint,
+                "s3.access-key-id": "k",
+                "s3.secret-access-key": "s",
+            },
+        }[gone]
+        with node_at(
+            data, storage=Storage(allowed_roots=("s3://", str(outside)), allowed_endpoints=(endpoint,))
+        ) as node:
+            node.done("POST", ALL, {**NEW, "properties": once})
+
+        with node_at(data, storage=Storage(allowed_roots=("s3://",))) as node:
+            node.done("POST", "/iceberg/v1/lake.side/namespaces", {"namespace": ["a"]})
+            asked = {"name": "t", "schema": {"type": "struct", "fields": []}}
+            made = node.post("/iceberg/v1/lake.side/namespaces/a/tables", asked)
+            tested = node.post(f"{ALL}/side/testConnection", {"updates": []})
+
+        assert (made.status, tested["code"]) == (400, 1001)
+        assert f"--allow-{gone}" in made.body.decode()
+        assert list(outside.rglob("*.json")) == []
+        listening.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            listening.accept()

@@ -102,8 +102,8 @@ def test_malformed_warehouse(node: Node, warehouse: str) -> None:
 
 def test_properties_that_clients_need_are_passed_on(node: Node) -> None:
     """Endpoint and region of an object store reach clients as defaults; keys and anything else do not."""
-    make_catalog(node, "remote", warehouse="s3://bucket/w", s3_endpoint="http://store", s3_region="here", s3_secret="x")
+    make_catalog(node, "remote", s3_endpoint="https://s3.eu-west-1.amazonaws.com", s3_region="here", s3_secret="x")
 
     defaults = node.get(f"{CONFIG}?warehouse=remote")["defaults"]
 
-    assert defaults == {"s3.endpoint": "http://store", "s3.region": "here"}
+    assert defaults == {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com", "s3.region": "here"}

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API, Node, grant
+from limnos.config.settings import Storage
+from tests.http.driver import API, Node, grant, node_at
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -381,9 +384,14 @@ def test_location_outside_the_roots(node: Node, location: str, way: str) -> None
     assert error_of(answer)[:2] == (400, "IllegalArgumentException")
 
 
-def test_allowed_locations(node: Node) -> None:
-    """The catalog's property `allowed-locations` opens further roots, at the next request."""
-    outside = node.data / "elsewhere"
+def test_allowed_locations(fresh: Callable[[str], Path]) -> None:
+    """The catalog's property `allowed-locations` opens further roots that the server allows, at the next request."""
+    outside = fresh("elsewhere")
+    with node_at(fresh("data"), storage=Storage(allowed_roots=(str(outside), "s3://b"))) as node:
+        _open_and_use(node, outside)
+
+
+def _open_and_use(node: Node, outside: Path) -> None:
     asked = {"name": "t", "schema": SCHEMA, "location": f"file://{outside}/t"}
     make_space(node, "a")
     before = node.post(f"{space_path('a')}/tables", asked)

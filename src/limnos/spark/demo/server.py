@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 from limnos.model.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 READY = "ready "
@@ -38,14 +38,14 @@ class RunningServer:
 
 
 @contextmanager
-def running_server(data: Path, *, log: Path) -> Iterator[RunningServer]:
-    """Serve the store in `data` on a free loopback port for the time of the body; the server's log goes to `log`.
+def running_server(data: Path, *, log: Path, flags: Sequence[str] = ()) -> Iterator[RunningServer]:
+    """Serve the store in `data` on a free loopback port, with further flags, for the time of the body; the server's log goes to `log`.
 
     Raises Unavailable with the end of the log when the server does not come up.
     """
     data.mkdir(parents=True, exist_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [*_LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0"]
+    command = [*_LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
     with log.open("wb") as errors:
         # A session of its own: Ctrl-C reaches the demo alone, which then stops its servers in order.
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
