@@ -10,8 +10,8 @@ import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.files import LOCAL_FILES, StorageFailed, is_local, store_for
-from limnos.model.errors import StateUnknown, Unavailable
+from limnos.files import LOCAL_FILES, is_local, store_for
+from limnos.model.errors import StateUnknown, StorageFailed, Unavailable
 from limnos.store.faults import reach
 from limnos.telemetry.logs import get_logger
 
