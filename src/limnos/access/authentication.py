@@ -20,6 +20,7 @@ from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import NAME_BYTES_MAX, Trust, is_name
 from limnos.view.cold import need
 from limnos.view.facts import token_key
+from limnos.view.view import ABSENT
 
 if TYPE_CHECKING:
     from limnos.model.entities import Token
@@ -145,6 +146,19 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tup
     if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
         raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
     return token.user, token.root_id
+
+
+def known_user(view: View, credential: Credential | None) -> str | None:
+    """Return whose credential it is as far as the view knows without asking: for the log, no proof of anything."""
+    if credential is None or credential.user is not None or ROOT_ID not in view.zones:
+        return None if credential is None else credential.user
+    token: Token | None = view.memo(ROOT_ID).get(credential)
+    if token is None:
+        fact = view.get(token_key(credential.token_id))
+        token = cast("Token | None", None if fact is ABSENT else fact)
+        if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
+            return None
+    return token.user
 
 
 def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> Token:

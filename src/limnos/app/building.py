@@ -25,6 +25,7 @@ from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
 from limnos.store.migrate import migrate
 from limnos.store.modes import private_directory
+from limnos.telemetry.logs import request_log
 from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 
@@ -136,5 +137,6 @@ def build(settings: Settings) -> Built:
         request_timeout_s=settings.server.request_timeout_s,
         door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),
         patience=patience_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
+        request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
     )
     return Built(application, services, upkeep)

@@ -74,6 +74,7 @@ async def _serve(settings: Settings, sockets: list[socket.socket], announce: Cal
             upkeep.cancel()
             with suppress(asyncio.CancelledError):
                 await upkeep
+        built.application.stop()
         await built.services.store.close()
         built.services.files.close()
 

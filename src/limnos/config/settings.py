@@ -250,6 +250,18 @@ class Log(Section):
     )
 
 
+class Telemetry(Section):
+    """What the server says about its requests."""
+
+    request_log: Literal["all", "refusals", "none"] = Field(
+        default="all",
+        description="Which requests get a line in the log, at level `info`: all, those answered with 400 or more, none.",
+    )
+    request_log_sample: float = Field(
+        default=1.0, ge=0.0, le=1.0, description="Which part of the requests that were not refused gets a line."
+    )
+
+
 class Spark(Section):
     """Where Spark's jars come from."""
 
@@ -273,6 +285,7 @@ class Settings(BaseSettings):
     view: View = View()
     store: Store = Store()
     log: Log = Log()
+    telemetry: Telemetry = Telemetry()
     spark: Spark = Spark()
 
     @classmethod

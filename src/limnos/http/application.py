@@ -1,6 +1,6 @@
 """The application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
 
-May import `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol: those are
+May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol: those are
 handed over by `app`. It is an ASGI application, and `http.connection` asks it for answers to ordinary requests
 without ASGI in between; both come to `respond`.
 """
@@ -12,6 +12,7 @@ import time
 from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
 
+from limnos.access.authentication import known_user
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.patience import Patience, patience_of
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Body, Receive
     from limnos.http.routing import Route, Router, Takes
     from limnos.services.context import Services
+    from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]
     Scope = MutableMapping[str, object]
@@ -87,8 +89,10 @@ class Application:
         request_timeout_s: float,
         door: Door | None = None,
         patience: Patience | None = None,
+        request_log: RequestLog | None = None,
     ) -> None:
         self.services = services
+        self.request_log = request_log
         self.door = door or Door()
         self.patience = patience or patience_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
@@ -141,24 +145,45 @@ class Application:
             body_bytes_max=target.body_bytes_max or self.body_bytes_max, peer=peer,
         )  # fmt: skip
         response = await self._answer(target, request, at_once=at_once)
-        return self._finished(target, response, request_id=request_id, method=method, started=started)
+        return self._finished(target, response, request, path=raw, started=started)
 
-    def refusal(self, method: str, url: bytes, failure: LimnosError) -> Answer:
+    def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
         """Answer what did not become a request: the connection did not let it in."""
-        request_id = next_request_id()
-        target = self._route(method, url.partition(b"?")[0])
-        response = self._told(target, failure, request_id)
-        return self._finished(target, response, request_id=request_id, method=method, started=time.perf_counter())
+        path = url.partition(b"?")[0]
+        target = self._route(method, path)
+        request = Request(
+            method=method, params=(), headers={}, query_string=b"", body=b"", request_id=next_request_id(),
+            body_bytes_max=0, peer=peer,
+        )  # fmt: skip
+        response = self._told(target, failure, request.id)
+        return self._finished(target, response, request, path=path, started=time.perf_counter())
 
-    def _finished(self, target: _Target, response: Response, *, request_id: str, method: str, started: float) -> Answer:
-        """Count an answer, and spell it."""
-        status = response.status
+    def stop(self) -> None:
+        """Write what is still to be said."""
+        if self.request_log is not None:
+            self.request_log.flush()
+
+    def _finished(
+        self, target: _Target, response: Response, request: Request, *, path: bytes, started: float
+    ) -> Answer:
+        """Count an answer, tell the log, and spell it."""
+        status, method, request_id = response.status, request.method, request.id
         sent = [*response.headers, (b"x-request-id", request_id.encode())]
         if status not in (204, 304):
             sent.append((b"content-length", b"%d" % len(response.body)))
         key = (target.protocol.name, target.operation)
         requests[*key, status] += 1
-        request_seconds.observe(key, time.perf_counter() - started)
+        ended = time.perf_counter()
+        request_seconds.observe(key, ended - started)
+        if self.request_log is not None:
+            user, size = (
+                known_user(self.services.view, request.credential),
+                len(response.body) if method != "HEAD" else 0,
+            )
+            self.request_log.add(
+                (ended, ended - started, request_id, method, path, target.operation, status, user, request.peer, size,
+                 response.reason)
+            )  # fmt: skip
         if method != "HEAD":
             return status, sent, response.body, b""
         return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
@@ -171,7 +196,8 @@ class Application:
             if target.handler is None:
                 raise _no_route(target)
             header = b"" if target.anonymous else request.headers.get(b"authorization", b"")
-            ctx = Context(self.services, self.services.authenticator.credential(header), request_id)
+            request.credential = credential = self.services.authenticator.credential(header)
+            ctx = Context(self.services, credential, request_id)
             if request.method not in BODILESS:
                 request.require_type(target.takes)
             return await target.handler(request, ctx)

@@ -285,7 +285,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refusal(self, failure: LimnosError) -> Answer:
         url = self.url if self._steps else b""
         method = self.parser.get_method().decode("latin-1") if url else "GET"
-        return self.application.refusal(method, url, failure)
+        return self.application.refusal(method, url, failure, peer=self.client[0] if self.client else "")
 
     def _refusing(self, failure: LimnosError) -> Callable[[Scope, Receive, Send], Any]:
         """An application that refuses, for a request that waits in the pipeline."""

@@ -1,6 +1,6 @@
 """One request as handlers see it: raw path segments, query, headers, body.
 
-May import `model`, `names` and msgspec. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
+May import `access`, `model`, `names` and msgspec. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
 tell `%2F` from `/`.
 """
 
@@ -17,6 +17,7 @@ from limnos.names.percent import unquote_form
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    from limnos.access.authentication import Credential
     from limnos.http.routing import Takes
 
     Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
@@ -41,7 +42,18 @@ class Request:
     The body is there already, or what ASGI gives to receive it.
     """
 
-    __slots__ = ("_body", "_query", "body_bytes_max", "headers", "id", "method", "params", "peer", "query_string")
+    __slots__ = (
+        "_body",
+        "_query",
+        "body_bytes_max",
+        "credential",
+        "headers",
+        "id",
+        "method",
+        "params",
+        "peer",
+        "query_string",
+    )
 
     def __init__(
         self, *, method: str, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
@@ -53,6 +65,8 @@ class Request:
         self.query_string = query_string
         self.id = request_id
         self.peer = peer
+        self.credential: Credential | None = None
+        """Who asks, once the header was read."""
         self.body_bytes_max = body_bytes_max
         self._body = body
         self._query: dict[str, bytes] | None = None

@@ -16,9 +16,12 @@ from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
 import structlog
 
 from limnos.telemetry.request_ids import current_request_id
+from limnos.telemetry.request_log import RequestLog
 
 if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
+
+    from limnos.telemetry.request_log import Wanted
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 FORMATS: Final = ("auto", "json", "console")
@@ -47,7 +50,16 @@ def configure(level: str = "info", format: Format = "auto", *, stream: TextIO | 
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
-    _replace_handler(_handler(target, _renderers(format, terminal=target.isatty()), shared), number)
+    json = format == "json" or (format == "auto" and not target.isatty())
+    _replace_handler(_handler(target, _renderers(json=json, terminal=target.isatty()), shared, json=json), number)
+
+
+def request_log(wanted: Wanted = "all", sample: float = 1.0) -> RequestLog | None:
+    """Make the request log of this process, beside its other lines; None where nobody wants or configured any."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, _Handler) and wanted != "none" and logging.getLogger().level <= logging.INFO:
+            return RequestLog(handler.stream, json=handler.json, wanted=wanted, sample=sample)
+    return None
 
 
 def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
@@ -58,9 +70,12 @@ def get_logger(name: str) -> structlog.typing.FilteringBoundLogger:
 class _Handler(logging.StreamHandler[TextIO]):
     """Ours, so that a second `configure` finds the first one's."""
 
+    json = False
 
-def _handler(stream: TextIO, renderers: list[Processor], shared: list[Processor]) -> _Handler:
+
+def _handler(stream: TextIO, renderers: list[Processor], shared: list[Processor], *, json: bool) -> _Handler:
     handler = _Handler(stream)
+    handler.json = json
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             foreign_pre_chain=shared,
@@ -89,8 +104,8 @@ def _shared_processors() -> list[Processor]:
     ]
 
 
-def _renderers(format: Format, *, terminal: bool) -> list[Processor]:
-    if format == "json" or (format == "auto" and not terminal):
+def _renderers(*, json: bool, terminal: bool) -> list[Processor]:
+    if json:
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
     # Plain tracebacks: the pretty ones print local variables, and those hold credentials.
     return [structlog.dev.ConsoleRenderer(colors=terminal, exception_formatter=structlog.dev.plain_traceback)]

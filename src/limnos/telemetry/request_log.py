@@ -1,0 +1,226 @@
+"""The request log: one line for each request that was answered, on standard error, beside the other log lines.
+
+May import msgspec and this room. Must not know what a request is: it takes what happened as a tuple. Made to cost little:
+a request only leaves its tuple; what a twentieth of a second has gathered is spelled and written in one go. Where nobody
+reads what is written (a pipe that is full), nothing waits: lines are kept up to a bound, then counted as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import select
+import stat
+import time
+from collections import deque
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, cast
+
+import msgspec
+
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Wanted = Literal["all", "refusals", "none"]
+
+FLUSH_S: Final = 0.05
+RETRY_S: Final = 0.25
+LINES_MAX: Final = 20_000
+"""Lines that wait for somebody to read them."""
+PIECE_BYTES: Final = 4_096
+"""What a pipe that can be written to takes at once without waiting."""
+TEXT_MAX: Final = 300
+"""Characters of an address or a reason that are told."""
+LOST = Counter("limnos_request_lines_lost_total", "Lines of the request log that nobody could be given.", ())
+
+
+class Entry(NamedTuple):
+    """What is told of one request; `ended` is `time.perf_counter()`."""
+
+    ended: float
+    seconds: float
+    request_id: str
+    method: str
+    path: bytes
+    operation: str
+    status: int
+    user: str | None
+    client: str
+    bytes: int
+    reason: str
+
+
+class _Line(msgspec.Struct, omit_defaults=True, gc=False):
+    request_id: str
+    method: str
+    operation: str
+    path: str
+    status: int
+    user: str | None
+    client: str
+    duration_ms: float
+    bytes: int
+    event: str = msgspec.field()
+    logger: str = msgspec.field()
+    level: str = msgspec.field()
+    timestamp: str = msgspec.field()
+    reason: str = ""
+
+
+_encode_lines = msgspec.json.Encoder().encode_lines
+
+
+class RequestLog:
+    """Takes entries, and writes them to a stream as JSON lines or for people."""
+
+    def __init__(self, stream: TextIO, *, json: bool, wanted: Wanted = "all", sample: float = 1.0) -> None:
+        self._stream = stream
+        self._json = json
+        self._wanted = wanted
+        self._sample = sample
+        self._due = 0.0
+        self._entries: list[tuple[object, ...]] = []
+        self._unwritten: deque[bytes] = deque()
+        self._lost = 0
+        self._flushing = False
+
+    def add(self, entry: tuple[object, ...]) -> None:
+        """Take an entry, in the order of `Entry`'s fields, if it is wanted; refusals always are, unless nothing is."""
+        if entry[6] < 400:  # type: ignore[operator]
+            if self._wanted != "all":
+                return
+            self._due += self._sample
+            if self._due < 1.0:
+                return
+            self._due -= 1.0
+        elif self._wanted == "none":
+            return
+        if len(self._entries) + len(self._unwritten) >= LINES_MAX:
+            self._lose(1)
+            return
+        self._entries.append(entry)
+        if not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_later(FLUSH_S, self._flush_again)
+
+    def flush(self) -> None:
+        """Write what there is, as far as somebody takes it."""
+        entries, self._entries = self._entries, []
+        if entries:
+            self._unwritten.extend(self._spelled(entries))
+        if self._lost and len(self._unwritten) < LINES_MAX:
+            self._unwritten.append(_lost_line(self._lost, json=self._json))
+            self._lost = 0
+        self._write()
+
+    def _flush_again(self) -> None:
+        self.flush()
+        self._flushing = bool(self._unwritten)
+        if self._flushing:
+            asyncio.get_running_loop().call_later(RETRY_S, self._flush_again)
+
+    def _lose(self, lines: int) -> None:
+        self._lost += lines
+        LOST[()] += lines
+
+    # -- spelling ----------------------------------------------------------------------------------------------
+
+    def _spelled(self, entries: Sequence[tuple[object, ...]]) -> Iterable[bytes]:
+        offset = time.time() - time.perf_counter()
+        lines = [_line(entry, offset) for entry in entries]
+        if self._json:
+            return [line for line in _encode_lines(lines).splitlines(keepends=True) if len(line) <= PIECE_BYTES]
+        return [text[: PIECE_BYTES // 4].encode("utf-8", "replace") + b"\n" for text in map(_told, lines)]
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def _write(self) -> None:
+        try:
+            self._write_to(self._stream.fileno())
+        except (ValueError, OSError):  # no descriptor, or one that is closed
+            self._write_text()
+
+    def _write_to(self, descriptor: int) -> None:
+        patient = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        poll = select.poll()
+        poll.register(descriptor, select.POLLOUT)
+        while self._unwritten and (patient or _takes(poll)):
+            piece = self._piece(PIECE_BYTES if not patient else 1 << 20)
+            os.write(descriptor, piece)
+
+    def _piece(self, size: int) -> bytes:
+        """Take whole lines, as many as fit: what is written at once is not mixed with others' lines."""
+        lines, unwritten = [self._unwritten.popleft()], self._unwritten
+        total = len(lines[0])
+        while unwritten and total + len(unwritten[0]) <= size:
+            total += len(unwritten[0])
+            lines.append(unwritten.popleft())
+        return b"".join(lines)
+
+    def _write_text(self) -> None:
+        lines = list(self._unwritten)
+        self._unwritten.clear()
+        try:
+            self._stream.write(b"".join(lines).decode())
+        except (ValueError, OSError):
+            LOST[()] += len(lines)
+
+
+def _takes(poll: select.poll) -> bool:
+    return any(state & select.POLLOUT and not state & select.POLLERR for _, state in poll.poll(0))
+
+
+def _line(entry: tuple[object, ...], offset: float) -> _Line:
+    ended, seconds, request_id, method, path, operation, status, user, client, size, reason = cast("Entry", entry)
+    return _Line(
+        request_id, method, operation, path[:TEXT_MAX].decode("latin-1"), status, user, client,
+        int(seconds * 1e6) / 1e3, size, "request", "limnos.request", "info", _instant(ended + offset),
+        reason and reason.partition("\n")[0][:TEXT_MAX],
+    )  # fmt: skip
+
+
+def _instant(seconds: float) -> str:
+    """Spell a moment as the other log lines do."""
+    whole = int(seconds)
+    return f"{_seconds.get(whole) or _second(whole)}.{int((seconds - whole) * 1e6):06d}Z"
+
+
+_seconds: dict[int, str] = {}
+
+
+def _second(whole: int) -> str:
+    _seconds.clear()
+    found = _seconds[whole] = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return found
+
+
+def _told(line: _Line) -> str:
+    """Spell a line for people."""
+    told = {
+        "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",
+        "client": line.client, "duration_ms": line.duration_ms, "bytes": line.bytes, "request_id": line.request_id,
+    }  # fmt: skip
+    reason = f" reason={line.reason!r}" if line.reason else ""
+    return (
+        f"{line.timestamp} [info     ] request "
+        + " ".join(f"{key}={_plain(each)}" for key, each in told.items())
+        + reason
+    )
+
+
+def _plain(value: object) -> str:
+    text = str(value)
+    return text if text.isprintable() and " " not in text else repr(text)
+
+
+def _lost_line(lines: int, *, json: bool) -> bytes:
+    told = {
+        "lines": lines,
+        "event": "lines of the request log were lost",
+        "logger": "limnos.request",
+        "level": "warning",
+    }
+    stamped = {**told, "timestamp": _instant(time.time())}
+    return (msgspec.json.encode(stamped) if json else str(stamped).encode()) + b"\n"

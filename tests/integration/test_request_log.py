@@ -1,0 +1,58 @@
+"""The log of a real server: every answer's id is found in it, with who, what and why."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.integration.live import LiveServer, serving
+
+pytestmark = pytest.mark.integration
+SPACES = "/iceberg/v1/lake.main/namespaces"
+
+
+def lines_with(data: Path, request_id: str) -> list[dict]:
+    """What `grep` finds, as soon as it is there."""
+    until = time.monotonic() + 20
+    while time.monotonic() < until:
+        texts = [file.read_text() for file in data.parent.glob("*.log")]
+        found = [line for text in texts for line in text.splitlines() if request_id in line]
+        if found:
+            return [json.loads(line) for line in found]
+        time.sleep(0.02)
+    return []
+
+
+def ask(server: LiveServer, method: str, path: str, **more: object) -> tuple[httpx2.Response, dict]:
+    """Ask, and look the answer's id up in the log."""
+    headers = {"authorization": f"Bearer {server.token}", **more.pop("headers", {})}  # type: ignore[dict-item]
+    answer = httpx2.request(method, server.uri + path, headers=headers, **more)  # type: ignore[arg-type]
+    (line,) = lines_with(server.data, answer.headers["x-request-id"])
+    return answer, line
+
+
+@pytest.mark.parametrize("lane", [True, False])
+def test_grep_finds_the_request(tmp_path: Path, lane: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request that was served, one that was refused, one that was let in nowhere: one line each, with the words of the answer."""
+    monkeypatch.setenv("LIMNOS__SERVER__LANE", str(lane).lower())
+    with serving(tmp_path / "data") as server:
+        served, good = ask(server, "GET", SPACES)
+        made, change = ask(server, "POST", SPACES, json={"namespace": ["n"]})
+        missing, refused = ask(server, "GET", f"{SPACES}/none")
+        denied, wrong = ask(server, "GET", SPACES, headers={"authorization": "Bearer lim_1_wrong"})
+        foreign, misdirected = ask(server, "GET", SPACES, headers={"host": "evil.example.com"})
+
+    assert (good["status"], good["operation"], good["user"], good["path"]) == (200, "list-namespaces", "admin", SPACES)
+    assert good["bytes"] == len(served.content)
+    assert good["client"] == "127.0.0.1"
+    assert 0 < good["duration_ms"] < 60_000
+    assert "reason" not in good
+    assert (made.status_code, change["status"], change["operation"]) == (200, 200, "create-namespace")
+    assert refused["reason"] == missing.json()["error"]["message"]
+    assert (wrong["status"], wrong["user"]) == (denied.status_code, None) == (401, None)
+    assert misdirected["reason"] == foreign.json()["error"]["message"]
+    assert misdirected["status"] == 421

@@ -1,0 +1,155 @@
+"""The request log by itself: what a line says, who is left out, and that nobody waits for a reader that does not read."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from limnos.telemetry import request_log
+from limnos.telemetry.logs import configure
+from limnos.telemetry.logs import request_log as configured_log
+from limnos.telemetry.request_log import Entry, RequestLog
+from tests.clocks import run
+
+GOOD = Entry(10.0, 0.0015, "abc1", "GET", b"/iceberg/v1/a%1Fb", "load-table", 200, "ana", "10.0.0.7", 512, "")
+REFUSED = GOOD._replace(request_id="abc2", status=403, reason="ana may not\nsecond line")
+
+
+def lines_of(text: str) -> list[dict]:
+    """Lines as JSON."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def written(*entries: Entry, json: bool = True, **settings: object) -> str:
+    """What the log writes of entries."""
+    out = io.StringIO()
+
+    async def story() -> None:
+        log = RequestLog(out, json=json, **settings)  # type: ignore[arg-type]
+        for entry in entries:
+            log.add(entry)
+        await asyncio.sleep(1)
+
+    run(story())
+    return out.getvalue()
+
+
+def test_a_line_says_what_happened() -> None:
+    """Method, operation, path, status, user, client, duration, bytes and id; the reason of a refusal, its first line."""
+    good, refused = lines_of(written(GOOD, REFUSED))
+
+    moment = good.pop("timestamp")
+    assert good == {
+        "request_id": "abc1", "method": "GET", "operation": "load-table", "path": "/iceberg/v1/a%1Fb", "status": 200,
+        "user": "ana", "client": "10.0.0.7", "duration_ms": 1.5, "bytes": 512, "event": "request",
+        "logger": "limnos.request", "level": "info",
+    }  # fmt: skip
+    assert len(moment) == len("2026-11-20T20:00:00.000000Z")
+    assert refused["reason"] == "ana may not"
+
+
+def test_a_line_for_people() -> None:
+    """The same on one line for a terminal, which takes no command from a name."""
+    (good, refused) = written(
+        GOOD, REFUSED._replace(user="x\x1b]0;own\x07", reason="\u202eno\x1b[2J"), json=False
+    ).splitlines()
+
+    assert "request_id=abc1" in good
+    assert "path=/iceberg/v1/a%1Fb" in good
+    assert refused.isprintable()
+
+
+@pytest.mark.parametrize("wanted, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
+def test_who_gets_a_line(wanted: str, ids: list[str]) -> None:
+    """All, the refused, or nobody."""
+    assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, wanted=wanted))] == ids
+
+
+def test_a_sample() -> None:
+    """A part of those that were not refused, evenly, and every refusal."""
+    found = lines_of(written(*[GOOD] * 100, *[REFUSED] * 10, sample=0.25))
+
+    assert [line["status"] for line in found] == [200] * 25 + [403] * 10
+
+
+def test_long_texts_are_cut() -> None:
+    """No line is longer than a pipe takes at once, whatever a client sends."""
+    (line,) = written(GOOD._replace(path=b"/" + b"\xff" * 60_000, reason="\x00" * 5_000)).splitlines()
+
+    assert len(line) < 4096
+    assert json.loads(line)["path"].startswith("/\xff")
+
+
+def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full pipe holds up nobody: lines wait up to a bound, then are counted, and the count is told when it is read again."""
+    monkeypatch.setattr(request_log, "LINES_MAX", 1_000)
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, 1031, 4096)  # F_SETPIPE_SZ
+    before = request_log.LOST[()]
+
+    async def story() -> str:
+        with os.fdopen(writing, "w") as stream:
+            log = RequestLog(stream, json=True)
+            for _ in range(3):
+                for _ in range(1_000):
+                    log.add(GOOD)
+                log.flush()
+            got: list[bytes] = []
+            reader = threading.Thread(target=lambda: got.extend(iter(lambda: os.read(reading, 1 << 16), b"")))
+            reader.start()
+            while log._unwritten or log._lost:
+                log.flush()
+                await asyncio.sleep(0.01)
+        reader.join()
+        os.close(reading)
+        return b"".join(got).decode()
+
+    found = lines_of(asyncio.run(story()))
+    lost = [line["lines"] for line in found if line["event"] != "request"]
+
+    assert len(found) - len(lost) + sum(lost) == 3_000
+    assert sum(lost) >= 1_900
+    assert request_log.LOST[()] - before == sum(lost)
+
+
+def test_a_stream_that_is_closed() -> None:
+    """Nobody fails because there is no log any more."""
+    out = io.StringIO()
+    log = RequestLog(out, json=True)
+    out.close()
+
+    async def story() -> None:
+        log.add(GOOD)
+        await asyncio.sleep(1)
+
+    run(story())
+
+
+def test_the_configured_log(tmp_path: Path) -> None:
+    """It goes where the other lines go, in their format; not above `info`, and not where it is silenced."""
+    try:
+        with (tmp_path / "log").open("w") as stream:
+            configure("info", "json", stream=stream)
+            log = configured_log()
+            silenced = configured_log("none")
+            configure("warning", "json", stream=stream)
+            above = configured_log()
+            assert log is not None
+            run(_added(log))
+    finally:
+        configure()
+
+    assert (silenced, above) == (None, None)
+    assert lines_of((tmp_path / "log").read_text())[0]["request_id"] == "abc1"
+
+
+async def _added(log: RequestLog) -> None:
+    log.add(GOOD)
+    log.flush()
