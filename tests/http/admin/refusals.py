@@ -1,0 +1,104 @@
+"""The requests of the own API's table of refusals, `refusals.md`; `python -m tests.http.admin.refusals` writes it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.admin.service import ANONYMOUS
+from tests.http import cells
+from tests.http.cells import Case, case
+from tests.http.driver import OWN, Answer, Node
+
+TABLE = Path(__file__).with_suffix(".md")
+LAKE = f"{OWN}/metalakes/{{m}}"
+MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
+MEMBERS = f"{LAKE}/groups/{{g}}/members"
+
+
+def routes() -> set[str]:
+    """Every route of the protocol whose answer depends on who asks."""
+    found = AdminProtocol().router.routes
+    return {f"{route.method} {route.path}" for route in found if route.operation not in ANONYMOUS}
+
+
+def cases(node: Node, who: str) -> Iterator[Case]:
+    """The rows, as a caller asks them."""
+    yield case(f"GET {OWN}/whoami", "")
+    yield from _moves(who)
+    yield from _members(who)
+    yield from _explanations()
+    yield from _tokens(node, who)
+    yield case(f"PATCH {LAKE}/users/{{u}}", "user", "lake", "dummy", body={"enabled": True})
+    yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
+
+
+def _moves(who: str) -> Iterator[Case]:
+    def move(thing: str, kind: str, source: str, target: str, *, catalog: str = "main") -> Case:
+        body = {"kind": kind, "source": source.split("/"), "target": target.split("/")}
+        return case(MOVE, thing, "lake", catalog, body=body)
+
+    yield move("namespace, another name", "namespace", f"mv_{who}", f"mv_{who}_moved")
+    yield move("namespace, into another", "namespace", f"away_{who}", f"other/away_{who}")
+    yield move("namespace, into none", "namespace", f"alter_{who}", f"gone/alter_{who}")
+    yield move("namespace, taken name", "namespace", f"alter_{who}", "there")
+    yield move("no namespace", "namespace", "gone", f"gone_{who}")
+    yield move("table, another name", "table", f"there/mvt_{who}", f"there/mvt_{who}_moved")
+    yield move("table, into another namespace", "table", f"there/awayt_{who}", f"other/awayt_{who}")
+    yield move("table, into no namespace", "table", "there/t", f"gone/t_{who}")
+    yield move("table, taken name", "table", "there/t", f"there/mvt_{who}_moved")
+    yield move("no table", "table", "there/gone", f"there/gone_{who}")
+    yield move("of no catalog", "namespace", "there", "elsewhere", catalog="nowhere")
+
+
+def _members(who: str) -> Iterator[Case]:
+    for group, thing in (("crew", "group"), ("gone", "no group")):
+        yield case(f"GET {MEMBERS}", thing, "lake", group)
+        yield case(f"POST {MEMBERS}", thing, "lake", group, body={"users": ["idle"]})
+        yield case(f"DELETE {MEMBERS}/{{u}}", thing, "lake", group, "dummy")
+    yield case(f"POST {MEMBERS}", "no user", "lake", "crew", body={"users": ["gone"]})
+    yield case(f"DELETE {MEMBERS}/{{u}}", "no user", "lake", f"group_{who}", "gone")
+
+
+def _explanations() -> Iterator[Case]:
+    route = f"POST {LAKE}/access/explain"
+    question = {"action": "table_load", "kind": "table", "path": ["main", "there", "t"]}
+    yield case(route, "one's own", "lake", body=question)
+    yield case(route, "another's", "lake", body={**question, "user": "dummy"})
+    yield case(
+        route, "another's, of nothing", "lake", body={**question, "path": ["main", "there", "gone"], "user": "dummy"}
+    )
+    yield case(
+        route, "another's, of no catalog", "lake", body={**question, "path": ["none", "a", "t"], "user": "dummy"}
+    )
+    yield case(route, "of no metalake", "nolake", body=question)
+
+
+def _tokens(node: Node, who: str) -> Iterator[Case]:
+    tokens = f"{OWN}/tokens"
+    yield case(f"GET {tokens}", "one's own")
+    yield case(f"GET {tokens}", "another's", query="?user=dummy")
+    yield case(f"GET {tokens}", "everybody's", query="?all=true")
+    yield case(f"POST {tokens}", "one's own", body={})
+    yield case(f"POST {tokens}", "another's", body={"user": "dummy"})
+    yield case(f"DELETE {tokens}/{{id}}", "another's", _token(node, "dummy"))
+    yield case(f"DELETE {tokens}/{{id}}", "no token", "1")
+    yield case(f"DELETE {tokens}/{{id}}", "one's own", _token(node, "dummy" if who == "nobody" else who))
+
+
+def _token(node: Node, user: str) -> str:
+    """Make a token to be revoked; returns its id."""
+    return str(node.done("POST", f"{OWN}/tokens", {"user": user})["id"])
+
+
+def same_words(answer: Answer, _who: str) -> object:
+    """A refusal's message, with the names of what is asked about replaced by one."""
+    message = str(answer["error"]["message"])  # type: ignore[index]
+    for name in ("gone", "dummy", "crew"):
+        message = message.replace(name, "there")
+    return message
+
+
+if __name__ == "__main__":
+    cells.write(TABLE, cases)

@@ -1,0 +1,54 @@
+"""Who may do what over the own API, cell by cell: the table in refusals.md, asked of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http import cells
+from tests.http.admin import refusals
+from tests.http.cells import CALLERS, Row, cell
+from tests.http.driver import Answer
+from tests.http.iceberg import wire
+
+WRITTEN = dict(cells.written(refusals.TABLE))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+    """What every caller was answered in every row."""
+    with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
+        cells.prepare(node)
+        yield cells.answers(node, refusals.cases)
+
+
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+    """The table has each route that asks who is calling, and no row that is not asked."""
+    assert {route for route, _ in WRITTEN} == refusals.routes()
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+    """Every caller gets what the table states."""
+    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
+
+    assert told == WRITTEN[row]
+
+
+PAIRS = sorted(
+    (route, thing, f"no {thing}")
+    for route, thing in WRITTEN
+    if (route, f"no {thing}") in WRITTEN and "catalog" not in thing
+)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+    """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
+    route, there, missing = pair
+    for who in CALLERS:
+        first, second = asked[route, there][who], asked[route, missing][who]
+        if first.status == second.status == 403:
+            assert refusals.same_words(first, who) == refusals.same_words(second, who), who

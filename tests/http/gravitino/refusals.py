@@ -1,0 +1,176 @@
+"""The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` writes it anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from tests.http import cells
+from tests.http.cells import Case
+from tests.http.driver import Answer, Node
+
+TABLE = Path(__file__).with_suffix(".md")
+OPEN = frozenset({"GET /health", "GET /health/live", "GET /health/ready"})
+"""Routes that ask nobody who they are."""
+PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
+RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
+KINDS = (
+    ("METALAKE", "lake", None), ("CATALOG", "main", "nowhere"), ("SCHEMA", "main.there", "main.gone"),
+    ("TABLE", "main.there.t", "main.there.gone"), ("ROLE", "hand", "gone"),
+)  # fmt: skip
+"""Kinds of object, the one that is there, and one that is not."""
+
+
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
+    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+
+
+def routes() -> set[str]:
+    """Every route of the protocol whose answer depends on who asks."""
+    return {f"{route.method} {route.path}" for route in GravitinoProtocol().router.routes} - OPEN
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows, as a caller asks them."""
+    yield from _of_metalakes(who)
+    yield from _of_catalogs(who)
+    yield from _of_schemas(who)
+    yield from _of_principals(who)
+    yield from _of_roles(who)
+    yield from _of_permissions()
+    yield from _of_owners()
+
+
+def _of_metalakes(who: str) -> Iterator[Case]:
+    yield _case("GET /version", "")
+    yield _case("GET /authn/me", "")
+    yield _case("GET /metalakes", "all")
+    yield _case("POST /metalakes", "new", body={"name": f"lake_{who}"})
+    for name, thing in (("lake", "metalake"), ("nolake", "no metalake")):
+        yield _case("GET /metalakes/{m}", thing, name)
+        yield _case("PUT /metalakes/{m}", thing, name, body=PROPERTY)
+        yield _case("PATCH /metalakes/{m}", thing, name, body={"inUse": True})
+        yield _case("DELETE /metalakes/{m}", thing, name)
+
+
+def _of_catalogs(who: str) -> Iterator[Case]:
+    new = {"name": f"new_{who}", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {}}
+    yield _case("GET /metalakes/{m}/catalogs", "names", "lake")
+    yield _case("GET /metalakes/{m}/catalogs", "details", "lake", query="?details=true")
+    yield _case("GET /metalakes/{m}/catalogs", "of no metalake", "nolake")
+    yield _case("POST /metalakes/{m}/catalogs", "new", "lake", body=new)
+    yield _case("POST /metalakes/{m}/catalogs", "taken name", "lake", body={**new, "name": "main"})
+    yield _case("POST /metalakes/{m}/catalogs/testConnection", "new", "lake", body={**new, "name": "tried"})
+    for name, thing in (("main", "catalog"), ("nowhere", "no catalog")):
+        yield _case("GET /metalakes/{m}/catalogs/{c}", thing, "lake", name)
+        yield _case("PUT /metalakes/{m}/catalogs/{c}", thing, "lake", name, body=PROPERTY)
+        yield _case("PATCH /metalakes/{m}/catalogs/{c}", thing, "lake", name, body={"inUse": True})
+        yield _case("DELETE /metalakes/{m}/catalogs/{c}", thing, "lake", name)
+        yield _case("POST /metalakes/{m}/catalogs/{c}/testConnection", thing, "lake", name)
+        yield _case("POST /metalakes/{m}/catalogs/{c}/testConnection", f"{thing}, changed", "lake", name, body=PROPERTY)
+
+
+def _of_schemas(who: str) -> Iterator[Case]:
+    spaces, one = "/metalakes/{m}/catalogs/{c}/schemas", "/metalakes/{m}/catalogs/{c}/schemas/{s}"
+    yield _case(f"GET {spaces}", "all", "lake", "main")
+    yield _case(f"GET {spaces}", "of a schema", "lake", "main", query="?parentSchema=there")
+    yield _case(f"GET {spaces}", "of no schema", "lake", "main", query="?parentSchema=gone")
+    yield _case(f"GET {spaces}", "of no catalog", "lake", "nowhere")
+    yield _case(f"POST {spaces}", "new", "lake", "main", body={"name": f"new_{who}"})
+    yield _case(f"POST {spaces}", "taken name", "lake", "main", body={"name": "there"})
+    yield _case(f"POST {spaces}", "below a schema", "lake", "main", body={"name": f"there:new_{who}"})
+    yield _case(f"POST {spaces}", "below none", "lake", "main", body={"name": f"none_{who}:new"})
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {one}", thing, "lake", "main", name)
+        yield _case(f"PUT {one}", thing, "lake", "main", name, body=PROPERTY)
+    yield _case(f"DELETE {one}", "schema", "lake", "main", f"empty_{who}")
+    yield _case(f"DELETE {one}", "no schema", "lake", "main", "gone")
+
+
+def _of_principals(who: str) -> Iterator[Case]:
+    for kind, path, known in (("user", "users", "dummy"), ("group", "groups", "crew")):
+        key = f"{{{kind[0]}}}"
+        yield _case(f"GET /metalakes/{{m}}/{path}", "names", "lake")
+        yield _case(f"GET /metalakes/{{m}}/{path}", "details", "lake", query="?details=true")
+        yield _case(f"POST /metalakes/{{m}}/{path}", "new", "lake", body={"name": f"new_{who}"})
+        yield _case(f"POST /metalakes/{{m}}/{path}", "taken name", "lake", body={"name": known})
+        yield _case(f"GET /metalakes/{{m}}/{path}/{key}", kind, "lake", known)
+        yield _case(f"GET /metalakes/{{m}}/{path}/{key}", f"no {kind}", "lake", "gone")
+        yield _case(f"DELETE /metalakes/{{m}}/{path}/{key}", kind, "lake", f"{kind}_{who}")
+        yield _case(f"DELETE /metalakes/{{m}}/{path}/{key}", f"no {kind}", "lake", "gone")
+    yield _case("GET /metalakes/{m}/users/{u}", "oneself", "lake", who)
+
+
+def _of_roles(who: str) -> Iterator[Case]:
+    def named(name: str, objects: list[object]) -> dict[str, object]:
+        return {"name": name, "properties": {}, "securableObjects": objects}
+
+    yield _case("GET /metalakes/{m}/roles", "names", "lake")
+    yield _case("POST /metalakes/{m}/roles", "new", "lake", body=named(f"new_{who}", []))
+    yield _case("POST /metalakes/{m}/roles", "taken name", "lake", body=named("hand", []))
+    for name, thing in (("main.there", "on a schema"), ("main.gone", "on no schema")):
+        body = named(f"on_{who}_{len(name)}", [{"fullName": name, "type": "SCHEMA", **RULES}])
+        yield _case("POST /metalakes/{m}/roles", thing, "lake", body=body)
+        override = {"overrides": [{"fullName": name, "type": "SCHEMA", **RULES}]}
+        yield _case("PUT /metalakes/{m}/permissions/roles/{r}", thing, "lake", "spare", body=override)
+    yield _case("GET /metalakes/{m}/roles/{r}", "role", "lake", "hand")
+    yield _case("GET /metalakes/{m}/roles/{r}", "no role", "lake", "gone")
+    yield _case("DELETE /metalakes/{m}/roles/{r}", "role", "lake", f"role_{who}")
+    yield _case("DELETE /metalakes/{m}/roles/{r}", "no role", "lake", "gone")
+    for kind, name, missing in KINDS:
+        yield _case("GET /metalakes/{m}/objects/{type}/{fullName}/roles", kind.lower(), "lake", kind, name)
+        if missing is not None:
+            yield _case(
+                "GET /metalakes/{m}/objects/{type}/{fullName}/roles", f"no {kind.lower()}", "lake", kind, missing
+            )
+
+
+def _of_permissions() -> Iterator[Case]:
+    for verb in ("grant", "revoke"):
+        for kind, path, names in (("user", "users", ("dummy", "idle")), ("group", "groups", ("dummys", "idles"))):
+            route = f"PUT /metalakes/{{m}}/permissions/{path}/{{{kind[0]}}}/{verb}"
+            yield _case(route, kind, "lake", names[verb == "revoke"], body={"roleNames": ["spare"]})
+            yield _case(route, f"no {kind}", "lake", "gone", body={"roleNames": ["spare"]})
+            yield _case(route, "no role", "lake", names[0], body={"roleNames": ["gone"]})
+        route = f"PUT /metalakes/{{m}}/permissions/roles/{{r}}/{{type}}/{{fullName}}/{verb}"
+        for kind, name, missing in KINDS[:-1]:
+            rule = {"privileges": [{"name": "select_table" if kind == "TABLE" else "use_schema", "condition": "allow"}]}
+            yield _case(route, kind.lower(), "lake", "spare", kind, name, body=rule)
+            if missing is not None:
+                yield _case(route, f"no {kind.lower()}", "lake", "spare", kind, missing, body=rule)
+        yield _case(route, "no role", "lake", "gone", "CATALOG", "main", body=RULES)
+    override = "PUT /metalakes/{m}/permissions/roles/{r}"
+    yield _case(override, "no role", "lake", "gone", body={"overrides": []})
+
+
+def _of_owners() -> Iterator[Case]:
+    owners = {"METALAKE": "laker", "CATALOG": "owner", "SCHEMA": "keeper", "TABLE": "tabler", "ROLE": "keeper"}
+    route = "/metalakes/{m}/owners/{type}/{fullName}"
+    for kind, name, missing in KINDS:
+        body = {"name": owners[kind], "type": "USER"}
+        yield _case(f"GET {route}", kind.lower(), "lake", kind, name)
+        yield _case(f"PUT {route}", kind.lower(), "lake", kind, name, body=body)
+        if missing is not None:
+            yield _case(f"GET {route}", f"no {kind.lower()}", "lake", kind, missing)
+            yield _case(f"PUT {route}", f"no {kind.lower()}", "lake", kind, missing, body=body)
+    yield _case(f"PUT {route}", "to nobody", "lake", "CATALOG", "main", body={"name": "gone", "type": "USER"})
+
+
+_SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
+"""What is not there, and what stands for what is."""
+
+
+def same_words(answer: Answer, who: str) -> object:
+    """A refusal's message, with the names of what is asked about replaced by one."""
+    message = str(answer["message"])
+    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}")
+    for name in (*own, "main.there.t", "dummys", "dummy", "idles", "idle", "crew", "hand", "main.there.there"):
+        message = message.replace(name, "main.there" if name.startswith("main") else "there")
+    for missing, there in _SPELLED.items():
+        message = message.replace(missing, there)
+    return message.replace("main.there.there", "main.there")
+
+
+if __name__ == "__main__":
+    cells.write(TABLE, cases)
