@@ -17,6 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege, check_binding, check_conditions
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
 from limnos.services.scene import Scope
+from limnos.services.together import read_together
 from limnos.services.users import Holder, principal_require, role_names
 from limnos.view.cold import for_each, need
 from limnos.view.facts import rules_key
@@ -108,7 +109,7 @@ def _bound(target: Target, wish: Wish) -> Found:
 
 
 async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], action: Action) -> list[Found]:
-    """Find the objects of wishes, each catalog's in one scene, for who may do the action in the metalake.
+    """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
 
     That is decided before any object is looked up, so a refusal is the same whether they exist or not. Raises Forbidden;
     for a missing object NotFound where its role exists already, IllegalObject where the role is to be made.
@@ -123,15 +124,16 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
     for wish in wishes:
         by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
     try:
-        return [found for scope, some in by_scope.items() for found in await ctx.read(scope, partial(_all_found, some))]
+        return await read_together(ctx, tuple(by_scope), partial(_all_found, tuple(by_scope.values())))
     except NotFound as error:
         if action is not Action.ROLE_CREATE or error.kind == "metalake":
             raise
         raise IllegalObject(error.message) from None
 
 
-def _all_found(wishes: list[Wish], scene: Scene) -> list[Found]:
-    return for_each(wishes, lambda wish: _found(scene, wish))
+def _all_found(wishes: tuple[list[Wish], ...], scenes: tuple[Scene, ...]) -> list[Found]:
+    pairs = [(scene, wish) for scene, some in zip(scenes, wishes, strict=True) for wish in some]
+    return for_each(pairs, lambda pair: _found(*pair))
 
 
 async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish, grants_them: bool = True) -> Ruled:

@@ -17,7 +17,10 @@ from limnos.telemetry.metrics import Counter
 from limnos.view.facts import Key, Value, read_facts
 
 if TYPE_CHECKING:
-    from limnos.store.interface import AwaitedStore, InlineStore
+    from collections.abc import Iterable
+
+    from limnos.store.changes import Moved
+    from limnos.store.interface import AwaitedStore, InlineStore, Known
     from limnos.store.sql import Load
     from limnos.view.view import View
 
@@ -48,6 +51,10 @@ class Gate(Protocol):
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to a moment after this call."""
+        ...
+
+    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
+        """Bring the view up to one moment after this call in all chains of zones; return the revisions of that moment."""
         ...
 
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
@@ -93,6 +100,12 @@ class InlineGate:
         """Bring the view up to now."""
         self.ask_now(zones, reason)
 
+    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
+        """Bring the view up to now in all chains of zones, by one statement."""
+        GATE_READS[reason,] += 1
+        asked = self.view.known(_union(chains))
+        return _advance(self.view, self.store.gate(self.view.epoch, asked), asked, chains)
+
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
         """Load facts in one snapshot with the changes before them."""
         COLD_READS[()] += 1
@@ -113,6 +126,23 @@ def _merge(view: View, zones: Zones, facts: dict[Key, Value], wanted: dict[Key, 
     view.merge(facts, zone_of=zone_of, at=at)
 
 
+def _union(chains: Iterable[Zones]) -> Zones:
+    """Return every zone of several chains once, each after those above it."""
+    return tuple({zone: None for zones in sorted(chains) for zone in zones})
+
+
+def _advance(view: View, moved: Moved, asked: Known, chains: Iterable[Zones]) -> Known:
+    """Apply what one statement over the union of several chains found, each chain paired by itself.
+
+    Returns the revisions of that statement's snapshot: the view may know newer ones of some zones already.
+    """
+    known = dict(asked)
+    for zones in chains:
+        view.advance(moved, tuple((zone, known[zone]) for zone in zones))
+    known.update((clock.zone, clock.revision) for clock in moved.clocks)
+    return tuple(known.items())
+
+
 class SharedGate:
     """The gate of a store that must be awaited: one read in flight, the next carries everyone who came meanwhile."""
 
@@ -122,7 +152,7 @@ class SharedGate:
         self.view = view
         self.store = store
         self.cold_reads_max = cold_reads_max
-        self._waiting: list[tuple[Zones, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[Zones, asyncio.Future[Known]]] = []
         self._reading: asyncio.Task[None] | None = None
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
@@ -132,12 +162,16 @@ class SharedGate:
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Wait for a gate read that starts from now on."""
+        await self.ask_together((zones,), reason)
+
+    async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
+        """Wait for a gate read that starts from now on and covers all chains of zones in its one snapshot."""
         GATE_READS[reason,] += 1
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((zones, future))
+        future: asyncio.Future[Known] = asyncio.get_running_loop().create_future()
+        self._waiting += [(zones, future) for zones in chains]
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all())
-        await future
+        return await future
 
     async def _read_all(self) -> None:
         try:
@@ -147,24 +181,22 @@ class SharedGate:
         finally:
             self._reading = None
 
-    async def _read(self, waiting: list[tuple[Zones, asyncio.Future[None]]]) -> None:
+    async def _read(self, waiting: list[tuple[Zones, asyncio.Future[Known]]]) -> None:
         """One statement, one snapshot, over the union of the zones; then each chain of zones is paired by itself."""
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
-        asked = self.view.known(tuple({zone: None for zones in sorted(chains) for zone in zones}))
+        asked = self.view.known(_union(chains))
         generation = self.view.generation
         try:
             moved = await self.store.gate_async(self.view.epoch, asked)
             if self.view.generation != generation:  # the view began afresh meanwhile: ask for them again
                 self._waiting = waiting + self._waiting
                 return
-            known = dict(asked)
-            for zones in chains:
-                self.view.advance(moved, tuple((zone, known[zone]) for zone in zones))
+            moment = _advance(self.view, moved, asked, chains)
         except Exception as error:  # noqa: BLE001 - every waiter is told
             _settle(waiting, error)
         else:
-            _settle(waiting, None)
+            _settle(waiting, moment)
 
     async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
         """Load facts; the same facts wanted twice are read once."""
@@ -203,11 +235,11 @@ class SharedGate:
         self.view.merge(facts, zone_of={key: wanted.get(key, zones[-1]) for key in facts}, at=at)
 
 
-def _settle(waiting: list[tuple[Zones, asyncio.Future[None]]], error: Exception | None) -> None:
+def _settle(waiting: list[tuple[Zones, asyncio.Future[Known]]], outcome: Known | Exception) -> None:
     for _, future in waiting:
         if future.done():
             continue
-        if error is None:
-            future.set_result(None)
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
         else:
-            future.set_exception(error)
+            future.set_result(outcome)

@@ -1,0 +1,61 @@
+"""A read that needs several catalogs at once: one moment over all their zones, a scene for each.
+
+May import the rooms below. A write never does this: it belongs to one zone (decision record on requests over several
+catalogs). Rule 2 holds for each catalog by itself; beyond it, all zones stand at the revisions of one gate's snapshot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.model.errors import Unavailable
+from limnos.services.scene import Scene, Scope, zones_now
+from limnos.view.cold import Cold
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.services.context import Context
+    from limnos.store.interface import Known
+    from limnos.view.gate import Zones
+    from limnos.view.view import View
+
+T = TypeVar("T")
+READS_MAX = 100
+
+
+async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callable[[tuple[Scene, ...]], T]) -> T:
+    """Run a reader on one scene for each scope, all true at the same moment after this call.
+
+    The reader may raise Cold like any other. Raises what making a scene raises (NotFound, Forbidden), and Unavailable.
+    """
+    services, reason = ctx.services, "arrival"
+    gate, view = services.gate, services.view
+    for _ in range(READS_MAX):
+        chains = tuple(zones_now(view, scope) for scope in scopes)
+        moment = await gate.ask_together(chains, reason)
+        if tuple(zones_now(view, scope) for scope in scopes) != chains or not _stands_at(view, moment, chains):
+            reason = "unpaired"
+            continue
+        try:
+            scenes = tuple(
+                Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id) for scope in scopes
+            )
+            if tuple(scene.place.zones for scene in scenes) == chains:
+                return reader(scenes)
+        except Cold as cold:
+            for zones in dict.fromkeys(chains):
+                wanted = {key: zone for key, zone in cold.wanted.items() if zone in zones}
+                if wanted:
+                    await gate.fetch(zones, wanted)
+        reason = "resolved"
+    raise Unavailable("The answer changed faster than it could be read: try again")
+
+
+def _stands_at(view: View, moment: Known, chains: tuple[Zones, ...]) -> bool:
+    """Say whether the view still knows just that moment's revisions of all zones: another gate may have moved some."""
+    revisions = dict(moment)
+    zones = {zone for chain in chains for zone in chain}
+    if any(view.zones[zone].revision != revisions.get(zone) for zone in zones):
+        return False
+    return all(view.is_paired(chain) for chain in chains)
