@@ -14,12 +14,13 @@ LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; s
 
 @dataclass(frozen=True)
 class LiveServer:
-    """A server that serves: its address, the admin's token, its data directory and its process id."""
+    """A server that serves: its address, the admin's token, its data directory and its process."""
 
     uri: str
     token: str
     data: Path
     pid: int
+    process: subprocess.Popen[str]
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def serving(data: Path, *flags: str) -> Iterator[LiveServer]:
             uri = next((line[6:].strip() for line in process.stdout or () if line.startswith("ready ")), None)
             assert uri is not None, f"the server did not start:\n{log.read_text()}"
             token = (data / "admin.token").read_text().strip()
-            yield LiveServer(uri=uri, token=token, data=data, pid=process.pid)
+            yield LiveServer(uri=uri, token=token, data=data, pid=process.pid, process=process)
         finally:
             process.terminate()
             try:

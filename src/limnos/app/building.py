@@ -106,7 +106,7 @@ def build(settings: Settings) -> Built:
         else SharedGate(view, store, cold_reads_max=settings.view.cold_reads_max)  # type: ignore[arg-type]
     )
     allowed = allowed_of(settings)
-    files = Files(allowed)
+    files = Files(allowed, timeout_s=settings.storage.timeout_s)
     believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000, allowed=allowed)
     services = Services(

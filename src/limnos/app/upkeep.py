@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.files import run_apart
 from limnos.model.permits import upkeep_permit
 from limnos.services.purges import Purge, Purged, PurgePayload
 from limnos.services.tables import PURGE
@@ -119,7 +120,7 @@ class Upkeep:
             if stopped.is_set():
                 raise InterruptedError("the node is stopping; the purge goes on elsewhere")
 
-        work = asyncio.create_task(asyncio.to_thread(purge.run, beat))
+        work = asyncio.create_task(run_apart(lambda: purge.run(beat)))
         try:
             while not (await asyncio.wait({work}, timeout=LEASE_MS / 3000))[0]:
                 await self._keep(task, str(done))

@@ -213,6 +213,9 @@ class Storage(Section):
             description="Addresses of object stores to talk to, beside those of the public clouds; separated by commas.",
         )
     )
+    timeout_s: PositiveFloat = Field(
+        default=20.0, description="Longest time for one operation on a file, in seconds; then the answer is 503."
+    )
 
 
 class Iceberg(Section):

@@ -7,12 +7,14 @@ they are, compression is the caller's, and whether a location is allowed is aske
 from limnos.files.allowed import Allowed, everything, root_of
 from limnos.files.local import real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
+from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 
 __all__ = [
     "LOCAL_FILES",
     "Allowed",
     "FileStore",
+    "Shares",
     "allowed_roots",
     "check_size",
     "check_within",
@@ -22,6 +24,7 @@ __all__ = [
     "normalise",
     "real",
     "root_of",
+    "run_apart",
     "store_for",
     "sweep_empty",
 ]

@@ -36,7 +36,7 @@ _S3_NAMES: Final = {
     "path_style_access": ("s3.path-style-access", "s3-path-style-access"),
 }
 _CONNECT_TIMEOUT_S: Final = 5
-_READ_TIMEOUT_S: Final = 30
+_READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
 
 

@@ -7,10 +7,9 @@ the file system that cost microseconds.
 from __future__ import annotations
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.files import LOCAL_FILES, is_local, store_for
+from limnos.files import LOCAL_FILES, Shares, is_local, store_for
 from limnos.model.errors import StateUnknown, StorageFailed, Unavailable
 from limnos.store.faults import reach
 from limnos.telemetry.logs import get_logger
@@ -54,22 +53,24 @@ class Written:
 class Files:
     """File operations for services, in threads."""
 
-    def __init__(self, allowed: Allowed) -> None:
+    def __init__(self, allowed: Allowed, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed
-        self._threads = ThreadPoolExecutor(8, "limnos-files")
+        self._shares = Shares(timeout_s=timeout_s)
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
         """Read a whole file. Raises MissingFile, TooLarge."""
-        store = self._store(location, properties)
-        return await self._run(lambda: store.read(location, bytes_max=METADATA_BYTES_MAX))
+        return await self._run(location, properties, lambda store: store.read(location, bytes_max=METADATA_BYTES_MAX))
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
         """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
         if is_local(location) and len(data) <= INLINE_BYTES_MAX:
             LOCAL_FILES.write_new(location, data, first=first)
             return
-        store = self._store(location, properties)
-        await self._run(lambda: store.write_new(location, data, first=first))
+
+        def late(store: FileStore) -> None:
+            store.delete(location)  # nothing points to it, nor will
+
+        await self._run(location, properties, lambda store: store.write_new(location, data, first=first), late=late)
 
     @staticmethod
     def prepare(location: str) -> None:
@@ -85,34 +86,36 @@ class Files:
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Say whether a file is there."""
-        store = self._store(location, properties)
-        return await self._run(lambda: store.exists(location))
+        return await self._run(location, properties, lambda store: store.exists(location))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
         """Delete a file; a failure is logged, as nothing depends on it."""
         try:
-            store = self._store(location, properties)
-            await self._run(lambda: store.delete(location))
+            await self._run(location, properties, lambda store: store.delete(location))
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
-
-    def _store(self, location: str, properties: Mapping[str, str]) -> FileStore:
-        """Return who serves a location. Raises BadRequest for an endpoint that the server does not allow (any longer)."""
-        if not is_local(location):
-            self._allowed.check_endpoints(properties)
-        return store_for(location, properties)
 
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
         return Written(self, location, data, properties, first=first)
 
-    async def _run(self, call: Callable[[], T]) -> T:
+    async def _run(
+        self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
+        late: Callable[[FileStore], object] | None = None,
+    ) -> T:  # fmt: skip
+        """Run a call in the share of the catalog that has these properties: what it shares, shares its fate.
+
+        Raises BadRequest for an endpoint that the server does not allow (any longer), Unavailable after the time for files.
+        """
+        if not is_local(location):
+            self._allowed.check_endpoints(properties)
+        key = tuple(sorted(properties.items()))
+        undo = None if late is None else (lambda: late(store_for(location, properties)))
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+            return await self._shares.run(key, lambda: call(store_for(location, properties)), late=undo)
         except (StorageFailed, Unavailable) as error:
-            log.warning("storage failed", error=error.message, cause=error.context.get("cause"))
+            log.warning("storage failed", location=location, error=error.message, cause=error.context.get("cause"))
             raise
 
     def close(self) -> None:
-        """Wait for what is under way."""
-        self._threads.shutdown()
+        """Nothing is waited for: threads that are stuck end with the process."""
