@@ -102,3 +102,12 @@ def test_each_catalog_is_refused_as_alone(sqlite_template: Path, tmp_path: Path)
 
     assert "nowhere" in first
     assert "eve" in second
+
+
+def test_nothing_is_asked_for_no_catalog(sqlite_template: Path, tmp_path: Path) -> None:
+    """Of no catalogs there is nothing to know, so nobody waits for an answer about them."""
+
+    async def told(stage: Stage) -> int:
+        return await asyncio.wait_for(read_together(stage.node.ctx(), (), len), 5)
+
+    assert play(sqlite_template, tmp_path, told) == 0

@@ -29,6 +29,8 @@ async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callabl
 
     The reader may raise Cold like any other. Raises what making a scene raises (NotFound, Forbidden), and Unavailable.
     """
+    if not scopes:
+        return reader(())
     services, reason = ctx.services, "arrival"
     gate, view = services.gate, services.view
     for _ in range(READS_MAX):
