@@ -232,8 +232,8 @@ class Scene:
         return self.place.zones[-1]
 
     def space(self, kind: Kind) -> str:
-        """Return the name space of a kind in this catalog."""
-        return name_space_of(kind, self.catalog_record.provider)
+        """Return the name space of a kind where it lies: in this catalog, or beside the tree."""
+        return name_space_of(kind, self.catalog_record.provider if kind.home is Home.CATALOG else "")
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""
@@ -352,7 +352,7 @@ class Scene:
 
     def listing(self, parent_id: int, kind: Kind) -> Listing:
         """Return the live names of a kind under a parent."""
-        return cast("Listing", need(self.view, listing_key(parent_id, self.space(kind), kind), zone=self.zone))
+        return cast("Listing", need(self.view, listing_key(parent_id, self.space(kind), kind), zone=self.zone_of(kind)))
 
     def zone_of(self, kind: Kind) -> int:
         """Return the zone on whose clock the objects of a kind are, in this scope."""
