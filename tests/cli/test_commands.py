@@ -91,6 +91,53 @@ def test_ls_of_a_catalog_asks_for_no_tables(fake: Fake, limnos: Run) -> None:
     assert len(fake.asked) == 1
 
 
+STEERING = "\x1b]0;owned\x07\u202egpj.exe\u200b\x9b2J\x7f"
+"""Sets a terminal's title, turns the text around, hides, clears the screen."""
+
+
+def harmless(text: str) -> bool:
+    """Say whether a terminal would only print the text."""
+    return all(char == "\n" or char.isprintable() for char in text)
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+def test_nothing_shown_steers_the_terminal(fake: Fake, limnos: Run, output: str) -> None:
+    """Properties, names, refusals and what was done are shown with control and bidi characters as escapes."""
+    told = {"name": "lake", "comment": STEERING, "properties": {f"k{STEERING}": f"v{STEERING}\nforged = yes"}}
+    fake.on("GET", M, {"metalake": told | {"audit": AUDIT}})
+    fake.on("GET", "/api/metalakes", {"metalakes": [{"name": f"lake\n{STEERING}"}]})
+    fake.on("GET", f"{M}/users/ben", {"code": 1003, "message": STEERING}, status=404)
+    fake.on("POST", f"{M}/users", {"user": {"name": STEERING}})
+    fake.on("POST", f"{OWN}/metalakes/lake/access/explain", {
+        "decision": {"allowed": False, "message": STEERING, "factors": [{"kind": "deny", "role": STEERING}]},
+        "suggestions": [STEERING],
+    })  # fmt: skip
+
+    shown = [
+        limnos(*words, "--output", output)
+        for words in (
+            ["describe"], ["ls", "--kind", "metalake"], ["user", "describe", "ben"], ["user", "add", "x"],
+            ["access", "explain", "user_list"],
+        )
+    ]  # fmt: skip
+
+    assert [done.code for done in shown] == [0, 0, 3, 0, 0]
+    assert all("owned" in done.out + done.err for done in shown)
+    assert [done for done in shown if not harmless(done.out + done.err)] == []
+    if output == "json":
+        assert shown[0].result == told | {
+            "kind": "metalake",
+            "created_by": "ana",
+            "created_at": AUDIT["createTime"],
+        } | {
+            "modified_by": None,
+            "modified_at": None,
+        }
+    else:
+        assert "\nforged" not in shown[0].out.replace(" ", "")
+        assert len(shown[1].out.splitlines()) == 2
+
+
 def test_describe_metalake(fake: Fake, limnos: Run) -> None:
     """Without a path `describe` shows the metalake."""
     fake.on("GET", M, {"metalake": {"name": "lake", "comment": "all", "properties": {"a": "1"}, "audit": AUDIT}})
@@ -165,7 +212,7 @@ def test_describe_table(fake: Fake, limnos: Run) -> None:
         (
             ["namespace", "main.a.`b.c`", "--property", "k=v"],
             "POST",
-            f"{I}/namespaces",
+            f"{I}/namespaces?parents=false",
             {"namespace": ["a", "b.c"], "properties": {"k": "v"}},
             {"namespace": ["a", "b.c"], "properties": {"k": "v"}},
             "created namespace main.a.`b.c`",

@@ -114,7 +114,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         "namespace-create",
         lambda c: c.namespaces.create("main.a.b", properties={"k": "v"}, comment="x"),
         "POST",
-        f"{I}/namespaces",
+        f"{I}/namespaces?parents=false",
         {"namespace": ["a", "b"], "properties": {"k": "v", "comment": "x"}},
         {"namespace": ["a", "b"], "properties": {}},
     ),

@@ -20,7 +20,7 @@ from limnos.client import (
     UnexpectedAnswerError,
 )
 from limnos.client.flow import Request, retry_pause_s
-from tests.client.fake import Fake
+from tests.client.fake import Fake, running
 
 WHO = "/api/limnos/v1/whoami"
 
@@ -78,6 +78,26 @@ def test_impossible_client_is_refused(uri: str, who: dict[str, str], expected: s
     """An address or credential that cannot work is refused before anything is sent."""
     with pytest.raises(ArgumentError, match=expected):
         Client(uri, **who)  # type: ignore[arg-type]
+
+
+def test_own_machine_is_reached_without_a_proxy(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy of the environment never sees what is sent to loopback, tokens least of all; both twins keep to it."""
+    with running() as proxy:
+        for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, proxy.uri)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        fake.on("GET", WHO, {"user": "ana"})
+
+        async def awaited() -> str:
+            async with AsyncClient(fake.uri, token="s3cret") as client:
+                return await client.whoami()
+
+        with Client(fake.uri, token="s3cret") as client:
+            found = [client.whoami(), asyncio.run(awaited())]
+
+    assert found == ["ana", "ana"]
+    assert proxy.calls == []
 
 
 def test_unreachable_server_is_unavailable() -> None:

@@ -10,6 +10,7 @@ from limnos.model.errors import BadRequest, Forbidden
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege
 from limnos.services.explain import access_explain
+from limnos.services.roles import role_create
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import Desk
 
@@ -120,3 +121,46 @@ def test_action_that_does_not_fit_is_refused(desk: Desk) -> None:
     """A table's action on a catalog is a mistake of the caller, told as such."""
     with pytest.raises(BadRequest, match="is done to a table"):
         explain(desk, action=Action.TABLE_LOAD, kind=Kind.CATALOG, path=("main",))
+
+
+@pytest.mark.parametrize("action,name,kind", [
+    (Action.ROLE_LOAD, "r", "role"), (Action.ROLE_ASSIGN, "r", "role"), (Action.USER_MANAGE, "ana", "user"),
+    (Action.USER_LOAD, "ana", "user"), (Action.ROLE_CREATE, LAKE, "metalake"), (Action.TAG_LOAD, "pii", "tag"),
+    (Action.OWNER_LOAD, "main", "catalog"),
+])  # fmt: skip
+def test_one_name_means_what_the_action_is_done_to(desk: Desk, action: Action, name: str, kind: str) -> None:
+    """A single name is a role's for what is done to roles, a user's for what is done to users, else a catalog's."""
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+
+    decision, _ = explain(desk, action=action, path=(name,))
+
+    assert (decision.target_kind, decision.target) == (kind, name)
+
+
+def test_role_is_explained_as_it_is_met(desk: Desk) -> None:
+    """Who holds a role may load it and is told so; who does not is told what the role itself asks for."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    asked = {"action": Action.ROLE_LOAD, "path": ("of ana",)}
+
+    assert explain(desk, user="ana", **asked)[0].allowed  # type: ignore[arg-type]
+    assert not explain(desk, user="ben", **asked)[0].allowed  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("action,kind,path", [
+    (Action.ROLE_LOAD, Kind.ROLE, ("main", "r")), (Action.USER_MANAGE, Kind.METALAKE, ("sea",)),
+])  # fmt: skip
+def test_path_that_no_such_object_has_is_refused(desk: Desk, action: Action, kind: Kind, path: tuple[str, ...]) -> None:
+    """A role lies in no catalog, and a metalake is the one that was asked: other paths are mistakes, told as such."""
+    with pytest.raises(BadRequest, match=r"alone|leave the path out"):
+        explain(desk, action=action, kind=kind, path=path)
+
+
+@pytest.mark.parametrize("path,missing", [
+    (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
+])  # fmt: skip
+def test_misspelt_path_is_told_to_who_may_know(desk: Desk, path: tuple[str, ...], missing: str) -> None:
+    """Who may know that something is missing is told the first part that is, and advised no grant on nothing."""
+    for user in (None, "ana"):
+        assert explain(desk, user=user, path=path)[1] == [f"There is no {missing}: look at the spelling of the path."]
+
+    assert explain(desk, asks="ana", path=path)[1][0] == f"Grant USE_CATALOG on catalog {path[0]} to a role of ana."

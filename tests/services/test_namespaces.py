@@ -207,3 +207,18 @@ def test_table_moves_where_one_may_create(desk: Desk) -> None:
     desk.table("a", "mine", user="ana")
     desk.run(table_move(desk.ctx("ana"), MAIN, source=("a", "mine"), target=("d", "mine")))
     desk.run(desk.ctx("ana").read(MAIN, lambda scene: table_exists(scene, ("d",), "mine")))
+
+
+def test_parents_are_made_only_when_they_may_be(desk: Desk) -> None:
+    """Told to make no parents, a create with a missing one makes nothing and names it; with them all there, it makes."""
+
+    def create(*levels: str) -> None:
+        desk.run(namespace_create(desk.ctx(), MAIN, levels=levels, properties={}, parents=False))
+
+    with pytest.raises(NotFound, match=r"x\.y"):
+        create("x", "y", "z")
+    assert count(desk) == 0
+
+    for levels in (("x",), ("x", "y"), ("x", "y", "z")):
+        create(*levels)
+    assert count(desk) == 3

@@ -11,7 +11,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Common, KindFlag
-from limnos.cli.output import Row, show_done, show_rows
+from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
 
 app = App(name="access")
@@ -64,12 +64,12 @@ def _factor_row(decision: Decision, index: int) -> Row:
 
 def _print(found: Explanation) -> None:
     decision = found.decision
-    print(f"{'ALLOWED' if decision.allowed else 'REFUSED'}: {decision.sentence or decision.action}")
+    print(visible(f"{'ALLOWED' if decision.allowed else 'REFUSED'}: {decision.sentence or decision.action}"))
     if decision.factors:
         print()
         rows = [_factor_row(decision, index) for index in range(len(decision.factors))]
         show_rows(rows, ["kind", "privilege", "object", "role", "group"], shape="table")
     if found.suggestions:
-        print("\nwhat would change it:")
+        print("\nmind:" if decision.allowed else "\nwhat would change it:")
         for suggestion in found.suggestions:
-            print(f"  {suggestion}")
+            print(visible(f"  {suggestion}"))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from cyclopts import Group, Parameter
 
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import Format, format_of
+from limnos.cli.output import Format, format_of, visible
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -118,6 +118,6 @@ def confirm(question: str, *, yes: bool) -> None:
     """Ask on a terminal before something is destroyed; elsewhere, or with `--yes`, go on. Raises StoppedError."""
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(visible(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise StoppedError("nothing was done", hint="answer y, or pass --yes")

@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-import msgspec
-
-from limnos.cli.output import Format
+from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, UnauthenticatedError, UnavailableError
 from limnos.model import errors as taxonomy
 from limnos.names.errors import InvalidName
@@ -118,11 +116,11 @@ def render(failure: Failure, shape: Format) -> str:
     if shape == "json":
         fields = {"code": failure.code, "message": failure.message, "hint": failure.hint, **failure.details}
         kept = {key: value for key, value in fields.items() if value is not None}
-        return msgspec.json.encode({"error": kept}, enc_hook=str).decode()
+        return to_json({"error": kept}, indent=-1)
     lines = [f"error: {failure.message}"]
     if failure.hint:
         lines.append(f"  next: {failure.hint}")
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _from_client(error: ClientError) -> Failure:

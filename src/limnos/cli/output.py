@@ -7,7 +7,9 @@ keys are stable; tables may change.
 from __future__ import annotations
 
 import itertools
+import json
 import sys
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -36,9 +38,15 @@ def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bo
     return "table" if chosen == "table" or terminal or told else "json"
 
 
-def to_json(value: object) -> str:
-    """Render a value as indented JSON; what JSON does not know is shown as text."""
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=2).decode()
+def to_json(value: object, *, indent: int = 2) -> str:
+    """Render a value as JSON, indented unless told; what JSON does not know is shown as text."""
+    text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=indent).decode()
+    return text if text.isprintable() else "".join(map(_in_json, text))
+
+
+def _in_json(char: str) -> str:
+    r"""Spell what no terminal should see as JSON's own escape, which reads back as the same character."""
+    return char if char in "\n\t" or _is_harmless(char) else json.dumps(char)[1:-1]
 
 
 def show_rows(rows: Sequence[Row], columns: Sequence[str], *, shape: Format, empty: str = "nothing") -> None:
@@ -59,12 +67,31 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
     shown = [(key, text) for key, value in fields.items() if key not in hidden and (text := cell(value))]
     width = max((len(key) for key, _ in shown), default=0)
     for key, text in shown:
-        print(f"{key:<{width}}  {text.replace(chr(10), chr(10) + ' ' * (width + 2))}")
+        print(f"{visible(key):<{width}}  {visible(text).replace(chr(10), chr(10) + ' ' * (width + 2))}")
 
 
 def show_done(message: str, result: Row, *, shape: Format) -> None:
     """Tell that something was done."""
-    print(to_json(result) if shape == "json" else message)
+    print(to_json(result) if shape == "json" else visible(message))
+
+
+def visible(text: str) -> str:
+    """Show characters that would steer a terminal, or turn the text around, as escapes; line breaks stay.
+
+    Names and properties are other people's: ESC can repaint a screen or fill its clipboard, marks of direction make a
+    name read as another one.
+    """
+    if text.isprintable():  # which no control, format or surrogate character is
+        return text
+    return "".join(char if char == "\n" or _is_harmless(char) else _escaped(char) for char in text)
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
+def _escaped(char: str) -> str:
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def cell(value: object) -> str:
@@ -74,10 +101,15 @@ def cell(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):
-        return "\n".join(f"{key} = {cell(item)}" for key, item in value.items())
+        return "\n".join(_in_line(f"{key} = {cell(item)}") for key, item in value.items())
     if isinstance(value, (list, tuple)):
         return ", ".join(cell(item) for item in value)
     return str(value)
+
+
+def _in_line(text: str) -> str:
+    """Keep what is one entry of a list on one line, so that none can look like two."""
+    return text.replace("\n", "\\n")
 
 
 def _print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
@@ -90,5 +122,5 @@ def _print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
     for column in columns:
         table.add_column(column.replace("_", " "), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell(row.get(column))) for column in columns))
+        table.add_row(*(Text(visible(_in_line(cell(row.get(column))))) for column in columns))
     Console(file=sys.stdout, width=None if terminal else WIDTH_PLAIN, highlight=False).print(table)

@@ -68,6 +68,7 @@ class Namespaces(Resource[S]):
         """Make a namespace.
 
         With `parents`, missing parents are made in the same transaction; then names follow Gravitino's stricter rule.
+        Without, a missing parent is NotFoundError.
         """
         parts = parts_of(path, least=2)
         wanted = dict(properties or {}) | ({"comment": comment} if comment else {})
@@ -75,7 +76,8 @@ class Namespaces(Resource[S]):
             yield from self._create_chain(parts, properties=dict(properties or {}), comment=comment)
             return Namespace(path=parts, properties=wanted)
         body = {"namespace": parts[1:], "properties": wanted}
-        reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), body=body)
+        query = {"parents": "false"}  # Iceberg REST makes missing ones unless told
+        reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), query=query, body=body)
         return Namespace(path=parts, properties=decode(reply, _OneAnswer).properties or {})
 
     @verb

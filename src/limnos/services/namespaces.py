@@ -111,10 +111,11 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
 
 async def namespace_create(
     ctx: Context, scope: Scope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
-    check: Callable[[str], object] = check_part,
+    check: Callable[[str], object] = check_part, parents: bool = True,
 ) -> tuple[Node, str]:  # fmt: skip
     """Make a namespace and its missing parents, all with the maker as owner; all or nothing. Returns it and its home.
 
+    Without `parents` a missing parent is NotFound, for who may create there.
     `check` is a protocol's stricter rule for names; it is asked about those that are made, not about existing parents.
     Raises IllegalName for a part that holds the separator; OutsideRoots for its location; AlreadyExists; Forbidden without CREATE_SCHEMA on the nearest existing scope, or on one above it.
     """
@@ -133,6 +134,8 @@ async def namespace_create(
                 parent, lacking, chain = node, levels[size:], found
                 break
         decision = scene.require(Action.NAMESPACE_CREATE, chain)
+        if len(lacking) > 1 and not parents:
+            raise scene.missing(Kind.NAMESPACE, levels[:-1])
         if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
             raise already_exists(levels)
         for name in lacking:

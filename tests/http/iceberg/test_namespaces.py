@@ -249,3 +249,18 @@ def test_missing_namespace(lake: Node, method: str, path: str) -> None:
     assert [answer.status for answer in answers] == [404] * 3
     if method != "HEAD":
         assert {error_of(answer)[1] for answer in answers} == {"NoSuchNamespaceException"}
+
+
+def test_parents_are_refused_on_demand(node: Node) -> None:
+    """With `parents=false` a missing parent is 404 to who may create there, 403 in the usual words to others."""
+    grant(node, "ana", "use_catalog create_schema", kind="CATALOG", on="main")
+    body = {"namespace": ["x", "y"]}
+
+    missing = node.ask("POST", f"{SPACES}?parents=false", body, user="ana")
+    refused = [node.ask("POST", f"{SPACES}{query}", body, user="ben") for query in ("?parents=false", "")]
+    made = node.ask("POST", f"{SPACES}?parents=true", body, user="ana")
+
+    assert (missing.status, missing["error"]["type"]) == (404, "NoSuchNamespaceException")
+    assert [answer.status for answer in refused] == [403, 403]
+    assert refused[0]["error"]["message"] == refused[1]["error"]["message"]
+    assert made.status == 200

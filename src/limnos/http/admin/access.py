@@ -13,6 +13,7 @@ from limnos.http.refusals import decision_json, plain
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
+from limnos.model.kinds import Form, Kind
 from limnos.names.parts import check_levels
 from limnos.services.explain import access_explain
 from limnos.services.objects import parse_kind
@@ -40,11 +41,18 @@ async def explain(request: Request, ctx: Context) -> Response:
         metalake=metalake,
         user=body.user,
         action=parse_action(body.action),
-        kind=None if body.kind is None else parse_kind(body.kind),
+        kind=None if body.kind is None else _kind(body.kind),
         path=check_levels(body.path),
     )
     return json_response({"decision": decision_json(decision), "suggestions": [plain(line) for line in suggestions]})
 
+
+def _kind(text: str) -> Kind:
+    """Read what the path is: any securable object, and whom rights are given to."""
+    return _PRINCIPALS.get(text.lower()) or parse_kind(text)
+
+
+_PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is Form.PRINCIPAL}
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", "/api/limnos/v1/metalakes/{m}/access/explain", explain, "explain-access"),

@@ -71,13 +71,16 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """POST namespaces: missing parents are made too, all or nothing."""
+    """POST namespaces: missing parents are made too, all or nothing, unless the query says `parents=false`."""
     scope, _ = split(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
     properties = dict(body.properties or {})
     comment = properties.pop(COMMENT, None)
-    made = await namespaces.namespace_create(ctx, scope, levels=levels, comment=comment, properties=properties)
+    parents = request.query_flag("parents", default=True)
+    made = await namespaces.namespace_create(
+        ctx, scope, levels=levels, comment=comment, properties=properties, parents=parents
+    )
     return _answer(levels, *made)
 
 
