@@ -1,6 +1,6 @@
 """Explanations: the decision that a request would get, every reason of it, and what would change it.
 
-May import `names`, `services`, `access` and this package.
+May import `names`, `model`, `services`, `access` and this package.
 """
 
 from __future__ import annotations
