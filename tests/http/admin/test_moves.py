@@ -75,7 +75,9 @@ def test_moving_takes_ownership_and_a_place_to_go(node: Node) -> None:
     for name in ("a", "c"):
         node.done("POST", SCHEMAS, {"name": name})
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
-    grant(node, "ana", "use_schema", kind="schema", on="main.c")
+    for name in ("a", "c"):
+        grant(node, "ana", "use_schema", kind="schema", on=f"main.{name}")
+    assert node.get(f"{SCHEMAS}/a", user="ana").status == 200
     user = node.post(MOVE, body("a", "b"), user="ana")
 
     node.done("PUT", f"{API}/lake/owners/schema/main.a", {"name": "ana", "type": "USER"})
