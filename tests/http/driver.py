@@ -13,6 +13,7 @@ from pathlib import Path
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
 from limnos.config.settings import Access, Server, Settings, Storage
+from limnos.http.throttle import Throttle
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
@@ -112,6 +113,7 @@ def node_at(data: Path, *, access: bool = True, storage: Storage = NO_MORE) -> I
     settings = Settings(server=Server(data=str(data)), access=Access(enabled=access), storage=storage)
     with asyncio.Runner() as runner:
         built = build(settings)
+        built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
             yield Node(built, data, runner)

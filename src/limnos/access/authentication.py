@@ -144,7 +144,7 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tup
     if token is None:
         token = memo[credential] = _checked(view, credential, trusts)
     if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
-        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'")
+        raise Unauthenticated("The token has expired: make a new one with 'limnos token create'", was_right=True)
     return token.user, token.root_id
 
 
@@ -166,10 +166,11 @@ def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> To
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
         raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
-        raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'")
+        raise Unauthenticated("The token was revoked: make a new one with 'limnos token create'", was_right=True)
     if token.trust not in trusts:
         raise Unauthenticated(
             f"The token does not count here: it was made {_VOID[token.trust]}. Ask an administrator for a new one, made "
-            "with 'limnos token create' and a token that counts"
+            "with 'limnos token create' and a token that counts",
+            was_right=True,
         )
     return token

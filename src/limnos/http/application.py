@@ -19,7 +19,8 @@ from limnos.http.patience import Patience, patience_of
 from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.request import Request
 from limnos.http.response import Answer, Response, reason_phrase
-from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unavailable, Unsupported
+from limnos.http.throttle import Throttle
+from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
 from limnos.names.errors import InvalidName
 from limnos.services.context import Context
 from limnos.telemetry.logs import get_logger
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT_S = 10.0
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 """Methods whose bodies nobody reads, whatever they are."""
+TOO_MANY = 429
+"""The status of what the throttle tells the log once a second, with a count, instead of line by line."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
@@ -94,6 +97,7 @@ class Application:
         self.services = services
         self.request_log = request_log
         self.door = door or Door()
+        self.throttle = Throttle()
         self.patience = patience or patience_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
@@ -160,6 +164,7 @@ class Application:
 
     def stop(self) -> None:
         """Write what is still to be said."""
+        self.throttle.flush()
         if self.request_log is not None:
             self.request_log.flush()
 
@@ -175,7 +180,7 @@ class Application:
         requests[*key, status] += 1
         ended = time.perf_counter()
         request_seconds.observe(key, ended - started)
-        if self.request_log is not None:
+        if self.request_log is not None and status != TOO_MANY:
             user, size = (
                 known_user(self.services.view, request.credential),
                 len(response.body) if method != "HEAD" else 0,
@@ -201,6 +206,9 @@ class Application:
             if request.method not in BODILESS:
                 request.require_type(target.takes)
             return await target.handler(request, ctx)
+        except Unauthenticated as error:
+            failure = error if error.was_right else self.throttle.answer(request.peer, error)
+            return self._told(target, failure, request_id)
         except (LimnosError, InvalidName) as error:
             return self._told(target, error, request_id)
         except asyncio.CancelledError:

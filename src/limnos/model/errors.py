@@ -66,9 +66,16 @@ class Unprocessable(LimnosError):
 
 
 class Unauthenticated(LimnosError):
-    """No credential that can be verified: wrong, expired, revoked, malformed."""
+    """No credential that can be verified: wrong, expired, revoked, malformed.
+
+    `was_right`: the credential was once given out, and is void now; who sends it does not guess.
+    """
 
     code = "unauthenticated"
+
+    def __init__(self, message: str, *, was_right: bool = False, **context: object) -> None:
+        super().__init__(message, **context)
+        self.was_right = was_right
 
 
 class Forbidden(LimnosError):
@@ -193,6 +200,12 @@ class Unavailable(LimnosError):
     def __init__(self, message: str, *, retry_after_s: int = 1, **context: object) -> None:
         super().__init__(message, **context)
         self.retry_after_s = retry_after_s
+
+
+class Throttled(Unavailable):
+    """Too many wrong credentials from one address: nothing was done."""
+
+    code = "throttled"
 
 
 class StorageFailed(LimnosError):

@@ -198,7 +198,8 @@ class Scene:
         if self._token_root < tokens_from:
             raise Unauthenticated(
                 f"The token is one of an earlier user {self.user} of metalake {self.place.metalake.name}, who was removed: "
-                "ask a service admin for a new one"
+                "ask a service admin for a new one",
+                was_right=True,
             )
         if refuse_disabled and not enabled:
             raise Forbidden(

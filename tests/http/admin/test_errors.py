@@ -10,7 +10,7 @@ from limnos.http.admin.errors import error_response
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.model import errors
 from limnos.names.errors import InvalidName
-from tests.http.driver import API, OWN, Node, grant
+from tests.http.driver import API, OWN, Node
 
 ROUTES = [(route.method, route.path) for route in AdminProtocol().router.routes if route.path.startswith(OWN)]
 
@@ -67,7 +67,7 @@ def test_request_id_is_the_headers(node: Node) -> None:
 def test_refusal_carries_its_decision(node: Node) -> None:
     """A 403 has the decision with its reasons, but nothing by which one could tell whether the object exists."""
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
-    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
     path = f"{OWN}/metalakes/lake/catalogs/main/move"
 
     real, absent = (

@@ -14,6 +14,7 @@ from urllib.parse import quote
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import DATABASE_FILE, build
 from limnos.config.settings import Database, Iceberg, Server, Settings
+from limnos.http.throttle import Throttle
 from tests.http.driver import Answer, Node
 
 PREFIX = "lake.main"
@@ -46,6 +47,7 @@ def node_over(
     )
     with asyncio.Runner() as runner:
         built = build(settings)
+        built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
             yield Node(built, data, runner)

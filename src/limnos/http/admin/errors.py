@@ -31,6 +31,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.HeadTooLarge, 431),
     (errors.StateUnknown, 500),
     (errors.StorageFailed, 502),
+    (errors.Throttled, 429),
     (errors.Unavailable, 503),
 )
 

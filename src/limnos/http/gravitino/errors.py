@@ -51,6 +51,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
     (errors.StorageFailed, 502, 1007, "ConnectionFailedException"),
     (errors.StateUnknown, 500, 1002, "RuntimeException"),
+    (errors.Throttled, 429, 1002, "RuntimeException"),
     (errors.Unavailable, 503, 1002, "RuntimeException"),
 )
 _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (

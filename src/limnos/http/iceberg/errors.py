@@ -38,6 +38,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.Unprocessable, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
     (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
+    (errors.Throttled, 429, "TooManyRequestsException"),
     (errors.Unavailable, 503, "ServiceUnavailableException"),
 )
 
@@ -48,7 +49,7 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
     headers: tuple[tuple[bytes, bytes], ...] = ()
-    if status == 503:
+    if status in (429, 503):
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)

@@ -1,0 +1,93 @@
+"""Wrong credentials: counted for each address, answered 429 when there are too many, told to the log once a second.
+
+May import `model`, `telemetry` and the standard library. Knows no protocol and no credential. A right credential is never
+held up, from whatever address: many people share a proxy's. Nor is one that was right, and is void now. Guessing is hopeless anyway (a secret has 192 random bits); what
+is bounded is what wrong ones cost: the log, and clients that ask in a loop are told when to come again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import Throttled
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.model.errors import Unauthenticated
+
+BURST: Final = 20
+PER_S: Final = 2.0
+ADDRESSES_MAX: Final = 10_000
+LOG_EVERY_S: Final = 1.0
+log = get_logger("limnos.http")
+WRONG = Counter(
+    "limnos_wrong_credentials_total",
+    "Requests whose credential was wrong, by how they were answered: 401, or 429 for too many.",
+    ("status",),
+)
+
+
+class Throttle:
+    """An allowance of wrong credentials for each address: a burst, then so many a second."""
+
+    def __init__(self, *, burst: int = BURST, now: Callable[[], float] = time.monotonic) -> None:
+        self.burst = burst
+        self._now = now
+        self._used: dict[str, tuple[float, float]] = {}
+        self._logged_at = float("-inf")
+        self._count = 0
+        self._addresses: set[str] = set()
+
+    def answer(self, peer: str, wrong: Unauthenticated) -> Unauthenticated | Throttled:
+        """Count a wrong credential; returns the failure to answer with."""
+        address, now = address_of(peer), self._now()
+        used, at = self._used.pop(address, (0.0, now))
+        used = max(0.0, used - (now - at) * PER_S) + 1.0
+        is_over = used > self.burst
+        if len(self._used) >= ADDRESSES_MAX:
+            del self._used[next(iter(self._used))]  # who has been quiet for longest
+        self._used[address] = (min(used, self.burst + 1.0), now)
+        WRONG[429 if is_over else 401,] += 1
+        self._tell(address, wrong, now)
+        if not is_over:
+            return wrong
+        return Throttled(
+            f"Too many wrong credentials come from {address}: correct the one this client sends, then try again. The last one: "
+            f"{wrong.message}"
+        )
+
+    def _tell(self, address: str, wrong: Unauthenticated, now: float) -> None:
+        self._count += 1
+        if len(self._addresses) < ADDRESSES_MAX:
+            self._addresses.add(address)
+        if now - self._logged_at >= LOG_EVERY_S:
+            self._logged_at = now
+            self.flush(reason=wrong.message)
+
+    def flush(self, *, reason: str = "") -> None:
+        """Write what was counted since the last line."""
+        if self._count:
+            some = sorted(self._addresses)[:5]
+            log.warning(
+                "wrong credentials",
+                count=self._count,
+                addresses=len(self._addresses),
+                some_addresses=some,
+                reason=reason,
+            )
+        self._count = 0
+        self._addresses.clear()
+
+
+def address_of(peer: str) -> str:
+    """Return what counts as one address: of IPv6 the first half, as everybody has as many of the rest as they like."""
+    if ":" not in peer:
+        return peer or "unknown"
+    head, _, tail = peer.partition("::")
+    groups = head.split(":") if head else []
+    missing = 8 - len(groups) - (len(tail.split(":")) if tail else 0)
+    whole = groups + ["0"] * max(missing, 0) if "::" in peer else groups
+    return ":".join(whole[:4]) + "::/64"

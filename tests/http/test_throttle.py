@@ -1,0 +1,141 @@
+"""Wrong credentials: too many from one address are 429, right ones never are, and the log has one line a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from limnos.http import throttle
+from limnos.http.throttle import ADDRESSES_MAX, BURST, PER_S, Throttle, address_of
+from limnos.model.errors import Throttled, Unauthenticated
+from tests.http.driver import API, OWN, Node
+
+WRONG = Unauthenticated("The token is wrong")
+
+
+@dataclass
+class Clock:
+    """A clock that a test moves."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+@dataclass
+class Log:
+    """What was logged."""
+
+    lines: list[dict[str, object]] = field(default_factory=list)
+
+    def warning(self, _event: str, **fields: object) -> None:
+        """Take a line."""
+        self.lines.append(fields)
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> Log:
+    """The throttle's log."""
+    found = Log()
+    monkeypatch.setattr(throttle, "log", found)
+    return found
+
+
+def statuses(many: int, ask: Callable[[], object]) -> list[bool]:
+    """Whether each of several answers was that there are too many."""
+    return [isinstance(ask(), Throttled) for _ in range(many)]
+
+
+def test_allowance_is_a_burst_and_then_a_rate() -> None:
+    """So many at once are told that they are wrong, the next that they are too many; time gives the allowance back."""
+    clock = Clock()
+    door = Throttle(now=clock)
+
+    first = statuses(BURST + 5, lambda: door.answer("a", WRONG))
+    clock.now += 3 / PER_S
+    later = statuses(5, lambda: door.answer("a", WRONG))
+    clock.now += 1000
+    fresh = statuses(BURST + 1, lambda: door.answer("a", WRONG))
+
+    assert first == [False] * BURST + [True] * 5
+    assert later == [False] * 2 + [True] * 3
+    assert fresh == [False] * BURST + [True]
+
+
+def test_addresses_have_allowances_of_their_own() -> None:
+    """Who is too often wrong harms nobody at another address."""
+    door = Throttle(now=Clock())
+    statuses(BURST + 1, lambda: door.answer("10.0.0.1", WRONG))
+
+    assert statuses(1, lambda: door.answer("10.0.0.2", WRONG)) == [False]
+
+
+@pytest.mark.parametrize("peer, address", [
+    ("10.0.0.1", "10.0.0.1"), ("", "unknown"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+    ("2001:db8::9", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
+])  # fmt: skip
+def test_half_of_ipv6_is_one_address(peer: str, address: str) -> None:
+    """Whoever has one IPv6 address has a network of them."""
+    assert address_of(peer) == address
+
+
+def test_memory_is_bounded() -> None:
+    """Many addresses are remembered as long as there is room; who was quiet for longest is forgotten first."""
+    door = Throttle(now=Clock())
+    statuses(BURST + 1, lambda: door.answer("first", WRONG))
+
+    for i in range(ADDRESSES_MAX + 10):
+        door.answer(f"10.{i}", WRONG)
+        door.answer("busy", WRONG)
+
+    assert len(door._used) <= ADDRESSES_MAX
+    assert statuses(1, lambda: door.answer("busy", WRONG)) == [True]
+    assert statuses(1, lambda: door.answer("first", WRONG)) == [False]
+
+
+def test_log_has_one_line_a_second(log: Log) -> None:
+    """The first wrong credential is told at once, those of the next second together, what is left when the server stops."""
+    clock = Clock()
+    door = Throttle(now=clock)
+
+    for i in range(1000):
+        clock.now = i / 400
+        door.answer(f"10.0.0.{i % 3}", WRONG)
+    door.flush()
+
+    assert [line["count"] for line in log.lines] == [1, 400, 400, 199]
+    assert log.lines[1]["addresses"] == 3
+    assert log.lines[0]["reason"] == "The token is wrong"
+
+
+@pytest.mark.parametrize("path", ["/iceberg/v1/lake.main/namespaces", f"{API}/lake", f"{OWN}/whoami"])
+def test_too_many_wrong_credentials(node: Node, log: Log, path: str) -> None:
+    """Each protocol says 401 to a wrong token, then 429 and when to come again; a right one passes all the while."""
+    node.built.application.throttle = Throttle(now=Clock())
+    token = node.done("POST", f"{OWN}/tokens", {})["token"]
+    wrong = [node.get(path, user=None, authorization="Bearer lim_1_wrong") for _ in range(BURST + 5)]
+
+    right = node.get(path, user=None, authorization=f"Bearer {token}")
+
+    assert [answer.status for answer in wrong] == [401] * BURST + [429] * 5
+    assert wrong[-1].headers["retry-after"] == "1"
+    assert "correct the one this client sends" in wrong[-1].body.decode()
+    assert right.status == 200
+    assert [line["count"] for line in log.lines] == [1]
+
+
+def test_refusals_of_known_callers_are_not_counted(node: Node) -> None:
+    """Neither no credential nor a user without rights, nor a token that was revoked, is a wrong credential."""
+    node.built.application.throttle = Throttle(burst=0)
+    made = node.done("POST", f"{OWN}/tokens", {})
+    node.done("DELETE", f"{OWN}/tokens/{made['id']}")
+    for user in (None, "stranger"):
+        for _ in range(BURST + 5):
+            assert node.get(f"{API}/lake", user=user).status == 403
+    for _ in range(BURST + 5):
+        assert node.get("/iceberg/v1/namespaces", user=None).status == 401
+        assert node.get(f"{API}/lake", user=None, authorization=f"Bearer {made['token']}").status == 401
