@@ -1,0 +1,1 @@
+"""Other engines as they come, against a running server."""

