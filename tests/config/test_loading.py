@@ -83,7 +83,7 @@ def test_environment_texts_become_values() -> None:
     environ = {
         "LIMNOS__ACCESS__ENABLED": "off",
         "LIMNOS__ACCESS__SERVICE_ADMINS": "ana, ben,",
-        "LIMNOS__VIEW__BYTES_MAX": "1024",
+        "LIMNOS__VIEW__BYTES_MAX": "33554432",
         "LIMNOS__LOG__LEVEL": "debug",
         "limnos__store__change_retention_s": "60",
     }
@@ -92,7 +92,7 @@ def test_environment_texts_become_values() -> None:
 
     assert settings.access.enabled is False
     assert settings.access.service_admins == ("ana", "ben")
-    assert settings.view.bytes_max == 1024
+    assert settings.view.bytes_max == 33554432
     assert settings.log.level == "debug"
     assert settings.store.change_retention_s == 60
 

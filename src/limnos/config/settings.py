@@ -20,6 +20,8 @@ from limnos.names.logical import check_separator
 from limnos.names.path import check_catalog_name, check_metalake_name
 
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
+VIEW_BYTES_MIN = 16 << 20
+"""A view that is smaller would spend its time reading again what it has just let go."""
 SCHEMES = ("sqlite", "postgresql")
 """Databases a server can use, as URL schemes."""
 
@@ -88,9 +90,19 @@ def _words(value: object) -> object:
     return value
 
 
+def _view_bytes(count: int) -> int:
+    if count < VIEW_BYTES_MIN:
+        raise ValueError(
+            f"{count} bytes are too few: what one request needs would push out what the next one needs;"
+            f" give at least {VIEW_BYTES_MIN} (16 MiB)"
+        )
+    return count
+
+
 Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
 User = Annotated[str, AfterValidator(_user)]
+ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
 class Section(BaseModel):
@@ -230,7 +242,9 @@ class Iceberg(Section):
 class View(Section):
     """The in-memory view of the store."""
 
-    bytes_max: PositiveInt = Field(default=268_435_456, description="Memory for cached facts, in bytes.")
+    bytes_max: ViewBytes = Field(
+        default=268_435_456, description="Memory for cached facts, in bytes; at least 16777216 (16 MiB)."
+    )
     cold_reads_max: PositiveInt = Field(default=64, description="Reads of the store at once; more are answered 503.")
 
 

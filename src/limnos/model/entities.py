@@ -111,17 +111,15 @@ class Document(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """The live names of one name space and kind under one parent, sorted by code point; columns run in parallel.
+    """Live names of one name space and kind under one parent, sorted by code point; columns run in parallel.
 
-    `encoded` are the names as JSON strings: every protocol's list is joined from them. A parent with more names than a
-    view should hold is not `whole`: its columns are empty, and it is read page by page.
+    `encoded` are the names as JSON strings: every protocol's list is joined from them.
     """
 
     names: tuple[str, ...]
     ids: tuple[int, ...]
     owners: tuple[int | None, ...]
     encoded: tuple[bytes, ...]
-    whole: bool = True
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -6,6 +6,7 @@ straight lines.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -84,30 +85,37 @@ class Context:
         services = self.services
         gate, view = services.gate, services.view
         covered: tuple[int, ...] = ()
-        reason = "arrival"
-        for _ in range(READS_MAX):
-            zones = zones_now(view, scope)
-            if covered[: len(zones)] != zones or not view.is_paired(zones):
-                if gate.inline:
-                    gate.ask_now(zones, reason)
-                else:
-                    await gate.ask(zones, reason)
-                covered = zones
-                if zones_now(view, scope) != zones or not view.is_paired(zones):
-                    reason = "unpaired"
-                    continue
-            try:
-                scene = Scene(
-                    services, scope, credential=self.credential, request_id=self.request_id,
-                    refuse_disabled=refuse_disabled,
-                )  # fmt: skip
-                if scene.place.zones != zones:
-                    reason = "resolved"
-                    continue
-                return reader(scene)
-            except Cold as cold:
-                await gate.fetch(zones, cold.wanted)
+        reason, rounds, lease = "arrival", 0, None
+        try:
+            while rounds < READS_MAX:
+                rounds += 1
+                zones = zones_now(view, scope)
+                if covered[: len(zones)] != zones or not view.is_paired(zones):
+                    if gate.inline:
+                        gate.ask_now(zones, reason)
+                    else:
+                        await gate.ask(zones, reason)
+                    covered = zones
+                    if zones_now(view, scope) != zones or not view.is_paired(zones):
+                        reason = "unpaired"
+                        continue
                 reason = "resolved"
+                try:
+                    scene = Scene(
+                        services, scope, credential=self.credential, request_id=self.request_id,
+                        refuse_disabled=refuse_disabled,
+                    )  # fmt: skip
+                    if scene.place.zones == zones:
+                        return reader(scene)
+                except Cold as cold:
+                    lease = view.lease() if lease is None else lease
+                    await gate.fetch(zones, cold.wanted)
+                    if cold.goes_on:
+                        rounds -= 1
+                        await asyncio.sleep(0)
+        finally:
+            if lease is not None:  # what this request gathered was kept until now, over the budget or not
+                view.release(lease)
         raise Unavailable("The answer changed faster than it could be read: try again")
 
     async def look_up(self, load: Load[T]) -> T:

@@ -106,7 +106,7 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
         node, chain = scene.find(parent, Kind.NAMESPACE)
         if node is None:
             raise scene.missing(Kind.NAMESPACE, parent)
-    return page_of(scene, Action.NAMESPACE_LIST, Kind.NAMESPACE, chain, asked)
+    return page_of(scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=asked)
 
 
 async def namespace_create(

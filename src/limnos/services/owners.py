@@ -63,12 +63,13 @@ async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, 
 def owner_write(tx: Tx, permit: Permit[OwnerSet]) -> None:
     """Write the owner, if the object and the new owner are still there."""
     target, principal = permit.command.target, permit.command.principal
-    space = ""
+    space, name = "", None
     if target.node is not None:
-        space = tx.nodes.hold(target.node).name_space
+        held = tx.nodes.hold(target.node)
+        space, name = held.name_space, held.name
     elif not tx.roles.is_alive(target.id):
         tx.stale()
     if tx.principals.by_id(principal.id) is None:
         tx.stale()
     parent_id = ROOT_ID if target.kind is Kind.METALAKE else target.node.parent_id if target.node else None
-    tx.owners.set(target.id, target.kind, principal.id, parent_id=parent_id, space=space)
+    tx.owners.set(target.id, target.kind, principal.id, parent_id=parent_id, space=space, name=name)

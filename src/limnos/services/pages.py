@@ -1,4 +1,4 @@
-"""Pages of what a caller sees of a listing: from the view's sorted columns, or from the store when the list is too long.
+"""Pages of what a caller sees of a listing, from the view's blocks; what is missing of them is read as the page gets there.
 
 May import the rooms below. A page goes on after a name, so it stays right while names come and go.
 """
@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from limnos.access.filters import EVERYTHING, ListFilter, list_filter
-from limnos.model.entities import Listing
+from limnos.access.filters import EVERYTHING, list_filter
+from limnos.view import listings
 from limnos.view.cold import Cold
-from limnos.view.facts import page_key
+from limnos.view.facts import span_key
+from limnos.view.view import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from limnos.access.actions import Action
     from limnos.model.decisions import Chain
+    from limnos.model.entities import Listing
     from limnos.model.kinds import Kind
     from limnos.services.scene import Scene
+    from limnos.view.facts import Key
 
-READ_MAX = 50_000
-"""Names that one statement reads of a list that is too long to be held."""
+READ_MAX = 10_000
+"""Names that one statement reads: some milliseconds."""
 
 
 class Asked(NamedTuple):
@@ -48,64 +51,76 @@ class Page(NamedTuple):
 EVERY = Asked()
 
 
-def page_of(scene: Scene, action: Action, kind: Kind, chain: Chain, asked: Asked) -> Page:
+def page_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: Asked) -> Page:
     """Return a page of what the caller sees of a parent's children; `chain` begins with the parent."""
-    found = scene.listing(chain[0].id, kind)
-    if not found.whole:
-        return _page_from_store(scene, kind, chain, _filter(scene, action, chain), asked)
-    return _cut(found, _visible(scene, action, chain, found), asked)
+    listing = _Listing(scene, action, chain, space=(chain[0].id, scene.space(kind), kind))
+    if asked.size is None:
+        listing.need_all(asked.after)
+    return listing.page(asked)
 
 
-def _filter(scene: Scene, action: Action, chain: Chain) -> ListFilter:
-    if not scene.rules.access_enabled:
-        return EVERYTHING
-    return list_filter(scene.subject, action, chain, scene.owner_of)
+class _Listing:
+    """A listing as one caller sees it, block by block."""
 
+    def __init__(self, scene: Scene, action: Action, chain: Chain, *, space: Key) -> None:
+        self.scene = scene
+        self.space = space
+        self.zone = scene.zone_of(space[2])
+        self.about = (action, scene.user)
+        self.shown = (
+            list_filter(scene.subject, action, chain, scene.owner_of) if scene.rules.access_enabled else EVERYTHING
+        )
 
-def _visible(scene: Scene, action: Action, chain: Chain, found: Listing) -> list[int] | None:
-    """Return the positions that the caller sees, None for all; remembered until the listing or access moves."""
-    memo = scene.memo
-    key = ("visible", scene.user, action, chain[0].id)
-    known = cast("tuple[Listing, list[int] | None] | None", memo.get(key))
-    if known is not None and known[0] is found:
-        return known[1]
-    shown = _filter(scene, action, chain)
-    positions = None if shown.everything else shown.positions(found.ids, found.owners)
-    memo[key] = (found, positions)
-    return positions
+    def need_all(self, after: str) -> None:
+        """Raise Cold for the next part when some of the rest is missing, without a look at what is there."""
+        gap = self.scene.view.shelves.gap(self.space, after)
+        if gap is not None:
+            self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
 
+    def page(self, asked: Asked) -> Page:
+        """Go from block to block until the page is full; what the caller may not see takes no place in it."""
+        names: list[bytes] = []
+        last, at, wanted = asked.after, asked.after, asked.size
+        while True:
+            key, block = self._block(at, began_at=asked.after, wanted=None if wanted is None else wanted - len(names))
+            seen = self._seen(key, block)
+            begin = bisect_right(block.names, at)
+            first = begin if seen is None else bisect_left(seen, begin)
+            count = len(block.names if seen is None else seen)
+            end = count if wanted is None else min(count, first + wanted - len(names))
+            names += block.encoded[first:end] if seen is None else [block.encoded[each] for each in seen[first:end]]
+            if end > first:
+                last = block.names[end - 1 if seen is None else seen[end - 1]]
+            if end < count:
+                return Page(names, last)
+            at = key[5]
+            if at == "":
+                return Page(names, None)
 
-def _cut(found: Listing, positions: list[int] | None, asked: Asked) -> Page:
-    begin = bisect_right(found.names, asked.after) if asked.after else 0
-    if positions is None:
-        end = len(found.names) if asked.size is None else begin + asked.size
-        return Page(found.encoded[begin:end], found.names[end - 1] if end < len(found.names) else None)
-    first = bisect_left(positions, begin)
-    last = len(positions) if asked.size is None else first + asked.size
-    names = [found.encoded[position] for position in positions[first:last]]
-    return Page(names, found.names[positions[last - 1]] if last < len(positions) else None)
+    def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key, Listing]:
+        view = self.scene.view
+        key = view.shelves.following(self.space, after)
+        found = ABSENT if key is None else view.get(key)
+        if key is not None and found is not ABSENT:
+            return key, cast("Listing", found)
+        gap = view.shelves.gap(self.space, after) or (after, "")
+        limit = listings.BLOCK if after == began_at else READ_MAX
+        if wanted is not None and self.shown.everything:
+            limit = min(READ_MAX, max(listings.BLOCK, wanted + 1))
+        self._want(gap, limit)
+        raise AssertionError("a gap is always wanted")
 
+    def _want(self, gap: tuple[str, str], limit: int) -> None:
+        raise Cold({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
-def _page_from_store(scene: Scene, kind: Kind, chain: Chain, shown: ListFilter, asked: Asked) -> Page:
-    """Read on until the page is full: what the caller may not see takes no place in it."""
-    names: list[bytes] = []
-    read_to, shown_to, wanted = asked.after, asked.after, asked.size
-    limit = READ_MAX if wanted is None or not shown.everything else min(READ_MAX, wanted + 1)
-    while True:
-        part = _part(scene, kind, chain[0].id, read_to, limit)
-        for position in shown.positions(part.ids, part.owners):
-            if len(names) == wanted:
-                return Page(names, shown_to)
-            names.append(part.encoded[position])
-            shown_to = part.names[position]
-        if len(part.names) < limit:
-            return Page(names, None)
-        read_to = part.names[-1]
-
-
-def _part(scene: Scene, kind: Kind, parent_id: int, after: str, limit: int) -> Listing:
-    key = page_key(parent_id, scene.space(kind), kind, after, limit)
-    part = scene.view.zones[scene.zone].pages.get(key)
-    if part is None:
-        raise Cold({key: scene.zone})
-    return cast("Listing", part)
+    def _seen(self, key: Key, block: Listing) -> list[int] | None:
+        """Return the positions that the caller sees, None for all; remembered until the block or access moves."""
+        if self.shown.everything:
+            return None
+        memo = self.scene.memo
+        known = cast("tuple[Listing, list[int]] | None", memo.get((key, self.about)))
+        if known is not None and known[0] is block:
+            return known[1]
+        positions = self.shown.positions(block.ids, block.owners)
+        memo[key, self.about] = (block, positions)
+        return positions

@@ -13,14 +13,14 @@ from limnos.access.authentication import user_of
 from limnos.access.decide import decide, wave_through
 from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import Decision, Link
-from limnos.model.entities import Document, Listing, Node, Principal, RoleEntity
+from limnos.model.entities import Document, Node, Principal, RoleEntity
 from limnos.model.errors import Forbidden, NotFound, NotInUse, Unauthenticated
 from limnos.model.kinds import ROOT_ID, Form, Home, Kind, name_space_of
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render
 from limnos.view.cold import Cold, need
-from limnos.view.facts import document_key, listing_key, name_key, node_key, owner_key, path_key
+from limnos.view.facts import document_key, name_key, node_key, owner_key, path_key
 from limnos.view.view import ABSENT
 
 if TYPE_CHECKING:
@@ -350,10 +350,6 @@ class Scene:
         """Return a table's document."""
         found = need(self.view, document_key(node_id), zone=self.zone)
         return cast("Document", found)
-
-    def listing(self, parent_id: int, kind: Kind) -> Listing:
-        """Return the live names of a kind under a parent."""
-        return cast("Listing", need(self.view, listing_key(parent_id, self.space(kind), kind), zone=self.zone_of(kind)))
 
     def zone_of(self, kind: Kind) -> int:
         """Return the zone on whose clock the objects of a kind are, in this scope."""

@@ -78,7 +78,7 @@ def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's tables."""
     scene.require_in_use()
     found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
-    return page_of(scene, Action.TABLE_LIST, Kind.TABLE, found.chain, asked)
+    return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
 
 
 class Draft(NamedTuple):

@@ -58,12 +58,14 @@ def _path_statement(depth: int) -> Sql:
 
 
 BY_ID = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.deleted = 0")
-LISTING = Sql(
+_LISTED = (
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
-    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after ORDER BY n.name LIMIT :limit"
+    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
 )
-LISTING_MAX = 100_000
-"""Names that a view holds for one parent; a longer list is read in pages."""
+LISTING = Sql(f"{_LISTED} ORDER BY n.name")
+SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
+SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
+_ALL = 2**62
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
@@ -86,17 +88,27 @@ def node_read(node_id: int) -> Load[Node | None]:
 
 
 def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
-    """Read all live names of a kind under a parent, with their owners, sorted by code point; not whole when too many."""
-    found = yield from page_read(parent_id, space, kind, after="", limit=LISTING_MAX + 1)
-    return found if len(found.names) <= LISTING_MAX else Listing((), (), (), (), whole=False)
+    """Read all live names of a kind under a parent, with their owners, sorted by code point."""
+    rows = yield LISTING, {"parent": parent_id, "space": space, "kind": int(kind), "after": ""}
+    return listing_of(rows)
 
 
-def page_read(parent_id: int, space: str, kind: Kind, after: str, limit: int) -> Load[Listing]:
-    """Read the live names of a kind under a parent that come after a name, at most `limit`."""
+def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
+    """Read the first rows of a listing in a range: names after one, up to another ("" is the end)."""
     params: dict[str, Value] = {
-        "parent": parent_id, "space": space, "kind": int(kind), "after": after, "limit": limit,
+        "parent": parent_id, "space": space, "kind": int(kind), "after": after, "until": until, "limit": limit,
     }  # fmt: skip
-    rows = yield LISTING, params
+    rows: list[Row] = yield (SPAN_UNTIL if until else SPAN), params
+    return rows
+
+
+def block_read(parent_id: int, space: str, kind: Kind, after: str, until: str) -> Load[Listing]:
+    """Read all of a listing in a range."""
+    return listing_of((yield from span_read(parent_id, space, kind, after=after, until=until)))
+
+
+def listing_of(rows: Sequence[Row]) -> Listing:
+    """Build the columns of rows of names, ids and owners."""
     if not rows:
         return Listing((), (), (), ())
     names, ids, owners = zip(*rows, strict=True)

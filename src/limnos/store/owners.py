@@ -38,7 +38,16 @@ class OwnerWrites:
         """Give a new object its owner; the object's own change row tells of it."""
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
 
-    def set(self, object_id: int, kind: Kind, principal_id: int, *, parent_id: int | None, space: str) -> None:
-        """Hand an object to another principal. The parent is named so that its listings follow."""
+    def set(
+        self,
+        object_id: int,
+        kind: Kind,
+        principal_id: int,
+        *,
+        parent_id: int | None,
+        space: str,
+        name: str | None = None,
+    ) -> None:
+        """Hand an object to another principal. Its parent and its name are told so that listings follow."""
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
-        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, None, True, principal_id))
+        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, name, True, principal_id))

@@ -20,11 +20,15 @@ R = TypeVar("R")
 
 
 class Cold(Exception):
-    """Facts (key → zone) that must be loaded before the answer can be given."""
+    """Facts (key → zone) that must be loaded before the answer can be given.
 
-    def __init__(self, wanted: dict[Key, int]) -> None:
+    `goes_on`: they are the next part of something long. Others have their turn between the parts, and there may be many.
+    """
+
+    def __init__(self, wanted: dict[Key, int], *, goes_on: bool = False) -> None:
         super().__init__()
         self.wanted = wanted
+        self.goes_on = goes_on
 
 
 def need(view: View, key: Key, *, zone: int) -> Value:

@@ -13,6 +13,7 @@ from limnos.model.entities import Change, Document, Listing, Node
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.store import documents, nodes, owners, principals, roles, tokens
 from limnos.store.sql import Load
+from limnos.view import listings
 
 Key = tuple[Any, ...]
 """A fact's key; the functions below are the only places that build one."""
@@ -44,9 +45,14 @@ def listing_key(parent_id: int, space: str, kind: Kind) -> Key:
     return ("listing", parent_id, space, kind)
 
 
-def page_key(parent_id: int, space: str, kind: Kind, after: str, limit: int) -> Key:
-    """A page of a listing that is too long to be held; kept only until anything in its zone changes."""
-    return ("page", parent_id, space, kind, after, limit)
+def block_key(space: Key, after: str, until: str) -> Key:
+    """All names of a listing (parent, name space, kind) in a range: after one, up to another; "" is the end."""
+    return ("block", *space, after, until)
+
+
+def span_key(space: Key, ends: tuple[str, str], limit: int) -> Key:
+    """Not a fact itself: asks for the first blocks in a range of a listing, at most so many names."""
+    return ("span", *space, *ends, limit)
 
 
 def principal_key(metalake_id: int, kind: Kind, name: str) -> Key:
@@ -119,7 +125,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "owner": owners.owner_read,
     "document": documents.document_read,
     "listing": nodes.listing_read,
-    "page": nodes.page_read,
+    "block": nodes.block_read,
     "principal": principals.principal_read,
     "principal id": principals.principal_by_id_read,
     "principals": principals.principals_read,
@@ -140,6 +146,9 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     """Read facts, with those that come along for nothing (a node with its name)."""
     found: dict[Key, Value] = {}
     for key in keys:
+        if key[0] == "span":
+            found.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
+            continue
         if key[0] == "path":
             found.update((yield from _path_facts(key[1], key[2])))
         elif key[0] == "name":
@@ -163,6 +172,20 @@ def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict
             break
         found[node_key(node.id)] = node
         parent_id = node.id
+    return found
+
+
+def _span_facts(space: Key, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
+    """Read a range in blocks; what is beyond the limit is left out."""
+    (after, until), found = ends, dict[Key, Value]()
+    rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
+    size = listings.BLOCK
+    for begin in range(0, len(rows) or 1, size):
+        part = rows[begin : begin + size]
+        is_last = begin + size >= len(rows) and len(rows) < limit
+        end = until if is_last else part[-1][0]
+        found[block_key(space, after, end)] = nodes.listing_of(part)
+        after = end
     return found
 
 
@@ -226,9 +249,15 @@ WIDE = frozenset({"roles on", "roles", "groups", "members"})
 """Kinds of facts that name other things than their key does; `touches_value` is to be asked about them."""
 
 
+ASKED = WIDE | {"block"}
+"""Kinds of facts about which `touches_value` is to be asked when they are merged late; blocks find their changes otherwise."""
+
+
 def touches_value(change: Change, key: Key, value: Value) -> bool:
     """Say whether a change touches a fact that no key of the change can name: what something dropped was part of."""
     fact, kind = key[0], change.kind
+    if fact == "block":
+        return listings.touches_block(change, key)
     if fact == "roles on":
         return kind is Kind.ROLE
     if change.operation != "drop" or not isinstance(value, tuple):

@@ -1,12 +1,14 @@
-"""Listings that follow changes without being read again: one name in, one name out, in sorted columns.
+"""Listings in blocks: a block holds all names of one kind under one parent within a range, and follows changes by itself.
 
-May import `model`. A change that does not say enough makes the listing unusable, and it is read again.
+May import `model`. A name in or out costs a copy of one block, however many siblings there are, and a change elsewhere costs
+nothing. A change that does not say enough makes a block unusable, and it is read again.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import TYPE_CHECKING, TypeVar
+from bisect import bisect_left, bisect_right, insort
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
@@ -14,14 +16,110 @@ from limnos.model.entities import Listing
 
 if TYPE_CHECKING:
     from limnos.model.entities import Change
+    from limnos.view.facts import Key
 
 T = TypeVar("T")
+BLOCK: Final = 512
+"""Names of a block when it is read; one that has grown to twice as many is read again, as two."""
+_BEGIN: Final = itemgetter(0)
+
+
+class Shelves:
+    """Which blocks are held, in order. A block's key ends with its range: names after one, up to another; "" is the end."""
+
+    def __init__(self) -> None:
+        self._shelves: dict[Key, list[tuple[str, str]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._shelves)
+
+    def add(self, key: Key) -> list[Key]:
+        """Note a block; returns those that it overlaps, which must be forgotten."""
+        space, after, until = key[1:4], key[4], key[5]
+        shelf = self._shelves.setdefault(space, [])
+        at = bisect_left(shelf, (after, until))
+        if at < len(shelf) and shelf[at] == (after, until):
+            return []
+        first = at
+        while first > 0 and (shelf[first - 1][1] == "" or shelf[first - 1][1] > after):
+            first -= 1
+        last = at
+        while last < len(shelf) and (until == "" or shelf[last][0] < until):
+            last += 1
+        over = [("block", *space, *shelf[place]) for place in range(first, last)]
+        insort(shelf, (after, until))
+        return over
+
+    def remove(self, key: Key) -> None:
+        """Forget a block, if it is known."""
+        shelf = self._shelves.get(key[1:4], [])
+        at = bisect_left(shelf, (key[4], key[5]))
+        if at < len(shelf) and shelf[at] == (key[4], key[5]):
+            del shelf[at]
+            if not shelf:
+                del self._shelves[key[1:4]]
+
+    def holding(self, space: Key, name: str) -> Key | None:
+        """Return the key of the block in whose range a name lies, if it is held."""
+        return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)
+
+    def following(self, space: Key, after: str) -> Key | None:
+        """Return the key of the block with the names right after one, if it is held."""
+        at = bisect_right(self._shelves.get(space, ()), after, key=_BEGIN)
+        return self._nearest(space, at, after, ends_there=False)
+
+    def _nearest(self, space: Key, at: int, name: str, *, ends_there: bool) -> Key | None:
+        if at == 0:
+            return None
+        after, until = self._shelves[space][at - 1]
+        if until and (until < name or (until == name and not ends_there)):
+            return None
+        return ("block", *space, after, until)
+
+    def gap(self, space: Key, after: str) -> tuple[str, str] | None:
+        """Return the first range after a name that is not held, None when all of the rest is."""
+        shelf = self._shelves.get(space, ())
+        at = bisect_right(shelf, after, key=_BEGIN)
+        if at and (shelf[at - 1][1] == "" or shelf[at - 1][1] > after):
+            after = shelf[at - 1][1]
+            if after == "":
+                return None
+        while at < len(shelf) and shelf[at][0] == after:
+            after = shelf[at][1]
+            if after == "":
+                return None
+            at += 1
+        return after, shelf[at][0] if at < len(shelf) else ""
+
+    def keys(self, space: Key) -> list[Key]:
+        """Return the keys of all blocks of a listing."""
+        return [("block", *space, *ends) for ends in self._shelves.get(space, ())]
+
+
+def names_touched(change: Change, space: Key) -> list[str] | None:
+    """Return the names of a listing that a change is about; None when it does not say which."""
+    parent_id, name_space, kind = space
+    if change.kind is not kind or change.name_space != name_space:
+        return []
+    if change.operation == "own":
+        if change.old_parent != parent_id:
+            return []
+        return None if change.new_name is None else [change.new_name]
+    pairs = ((change.old_parent, change.old_name), (change.new_parent, change.new_name))
+    return [name for parent, name in pairs if parent == parent_id and name is not None]
+
+
+def touches_block(change: Change, key: Key) -> bool:
+    """Say whether a change is about a name in a block's range."""
+    names = names_touched(change, key[1:4])
+    if names is None:
+        return True
+    after, until = key[4], key[5]
+    return any(after < name and (until == "" or name <= until) for name in names)
 
 
 def patched(found: Listing, change: Change, parent_id: int) -> Listing | None:
-    """Return the listing of a parent's children after a change to one of them; None when it must be read again."""
-    if not found.whole:
-        return None
+    """Return a block of a parent's children after a change to one of them; None when it must be read again."""
     if change.operation == "own":
         return _owned(found, change)
     if change.old_parent == parent_id and change.old_name is not None:
@@ -41,7 +139,9 @@ def _without(found: Listing, name: str) -> Listing:
     )  # fmt: skip
 
 
-def _with(found: Listing, change: Change) -> Listing:
+def _with(found: Listing, change: Change) -> Listing | None:
+    if len(found.names) >= 2 * BLOCK:
+        return None
     name = change.new_name or ""
     at = bisect_left(found.names, name)
     return Listing(

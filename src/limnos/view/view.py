@@ -15,8 +15,8 @@ from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import SCOPES
 from limnos.store.changes import NOTHING, UNKNOWN
-from limnos.view.facts import WIDE, Key, Value, size_of, touched, touches_value
-from limnos.view.listings import patched
+from limnos.view.facts import ASKED, WIDE, Key, Value, size_of, touched, touches_value
+from limnos.view.listings import Shelves, names_touched, patched
 
 if TYPE_CHECKING:
     from limnos.model.entities import Change, ClockRow
@@ -29,8 +29,6 @@ MEMO_MAX: Final = 100_000
 """Entries that a memo may have before it begins afresh."""
 OFFERED_MAX: Final = 256
 """Facts of its own that a zone keeps until its gate gets to their revisions."""
-PAGES_MAX: Final = 256
-"""Parts of long listings that a zone keeps; an answer made of more could never be given."""
 ABSENT: Final = object()
 """What `View.get` returns for a fact that is not cached; None is a cached absence."""
 
@@ -46,7 +44,7 @@ class Zone(msgspec.Struct):
 
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
-    facts until access moves in this zone or one above it; `pages` are parts of long listings until anything moves;
+    facts until access moves in this zone or one above it;
     `offered` are facts that this node wrote itself, by the revision that wrote each.
     """
 
@@ -56,14 +54,7 @@ class Zone(msgspec.Struct):
     ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
     paths: Derived = msgspec.field(default_factory=dict)
     memo: Derived = msgspec.field(default_factory=dict)
-    pages: dict[Key, Value] = msgspec.field(default_factory=dict)
     offered: dict[int, tuple[Key, Value]] = msgspec.field(default_factory=dict)
-
-    def keep_page(self, key: Key, value: Value) -> None:
-        """Keep a part of a long listing; beyond a few, begin afresh."""
-        if len(self.pages) >= PAGES_MAX:
-            self.pages.clear()
-        self.pages[key] = value
 
 
 class View:
@@ -85,6 +76,9 @@ class View:
         self._old: dict[Key, Value] = {}
         self._young_bytes = 0
         self._wide: set[Key] = set()
+        self.shelves = Shelves()
+        self._turn = 0
+        self._leases: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -198,7 +192,6 @@ class View:
             zone.ring.popleft()
         if zone.access_revision != clock.access_revision:
             self._forget_memos(zone)
-        zone.pages.clear()
         zone.revision, zone.access_revision = clock.revision, clock.access_revision
 
     def _forget_memos(self, zone: Zone) -> None:
@@ -216,27 +209,37 @@ class View:
     def _drop(self, keys: list[Key], rows: list[Change]) -> None:
         young, old = self._young, self._old
         for key in keys:
-            if key not in young and key not in old:
-                continue
-            if key[0] == "listing" and len(rows) == 1 and self._patch(key, rows[0]):
-                continue
-            self._forget(key)
+            if key[0] == "listing":
+                self._follow(key[1:], rows)
+            if key in young or key in old:
+                self._forget(key)
         if self._wide and (people := [change for change in rows if not change.kind.is_node]):
             for key in tuple(self._wide):
                 value = self._young.get(key, self._old.get(key, ABSENT))
                 if value is ABSENT or any(touches_value(change, key, value) for change in people):
                     self._forget(key)
 
+    def _follow(self, space: Key, rows: list[Change]) -> None:
+        """Let the held blocks of a listing follow what happened in one revision."""
+        for change in rows:
+            names = names_touched(change, space)
+            keys = self.shelves.keys(space) if names is None else [self.shelves.holding(space, name) for name in names]
+            for key in keys:
+                if key is not None and not (len(rows) == 1 and self._patch(key, change)):
+                    self._forget(key)
+
     def _forget(self, key: Key) -> None:
         if self._young.pop(key, ABSENT) is ABSENT:
             self._old.pop(key, ABSENT)
         self._wide.discard(key)
+        if key[0] == "block":
+            self.shelves.remove(key)
 
     def _patch(self, key: Key, change: Change) -> bool:
-        """Let a cached listing follow one change; says whether it could."""
+        """Let a block follow one change; says whether it could."""
         facts = self._young if key in self._young else self._old
-        listing = facts.get(key)
-        after = patched(listing, change, key[1]) if isinstance(listing, Listing) else None
+        block = facts.get(key)
+        after = patched(block, change, key[1]) if isinstance(block, Listing) else None
         if after is None:
             return False
         facts[key] = after
@@ -255,6 +258,7 @@ class View:
         self.scopes = {}
         self._young, self._old, self._young_bytes = {}, {}, 0
         self._wide = set()
+        self.shelves = Shelves()
 
     def merge(self, facts: dict[Key, Value], *, zone_of: dict[Key, int], at: dict[int, int]) -> bool:
         """Take loaded facts, each read at its zone's revision `at`; says whether all of them were current.
@@ -268,10 +272,7 @@ class View:
             if zone is None or not self._is_current(zone, key, value, at[zone_of[key]]):
                 complete = False
                 continue
-            if key[0] == "page":
-                zone.keep_page(key, value)
-            else:
-                self._put(key, value)
+            self._put(key, value)
         return complete
 
     def offer(self, key: Key, value: Value, *, zone: int, revision: int, epoch: int) -> None:
@@ -293,15 +294,13 @@ class View:
     def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
         if zone.revision == revision:
             return True
-        if key[0] == "page":
-            return False
         if zone.revision < revision:
             return False
         later = [entry for entry in zone.ring if entry[0] > revision]
         if len(later) != zone.revision - revision:
             return False
         return not any(
-            key in keys or (key[0] in WIDE and any(touches_value(change, key, value) for change in rows))
+            key in keys or (key[0] in ASKED and any(touches_value(change, key, value) for change in rows))
             for _, rows, keys in later
         )
 
@@ -310,6 +309,30 @@ class View:
         self._old.pop(key, ABSENT)  # a load may bring along what is there; what is stale must not stay in the other
         if key[0] in WIDE:
             self._wide.add(key)
+        elif key[0] == "block":
+            for other in self.shelves.add(key):
+                self._forget(other)
         self._young_bytes += size_of(key, value)
         if self._young_bytes > self.bytes_max // 2:
-            self._old, self._young, self._young_bytes = self._young, {}, 0
+            self._turn_over()
+
+    def _turn_over(self) -> None:
+        """Let go of the old generation, unless somebody who is gathering facts may have put some of them there."""
+        if self._leases and min(self._leases) < self._turn:
+            return
+        for key in self._old:
+            if key[0] == "block":
+                self.shelves.remove(key)
+        self._old, self._young, self._young_bytes = self._young, {}, 0
+        self._turn += 1
+
+    def lease(self) -> int:
+        """Keep every fact that comes from now on until `release`, though it be over the budget: for a request that gathers."""
+        self._leases[self._turn] = self._leases.get(self._turn, 0) + 1
+        return self._turn
+
+    def release(self, lease: int) -> None:
+        """End a lease."""
+        self._leases[lease] -= 1
+        if not self._leases[lease]:
+            del self._leases[lease]

@@ -1,0 +1,193 @@
+"""Listings in blocks: names come and go in them as in a sorted list, and what is not held is known as missing."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from limnos.model.entities import Change, Listing
+from limnos.model.kinds import Kind
+from limnos.store.changes import UNKNOWN
+from limnos.view import listings
+from limnos.view.facts import block_key, size_of
+from limnos.view.listings import Shelves, names_touched, patched, touches_block
+from limnos.view.view import ABSENT, View
+from tests.view.test_view import CHAIN, LAKE, MAIN, ROOT, moved, put, step
+
+SPACE = (40, "table", Kind.TABLE)
+
+
+def block(*names: str) -> Listing:
+    """A block of names; ids are their places in the alphabet."""
+    return Listing(
+        names, tuple(ord(name[0]) for name in names), (None,) * len(names), tuple(map(msgspec.json.encode, names))
+    )
+
+
+def change(
+    operation: str, *, old: str | None = None, new: str | None = None, revision: int = 2, parents: tuple[int, int] = (40, 40)
+) -> Change:  # fmt: skip
+    """What happened to one table."""
+    name = old or new or ""
+    return Change(
+        MAIN, revision, 0, operation, Kind.TABLE, ord(name[0]), "table", parents[0] if old else None, old,
+        parents[1] if new else None, new, 7,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def view() -> View:
+    """A view with three blocks of one listing, a gap between the second and the third."""
+    view = View()
+    view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
+    put(view, block_key(SPACE, "", "c"), block("b", "c"))
+    put(view, block_key(SPACE, "c", "f"), block("d", "f"))
+    put(view, block_key(SPACE, "m", ""), block("x"))
+    return view
+
+
+def held(view: View) -> list[tuple[str, ...]]:
+    """The names of each block that is held, in order."""
+    found = [view.items().get(key, ABSENT) for key in view.shelves.keys(SPACE)]
+    assert ABSENT not in found
+    return [each.names for each in found if isinstance(each, Listing)]
+
+
+def test_a_name_is_found_in_its_range() -> None:
+    """A range begins behind a name and ends with one; the last has no end."""
+    shelves = Shelves()
+    for ends in (("m", ""), ("", "c"), ("c", "f")):
+        assert shelves.add(block_key(SPACE, *ends)) == []
+
+    assert [shelves.holding(SPACE, name) for name in ("a", "c", "cc", "g", "m", "n")] == [
+        block_key(SPACE, *ends) if ends else None for ends in [("", "c"), ("", "c"), ("c", "f"), None, None, ("m", "")]
+    ]
+    assert [shelves.following(SPACE, name) for name in ("", "c", "f", "m")] == [
+        block_key(SPACE, *ends) if ends else None for ends in [("", "c"), ("c", "f"), None, ("m", "")]
+    ]
+    assert [shelves.gap(SPACE, name) for name in ("", "d", "f", "g", "m", "z")] == [("f", "m")] * 3 + [
+        ("g", "m"),
+        None,
+        None,
+    ]
+    assert shelves.gap((41, "table", Kind.TABLE), "q") == ("q", "")
+
+
+def test_what_overlaps_gives_way() -> None:
+    """A block that is read anew displaces those that it overlaps, and none beside it."""
+    shelves = Shelves()
+    for ends in (("", "c"), ("c", "f"), ("f", "k"), ("k", "")):
+        shelves.add(block_key(SPACE, *ends))
+
+    assert shelves.add(block_key(SPACE, "d", "g")) == [block_key(SPACE, "c", "f"), block_key(SPACE, "f", "k")]
+    assert shelves.add(block_key(SPACE, "d", "g")) == []
+
+
+def test_create_and_drop_touch_one_block(view: View) -> None:
+    """A name in or out changes the block in whose range it lies; the others are the same values as before."""
+    before = [view.get(key) for key in view.shelves.keys(SPACE)]
+
+    step(view, MAIN, 2, change("create", new="cc"))
+    step(view, MAIN, 3, change("drop", old="d", revision=3))
+    step(view, MAIN, 4, change("create", new="g", revision=4))
+
+    assert held(view) == [("b", "c"), ("cc", "f"), ("x",)]
+    assert view.get(block_key(SPACE, "", "c")) is before[0]
+    assert view.get(block_key(SPACE, "m", "")) is before[2]
+
+
+def test_two_rows_in_a_revision_drop_what_they_touch(view: View) -> None:
+    """One revision that says two things of a listing is not followed: its blocks are read again."""
+    step(view, MAIN, 2, change("drop", old="d"), msgspec.structs.replace(change("create", new="cc"), ordinal=1))
+
+    assert held(view) == [("b", "c"), ("x",)]
+
+
+def test_move_within_a_listing(view: View) -> None:
+    """A rename does not say who owns the table: both blocks it touches are read again."""
+    step(view, MAIN, 2, change("move", old="b", new="y"))
+
+    assert held(view) == [("d", "f")]
+
+
+def test_transfer_changes_the_owner(view: View) -> None:
+    """A new owner is seen in the block of the name; a change that does not say the name costs the whole listing."""
+    told = msgspec.structs.replace(change("own", old="d"), old_name=None, new_name="d")
+    step(view, MAIN, 2, told)
+    found = view.get(block_key(SPACE, "c", "f"))
+    assert isinstance(found, Listing)
+    assert found.owners == (7, None)
+
+    step(view, MAIN, 3, msgspec.structs.replace(told, new_name=None, revision=3))
+    assert len(held(view)) <= 1
+
+
+def test_block_that_grew_is_read_again(view: View, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block twice as large as it should be is given up."""
+    monkeypatch.setattr(listings, "BLOCK", 1)
+
+    step(view, MAIN, 2, change("create", new="e"))
+
+    assert held(view) == [("b", "c"), ("x",)]
+
+
+def test_late_block_is_merged_unless_its_range_was_touched(view: View) -> None:
+    """A block that was read a while ago is as good as now if no change since lies in its range."""
+    step(view, MAIN, 2, change("create", new="h"))
+    step(view, MAIN, 3, msgspec.structs.replace(change("create", new="h", revision=3), new_parent=41))
+
+    assert not put(view, block_key(SPACE, "f", "i"), block("g"), at=1)
+    assert put(view, block_key(SPACE, "i", "m"), block("k"), at=1)
+    assert put(view, block_key(SPACE, "f", "i"), block("g", "h"), at=2)
+    assert held(view) == [("b", "c"), ("d", "f"), ("g", "h"), ("k",), ("x",)]
+
+
+def test_other_changes_leave_blocks_alone(view: View) -> None:
+    """What happens elsewhere in the catalog does not concern a listing."""
+    before = held(view)
+
+    step(view, MAIN, 2, msgspec.structs.replace(change("create", new="b"), new_parent=41))
+    step(view, MAIN, 3, msgspec.structs.replace(change("drop", old="b", revision=3), name_space="namespace"))
+
+    assert held(view) == before
+
+
+def test_blocks_go_with_their_generation() -> None:
+    """What falls out of the budget is not remembered as held."""
+    view = View(bytes_max=4 * size_of(block_key(SPACE, "a", "b"), block("b")))
+    view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
+
+    for number in range(97, 117):
+        put(view, block_key(SPACE, chr(number), chr(number + 1)), block(chr(number + 1)))
+
+    assert 0 < len(held(view)) < 10
+    assert len(view) == len(held(view))
+
+
+def test_random_lives_end_like_a_sorted_list() -> None:
+    """However names come and go, a block is what a list of the names in its range would be, or it is given up."""
+    dice = random.Random(5)
+    for _ in range(200):
+        names = sorted(dice.sample("abcdefghijklmnop", dice.randint(0, 8)))
+        found: Listing | None = block(*names)
+        truth: dict[str, int | None] = dict.fromkeys(names)
+        for _ in range(12):
+            name = dice.choice("abcdefghijklmnop")
+            event = change("drop", old=name) if name in truth else change("create", new=name)
+            truth = {**truth, name: 7} if name not in truth else {k: v for k, v in truth.items() if k != name}
+            found = patched(found, event, 40) if found is not None else None
+        assert found is not None
+        assert found.names == tuple(sorted(truth))
+        assert found.owners == tuple(truth[name] for name in sorted(truth))
+        assert found.encoded == tuple(map(msgspec.json.encode, found.names))
+
+
+def test_which_names_a_change_is_about() -> None:
+    """Only changes of the listing's own parent, name space and kind name anything in it."""
+    assert names_touched(change("move", old="a", new="b", parents=(40, 41)), SPACE) == ["a"]
+    assert names_touched(change("move", old="a", new="b", parents=(41, 40)), SPACE) == ["b"]
+    assert names_touched(change("create", new="b"), (40, "table", Kind.VIEW)) == []
+    assert touches_block(change("move", old="a", new="f"), block_key(SPACE, "c", "f"))
+    assert not touches_block(change("move", old="a", new="g"), block_key(SPACE, "c", "f"))
