@@ -201,6 +201,7 @@ def test_broken_toml_is_told_with_its_line(tmp_path: Path) -> None:
         ("NAMES__SEPARATOR", ".", "not allowed"),
         ("NAMES__SEPARATOR", "::", "not allowed"),
         ("NAMES__SEPARATOR", "-", "not allowed"),
+        ("VIEW__BYTES_MAX", "2000", "2000 bytes are too few: what one request needs"),
         ("LOG__LEVEL", "loud", "'debug', 'info', 'warning' or 'error'"),
     ],
 )
