@@ -27,7 +27,7 @@ from limnos.store.roles import (
     roles_read,
 )
 from limnos.store.tx import Tx
-from limnos.store.upkeep import grants_sweep
+from limnos.store.upkeep import orphans_sweep
 from tests.backends import Lab
 from tests.store.world import World, add_namespace, add_table
 
@@ -228,7 +228,7 @@ def test_roles_are_given_to_users_and_groups(lab: Lab, graph: Graph) -> None:
     assert lab.load(role_rules_read(role.id)) is None
     assert lab.load(roles_on_read(5)) == ()
     assert lab.load(owner_read(role.id)) is None
-    assert [each.name for each in lab.load(roles_read(graph.zone))] == ["s"]
+    assert [each[0].name for each in lab.load(roles_read(graph.zone))] == ["s"]
 
 
 def test_owner_is_one_principal(lab: Lab, graph: Graph, world: World) -> None:
@@ -251,7 +251,7 @@ def test_sweeper_removes_grants_on_the_dead_only(lab: Lab, graph: Graph, world: 
     graph.write(lambda tx: tx.roles.allow(role, [rule(kept.id), rule(lost.id), on_role]))
     lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
 
-    swept = lab.write(grants_sweep)
+    swept = lab.write(orphans_sweep)
 
     assert swept == 1
     assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}

@@ -18,7 +18,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.purges import Purge, Purged, PurgePayload
 from limnos.services.tables import PURGE
 from limnos.store.nodes import catalog_properties
-from limnos.store.upkeep import feed_prune, grants_sweep
+from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -70,7 +70,7 @@ class Upkeep:
     async def sweep(self) -> None:
         """Prune the feed and sweep grants."""
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms))
-        await self.store.submit(self._permit, grants_sweep)
+        await self.store.submit(self._permit, orphans_sweep)
 
     async def run_one(self) -> bool:
         """Run the oldest due task; says whether there was one."""

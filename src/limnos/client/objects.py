@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, request, verb
-from limnos.client.paths import full_name, namespace_url, parts_of, table_url
+from limnos.client.paths import APART_WORDS, full_name, namespace_url, parts_of, table_url
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
@@ -17,7 +17,7 @@ from limnos.names import display
 
 def object_name(scope: Scope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
     """Spell Gravitino's `fullName` of an object; the separator is asked for only when it is needed."""
-    if kind in {"metalake", "role"}:
+    if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":
         return parts_of(path)[0]

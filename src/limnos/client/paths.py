@@ -1,6 +1,6 @@
 """How the client spells a path for each protocol.
 
-May import `names`. A path is given as text in display form (`main.raw.nyc`, back-quotes where needed) or as its parts.
+May import `model` and `names`. A path is given as text in display form (`main.raw.nyc`, back-quotes where needed) or as its parts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import segments
 from limnos.client.values import Parts
+from limnos.model.kinds import APART, SECURABLE, Kind
 from limnos.names import display, iceberg
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
@@ -17,8 +18,10 @@ from limnos.names.logical import LogicalCodec
 API = "/api"
 OWN = "/api/limnos/v1"
 
-TYPES = {"metalake": "metalake", "catalog": "catalog", "namespace": "schema", "table": "table", "role": "role"}
+TYPES = {kind.word: "schema" if kind is Kind.NAMESPACE else kind.word for kind in SECURABLE}
 """Our word for a kind of object, and Gravitino's."""
+APART_WORDS = frozenset(kind.word for kind in APART)
+"""Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
 def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:

@@ -69,8 +69,9 @@ WITHDRAW = Sql(
 WITHDRAW_ALL = Sql("DELETE FROM access_grant WHERE role_id = :role")
 FORGET_MEMBERS = Sql("DELETE FROM role_member WHERE role_id = :role")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :role")
+_NODES = ", ".join(str(kind.value) for kind in Kind if kind.is_node)
 SWEEP = Sql(
-    "DELETE FROM access_grant WHERE object_kind < 20 AND NOT EXISTS"
+    f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
     " (SELECT 1 FROM node n WHERE n.id = access_grant.object_id AND n.deleted = 0)"
 )
 

@@ -1,4 +1,4 @@
-"""What keeps the store small: old rows of the change feed, grants on objects that are gone.
+"""What keeps the store small: old rows of the change feed, and what hung on objects that are gone.
 
 May import this room. Runs inside a transaction; a view that sleeps past the pruned feed starts afresh.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.store import roles
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
-from limnos.store.roles import SWEEP
 
 if TYPE_CHECKING:
+    from limnos.store.sql import Sql
     from limnos.store.tx import Tx
 
 
@@ -20,6 +21,10 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
     return tx.count(PRUNE_CHANGES, {})
 
 
-def grants_sweep(tx: Tx) -> int:
-    """Delete grants on objects that were dropped (their ids never come back); returns how many."""
-    return tx.count(SWEEP, {})
+SWEEPS: tuple[Sql, ...] = (roles.SWEEP,)
+"""For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
+
+
+def orphans_sweep(tx: Tx) -> int:
+    """Delete what hung on objects that were dropped, such as grants (their ids never come back); returns how many."""
+    return sum(tx.count(statement, {}) for statement in SWEEPS)
