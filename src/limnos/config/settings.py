@@ -147,7 +147,10 @@ class Server(Section):
     body_timeout_s: PositiveFloat = Field(
         default=30.0, description="Longest time for the body of a request to arrive, in seconds."
     )
-    body_bytes_max: PositiveInt = Field(default=33_554_432, description="Largest request body, in bytes.")
+    body_bytes_max: PositiveInt = Field(
+        default=33_554_432,
+        description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
+    )
     request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
     lane: bool = Field(
         default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
 
@@ -19,9 +20,11 @@ from limnos.http.patience import Patience, patience_of
 from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.request import Request
 from limnos.http.response import Answer, Response, reason_phrase
+from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.http.throttle import Throttle
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
 from limnos.names.errors import InvalidName
+from limnos.services.admission import require_prospect
 from limnos.services.context import Context
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
@@ -32,11 +35,14 @@ if TYPE_CHECKING:
 
     from limnos.http.request import Body, Receive
     from limnos.http.routing import Route, Router, Takes
+    from limnos.model.kinds import Kind
+    from limnos.names.path import Levels
     from limnos.services.context import Services
+    from limnos.services.scene import Scope
     from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]
-    Scope = MutableMapping[str, object]
+    AsgiScope = MutableMapping[str, object]
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
 HEAD_TIMEOUT_S = 10.0
@@ -57,6 +63,10 @@ class Protocol(Interface):
     anonymous: frozenset[str]
     """Operations that look at no credential: health, metrics, public configuration."""
 
+    def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a route's path names: the scope, and an object below the catalog, by its kind and levels, if it does."""
+        ...
+
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure the protocol's status and body."""
         ...
@@ -65,7 +75,17 @@ class Protocol(Interface):
 class _Target:
     """Where a path leads: the protocol, its route, the parameters."""
 
-    __slots__ = ("anonymous", "body_bytes_max", "handler", "operation", "params", "protocol", "seconds", "takes")
+    __slots__ = (
+        "anonymous",
+        "body_bytes_max",
+        "handler",
+        "operation",
+        "params",
+        "protocol",
+        "route",
+        "seconds",
+        "takes",
+    )
 
     def __init__(
         self, protocol: Protocol, operation: str, route: Route[Handler] | None, params: tuple[bytes, ...]
@@ -76,7 +96,8 @@ class _Target:
         self.params = params
         self.anonymous = route is None or operation in protocol.anonymous
         self.seconds = None if route is None else route.deadline_s
-        self.body_bytes_max = None if route is None else route.body_bytes_max
+        self.body_bytes_max = SHORT_BODY_BYTES if route is None else route.body_limit
+        self.route = route
         self.takes: Takes = "json" if route is None else route.takes
 
 
@@ -104,7 +125,7 @@ class Application:
         self.deadlines = Deadlines(request_timeout_s)
         self._targets: dict[tuple[str, bytes], _Target] = {}
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one request (or the server's lifespan, which needs nothing)."""
         if scope["type"] != "http":
             await _lifespan(scope, receive, send)
@@ -146,7 +167,7 @@ class Application:
         target = self._targets.get((method, raw)) or self._route(method, raw)
         request = Request(
             method=method, params=target.params, headers=headers, query_string=query, body=body, request_id=request_id,
-            body_bytes_max=target.body_bytes_max or self.body_bytes_max, peer=peer,
+            body_bytes_max=min(target.body_bytes_max, self.body_bytes_max), peer=peer,
         )  # fmt: skip
         response = await self._answer(target, request, at_once=at_once)
         return self._finished(target, response, request, path=raw, started=started)
@@ -205,6 +226,7 @@ class Application:
             ctx = Context(self.services, credential, request_id)
             if request.method not in BODILESS:
                 request.require_type(target.takes)
+                request.admit = partial(self._admit, target, request, ctx)
             return await target.handler(request, ctx)
         except Unauthenticated as error:
             failure = error if error.was_right else self.throttle.answer(request.peer, error)
@@ -223,6 +245,13 @@ class Application:
         finally:
             if task is not None:
                 self.deadlines.release(task)
+
+    @staticmethod
+    async def _admit(target: _Target, request: Request, ctx: Context) -> None:
+        """Refuse a caller who could do nothing with a long body, before it is read."""
+        route = cast("Route[Handler]", target.route)
+        scope, kind, name = target.protocol.place_of(route.path, request, ctx)
+        await ctx.read(scope, lambda scene: require_prospect(scene, route.asks, kind=kind, name=name))
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
         """Have the task that runs cancelled when its time is over; whoever calls releases it."""
@@ -285,7 +314,7 @@ def _no_route(target: _Target) -> LimnosError:
     return NotFound("No such address", kind="route")
 
 
-async def _lifespan(scope: Scope, receive: Receive, send: Send) -> None:
+async def _lifespan(scope: AsgiScope, receive: Receive, send: Send) -> None:
     if scope["type"] != "lifespan":
         return
     while True:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from limnos.http.application import Application, Scope, Send
+    from limnos.http.application import Application, AsgiScope, Send
     from limnos.http.request import Receive
     from limnos.http.response import Answer
 
@@ -232,7 +232,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - any ASGI application
         super()._start_asgi_task(cycle, partial(self._with_reason, app))
 
-    async def _with_reason(self, app: Any, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ANN401
+    async def _with_reason(self, app: Any, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
         """Run an application that may give an answer a reason phrase, which ASGI has no place for."""
 
         async def sending(message: MutableMapping[str, object]) -> None:
@@ -287,10 +287,10 @@ class GuardedProtocol(HttpToolsProtocol):
         method = self.parser.get_method().decode("latin-1") if url else "GET"
         return self.application.refusal(method, url, failure, peer=self.client[0] if self.client else "")
 
-    def _refusing(self, failure: LimnosError) -> Callable[[Scope, Receive, Send], Any]:
+    def _refusing(self, failure: LimnosError) -> Callable[[AsgiScope, Receive, Send], Any]:
         """An application that refuses, for a request that waits in the pipeline."""
 
-        async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
+        async def refuse(_scope: AsgiScope, _receive: Receive, send: Send) -> None:
             status, headers, body, _ = self._refusal(failure)
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})

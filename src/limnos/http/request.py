@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
 
+from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 
@@ -45,6 +46,7 @@ class Request:
     __slots__ = (
         "_body",
         "_query",
+        "admit",
         "body_bytes_max",
         "credential",
         "headers",
@@ -65,6 +67,8 @@ class Request:
         self.query_string = query_string
         self.id = request_id
         self.peer = peer
+        self.admit: Callable[[], Awaitable[None]] | None = None
+        """Asked before more of a body is read than a short one has: refuses whoever could do nothing with it."""
         self.credential: Credential | None = None
         """Who asks, once the header was read."""
         self.body_bytes_max = body_bytes_max
@@ -108,7 +112,7 @@ class Request:
         return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
 
     async def body(self) -> bytes:
-        """Read the body. Raises TooLarge."""
+        """Read the body; a long one only from somebody who could do what it is for. Raises TooLarge, Forbidden."""
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
                 raise self._too_large()
@@ -116,6 +120,8 @@ class Request:
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body_bytes_max:
             raise self._too_large()
+        if length.isdigit() and int(length) > SHORT_BODY_BYTES:
+            await self._admit()
         chunks: list[bytes] = []
         size, more = 0, True
         while more:
@@ -126,12 +132,22 @@ class Request:
             size += len(chunk)
             if size > self.body_bytes_max:
                 raise self._too_large()
+            if size > SHORT_BODY_BYTES:
+                await self._admit()
             chunks.append(chunk)
             more = bool(message.get("more_body", False))
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
+    async def _admit(self) -> None:
+        admit, self.admit = self.admit, None
+        if admit is not None:
+            await admit()
+
     def _too_large(self) -> TooLarge:
-        return TooLarge(f"The body is over the limit of {self.body_bytes_max} bytes (setting server.body_bytes_max)")
+        return TooLarge(
+            f"The body is over the limit of {self.body_bytes_max} bytes for this address (no address takes more than the "
+            "setting server.body_bytes_max): send less at once"
+        )
 
     async def json(self) -> dict[str, object]:
         """Read the body as a JSON object. Raises BadRequest."""

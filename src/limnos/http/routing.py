@@ -1,16 +1,23 @@
 """A trie over raw path segments: how many routes there are does not matter to the time a match takes.
 
-May import the standard library only. A route's path is `/a/{b}/c`; a literal wins over a parameter at the same place.
+May import `access`, for names of actions, and the standard library. A route's path is `/a/{b}/c`; a literal wins over a parameter at the same place.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from limnos.access.actions import Action
+
 H = TypeVar("H")
+SHORT_BODY_BYTES: Final = 1 << 16
+"""Bodies up to here are read before it is decided who may send them: reading one costs less than a millisecond."""
+LONG_BODY_BYTES: Final = 1 << 20
+ANY_BODY_BYTES: Final = 1 << 40
+"""For routes that only the server's limit bounds."""
 Takes = Literal["json", "form"]
 """What a route's body may be."""
 
@@ -18,8 +25,9 @@ Takes = Literal["json", "form"]
 class Route(NamedTuple, Generic[H]):
     """What a path and method lead to; `operation` is its name in metrics and logs.
 
-    `deadline_s` and `body_bytes_max` are the route's own, in place of the server's. `takes` is the kind of body: one of
-    another kind, by its Content-Type, is refused.
+    `deadline_s` is the route's own, in place of the server's. `takes` is the kind of body: one of another kind, by its
+    Content-Type, is refused. `asks` are the actions that it leads to: a body over 64 KiB is read only from somebody who
+    could do one of them, and up to `body_bytes_max`; a route that does not say what it leads to takes no such body.
     """
 
     method: str
@@ -27,8 +35,14 @@ class Route(NamedTuple, Generic[H]):
     handler: H
     operation: str
     deadline_s: float | None = None
-    body_bytes_max: int | None = None
+    body_bytes_max: int = LONG_BODY_BYTES
     takes: Takes = "json"
+    asks: tuple[Action, ...] = ()
+
+    @property
+    def body_limit(self) -> int:
+        """How long a body of this route may be, whatever the server's limit is."""
+        return self.body_bytes_max if self.asks else SHORT_BODY_BYTES
 
 
 class Node(Generic[H]):

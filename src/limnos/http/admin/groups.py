@@ -1,12 +1,13 @@
 """Members of groups: list, add, remove.
 
-May import `services` and this package.
+May import `access`, `services` and this package.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.admin.bodies import Body, names_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -48,6 +49,12 @@ async def member_remove(request: Request, ctx: Context) -> Response:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/api/limnos/v1/metalakes/{m}/groups/{g}/members", members_list, "list-members"),
-    Route("POST", "/api/limnos/v1/metalakes/{m}/groups/{g}/members", members_add, "add-members"),
+    Route(
+        "POST",
+        "/api/limnos/v1/metalakes/{m}/groups/{g}/members",
+        members_add,
+        "add-members",
+        asks=(Action.GROUP_MEMBERS,),
+    ),
     Route("DELETE", "/api/limnos/v1/metalakes/{m}/groups/{g}/members/{u}", member_remove, "remove-member"),
 )

@@ -1,6 +1,6 @@
 """The own API and the root as the application sees them: routes with their whole paths, and the error shape.
 
-May import `model`, `names`, this package and the shared modules of `limnos.http`. The last protocol: it answers for
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. The last protocol: it answers for
 paths that are nobody's.
 """
 
@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING
 from limnos.http.admin import access, groups, moves, service, tokens, users
 from limnos.http.admin.errors import error_response
 from limnos.http.routing import Router
+from limnos.http.scopes import scope_of_path
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
+    from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.errors import LimnosError
+    from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
 
 _MODULES = (service, moves, groups, users, tokens, access)
 
@@ -29,6 +35,10 @@ class AdminProtocol:
 
     def __init__(self) -> None:
         self.router: Router[Handler] = Router("", [route for module in _MODULES for route in module.ROUTES])
+
+    def place_of(self, path: str, request: Request, _ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
+        return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body."""

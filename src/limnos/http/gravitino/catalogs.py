@@ -1,12 +1,13 @@
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
-May import `model`, `names`, `services` and this package.
+May import `access`, `model`, `names`, `services` and this package.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import identifiers, ok
 from limnos.http.gravitino.errors import SUBJECT, error_body
@@ -144,16 +145,27 @@ _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/metalakes/{m}/catalogs", told(_LIST, catalogs_list), "list-catalogs"),
     Route(
-        "POST", "/metalakes/{m}/catalogs", told_body(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog"
+        "POST",
+        "/metalakes/{m}/catalogs",
+        told_body(_NEW % "CREATE", CatalogCreate, catalog_create),
+        "create-catalog",
+        asks=(Action.CATALOG_CREATE,),
     ),
     Route(
         "POST",
         "/metalakes/{m}/catalogs/testConnection",
         told_body(_NEW % "TEST", CatalogCreate, connection_test),
         "test-new-catalog",
+        asks=(Action.CATALOG_CREATE,),
     ),
     Route("GET", "/metalakes/{m}/catalogs/{c}", told(_ONE % "LOAD", catalog_load), "load-catalog"),
-    Route("PUT", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ALTER", Updates, catalog_alter), "alter-catalog"),
+    Route(
+        "PUT",
+        "/metalakes/{m}/catalogs/{c}",
+        told_body(_ONE % "ALTER", Updates, catalog_alter),
+        "alter-catalog",
+        asks=(Action.CATALOG_ALTER,),
+    ),
     Route("PATCH", "/metalakes/{m}/catalogs/{c}", told_body(_ONE % "ENABLE", InUse, catalog_set), "set-catalog"),
     Route("DELETE", "/metalakes/{m}/catalogs/{c}", told(_ONE % "DROP", catalog_drop), "drop-catalog"),
     Route("POST", "/metalakes/{m}/catalogs/{c}/testConnection", told(_ONE % "TEST", catalog_test), "test-catalog"),

@@ -1,12 +1,13 @@
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
-May import `model`, `services` and this package.
+May import `access`, `model`, `services` and this package.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
@@ -81,9 +82,21 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route(
         "GET", "/metalakes", told("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"
     ),
-    Route("POST", "/metalakes", told_body(_NEW, MetalakeCreate, metalake_create), "create-metalake"),
+    Route(
+        "POST",
+        "/metalakes",
+        told_body(_NEW, MetalakeCreate, metalake_create),
+        "create-metalake",
+        asks=(Action.METALAKE_CREATE,),
+    ),
     Route("GET", "/metalakes/{m}", told(_ONE + "[LOAD]", metalake_load), "load-metalake"),
-    Route("PUT", "/metalakes/{m}", told_body(_ONE + "[ALTER]", Updates, metalake_alter), "alter-metalake"),
+    Route(
+        "PUT",
+        "/metalakes/{m}",
+        told_body(_ONE + "[ALTER]", Updates, metalake_alter),
+        "alter-metalake",
+        asks=(Action.METALAKE_ALTER,),
+    ),
     Route("PATCH", "/metalakes/{m}", told_body(_ONE + "[ENABLE]", InUse, metalake_set), "set-metalake"),
     Route("DELETE", "/metalakes/{m}", told(_ONE + "[DROP]", metalake_drop), "drop-metalake"),
 )

@@ -1,6 +1,6 @@
 """Permissions: roles given to users and groups, and what roles grant on objects.
 
-May import `model`, `services` and this package.
+May import `access`, `model`, `services` and this package.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import PrivilegeBody, SecurableObject, role_json, wish_of, wishes_of
@@ -92,24 +93,28 @@ ROUTES: tuple[Route[Handler], ...] = (
         "/metalakes/{m}/permissions/users/{u}/grant",
         _roles("GRANT", "user", Kind.USER, gives=True),
         "grant-roles-to-user",
+        asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
         "PUT",
         "/metalakes/{m}/permissions/users/{u}/revoke",
         _roles("REVOKE", "user", Kind.USER, gives=False),
         "revoke-roles-from-user",
+        asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
         "PUT",
         "/metalakes/{m}/permissions/groups/{g}/grant",
         _roles("GRANT", "group", Kind.GROUP, gives=True),
         "grant-roles-to-group",
+        asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
         "PUT",
         "/metalakes/{m}/permissions/groups/{g}/revoke",
         _roles("REVOKE", "group", Kind.GROUP, gives=False),
         "revoke-roles-from-group",
+        asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
         "PUT",
@@ -128,5 +133,6 @@ ROUTES: tuple[Route[Handler], ...] = (
         "/metalakes/{m}/permissions/roles/{r}",
         told_body(_OVERRIDE, Overrides, role_override, access=True),
         "override-role",
+        asks=(Action.ROLE_ASSIGN,),
     ),
 )

@@ -1,6 +1,6 @@
 """The protocol as the application sees it: all routes below `/api`, and the error shape.
 
-May import `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,18 @@ from typing import TYPE_CHECKING
 from limnos.http.gravitino import catalogs, groups, metalakes, owners, permissions, roles, schemas, service, users
 from limnos.http.gravitino.errors import error_response
 from limnos.http.routing import Router
+from limnos.http.scopes import scope_of_path
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
+    from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.errors import LimnosError
+    from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
 
 ROOT = "/api"
 _MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners)
@@ -29,6 +35,10 @@ class GravitinoProtocol:
 
     def __init__(self) -> None:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
+
+    def place_of(self, path: str, request: Request, _ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
+        return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""

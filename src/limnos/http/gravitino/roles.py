@@ -1,12 +1,13 @@
 """Roles of a metalake: list, create with what they grant, load, drop; and the roles on an object.
 
-May import `model`, `services` and this package.
+May import `access`, `model`, `services` and this package.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.securables import SecurableObject, role_json, wishes_of
 from limnos.http.gravitino.told import Body, names_of, told, told_body
@@ -82,7 +83,13 @@ _ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/metalakes/{m}/roles", told(_LIST, roles_list, access=True), "list-roles"),
-    Route("POST", "/metalakes/{m}/roles", told_body(_NEW, RoleCreate, role_create, access=True), "create-role"),
+    Route(
+        "POST",
+        "/metalakes/{m}/roles",
+        told_body(_NEW, RoleCreate, role_create, access=True),
+        "create-role",
+        asks=(Action.ROLE_CREATE,),
+    ),
     Route("GET", "/metalakes/{m}/roles/{r}", told(_ONE % "GET", role_load, access=True), "load-role"),
     Route("DELETE", "/metalakes/{m}/roles/{r}", told(_ONE % "DELETE", role_drop, access=True), "drop-role"),
     Route(

@@ -1,6 +1,6 @@
 """Schemas: our namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
 
-May import `model`, `names`, `services` and this package.
+May import `access`, `model`, `names`, `services` and this package.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from limnos.access.actions import Action
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import identifiers, ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
@@ -134,13 +135,20 @@ _NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catal
 _ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/metalakes/{m}/catalogs/{c}/schemas", told(_LIST, schemas_list), "list-schemas"),
-    Route("POST", "/metalakes/{m}/catalogs/{c}/schemas", told_body(_NEW, SchemaCreate, schema_create), "create-schema"),
+    Route(
+        "POST",
+        "/metalakes/{m}/catalogs/{c}/schemas",
+        told_body(_NEW, SchemaCreate, schema_create),
+        "create-schema",
+        asks=(Action.NAMESPACE_CREATE,),
+    ),
     Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "LOAD", schema_load), "load-schema"),
     Route(
         "PUT",
         "/metalakes/{m}/catalogs/{c}/schemas/{s}",
         told_body(_ONE % "ALTER", PropertyUpdates, schema_alter),
         "alter-schema",
+        asks=(Action.NAMESPACE_ALTER,),
     ),
     Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}", told(_ONE % "DROP", schema_drop), "drop-schema"),
 )

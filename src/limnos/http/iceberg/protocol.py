@@ -1,6 +1,6 @@
 """The protocol as the application sees it: routes with and without a prefix, and the error shape.
 
-May import `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations
@@ -8,34 +8,69 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.http.iceberg import config, credentials, namespaces, tables
 from limnos.http.iceberg.errors import error_response
+from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
-from limnos.http.routing import Route, Router
+from limnos.http.routing import ANY_BODY_BYTES, Route, Router
+from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
+    from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.errors import LimnosError
     from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
 
 ROOT = "/iceberg/v1"
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/{prefix}/namespaces", namespaces.namespaces_list, "list-namespaces"),
-    Route("POST", "/{prefix}/namespaces", namespaces.namespace_create, "create-namespace"),
+    Route(
+        "POST", "/{prefix}/namespaces", namespaces.namespace_create, "create-namespace", asks=(Action.NAMESPACE_CREATE,)
+    ),
     Route("GET", "/{prefix}/namespaces/{namespace}", namespaces.namespace_load, "load-namespace"),
     Route("HEAD", "/{prefix}/namespaces/{namespace}", namespaces.namespace_exists, "namespace-exists"),
     Route("DELETE", "/{prefix}/namespaces/{namespace}", namespaces.namespace_drop, "drop-namespace"),
-    Route("POST", "/{prefix}/namespaces/{namespace}/properties", namespaces.namespace_properties, "update-properties"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/properties",
+        namespaces.namespace_properties,
+        "update-properties",
+        asks=(Action.NAMESPACE_ALTER,),
+    ),
     Route("GET", "/{prefix}/namespaces/{namespace}/tables", tables.tables_list, "list-tables"),
-    Route("POST", "/{prefix}/namespaces/{namespace}/tables", tables.table_create, "create-table"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables",
+        tables.table_create,
+        "create-table",
+        asks=(Action.TABLE_CREATE,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
     Route("POST", "/{prefix}/namespaces/{namespace}/register", tables.table_register, "register-table"),
     Route("GET", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_load, "load-table"),
     Route("HEAD", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_exists, "table-exists"),
-    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_commit, "commit-table"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}",
+        tables.table_commit,
+        "commit-table",
+        asks=(Action.TABLE_COMMIT, Action.TABLE_CREATE),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
     Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_drop, "drop-table"),
-    Route("POST", "/{prefix}/namespaces/{namespace}/tables/{table}/metrics", tables.metrics_report, "report-metrics"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
+        tables.metrics_report,
+        "report-metrics",
+        asks=(Action.TABLE_EXISTS, Action.TABLE_LOAD),
+    ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
 )
 """Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
@@ -58,6 +93,16 @@ class IcebergProtocol:
         reads, writes = prefixless(CATALOG_ROUTES)
         self.router: Router[Handler] = Router(
             ROOT, (config_route, token_route, *CATALOG_ROUTES, *reads), refusing=writes
+        )
+
+    def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a path below a prefix names: a catalog, a namespace or a table of it."""
+        scope, params = split(request, ctx, path.count("{") - 1)
+        if len(params) == 0:
+            return scope, None, ()
+        levels = levels_of(params[0])
+        return (
+            (scope, Kind.NAMESPACE, levels) if len(params) == 1 else (scope, Kind.TABLE, (*levels, name_of(params[1])))
         )
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

@@ -1,0 +1,21 @@
+"""The scope of a path that spells metalake and catalog as `{m}` and `{c}`.
+
+May import `names`, `services` and this package's shared modules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.names.percent import unquote_form
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+
+
+def scope_of_path(path: str, request: Request) -> Scope:
+    """Read the scope off a request's parameters; `path` is the route's. Raises InvalidName."""
+    names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
+    found = dict(zip(names, request.params, strict=True))
+    return Scope(*[unquote_form(found[name]) for name in ("m", "c") if name in found])

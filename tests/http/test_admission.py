@@ -1,0 +1,143 @@
+"""Long bodies: nobody's is read who could do nothing with it; short ones are decided on as ever."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.http.application import Application
+from limnos.http.routing import LONG_BODY_BYTES, SHORT_BODY_BYTES, Route
+from tests.http.driver import API, OWN, Node, grant, node_at
+from tests.http.iceberg import wire
+from tests.http.test_coverage import NAMES
+
+PIECE = b" " * 20_000
+OWNERS_MAY = ("create-namespace", "create-schema")
+"""Who owns a namespace may make others in it, and which one is told in the body: members may have it read."""
+METHODS = ("POST", "PUT", "PATCH")
+
+
+def routes(application: Application) -> Iterator[tuple[str, str, Route]]:
+    """Every route that may get a body: protocol, address, route."""
+    for protocol in application.protocols:
+        for route in protocol.router.routes:
+            if route.method in METHODS and protocol.name + route.operation != "icebergissue-token":
+                path = protocol.router.root + route.path
+                for name, value in NAMES.items():
+                    path = path.replace(f"{{{name}}}", value)
+                yield protocol.name, path, route
+
+
+class Sender:
+    """Sends a body piece by piece, and counts what was taken."""
+
+    def __init__(self, pieces: int) -> None:
+        self.left = pieces
+        self.taken = 0
+
+    async def receive(self) -> dict[str, object]:
+        """The next piece."""
+        self.left -= 1
+        self.taken += len(PIECE)
+        return {"type": "http.request", "body": PIECE, "more_body": self.left > 0}
+
+
+def send(
+    node: Node, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
+) -> tuple[int, int, dict]:
+    """Send spaces; returns the status, the bytes that were taken, and the answer."""
+    sender = Sender(pieces)
+    headers = {b"content-length": b"%d" % (pieces * len(PIECE))} if declared else {b"transfer-encoding": b"chunked"}
+    if user is not None:
+        headers[b"authorization"] = b"Basic " + base64.b64encode(f"{user}:x".encode())
+    work = node.built.application.respond(
+        method, path.encode(), b"", headers, sender.receive, request_id="r"  # type: ignore[arg-type]
+    )  # fmt: skip
+    status, _, body, _ = node.runner.run(asyncio.wait_for(work, 30))
+    return status, sender.taken, json.loads(body)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with what the addresses name, a member without rights, a disabled user, and one with a right for each kind of body."""
+    with wire.node_over(tmp_path_factory.mktemp("admission"), body_bytes_max=1 << 22) as running:
+        wire.make_table(running, "a", "t")
+        for user in ("member", "disabled", "ana"):
+            running.done("POST", f"{API}/lake/users", {"name": user})
+        running.done("POST", f"{API}/lake/groups", {"name": "crew"})
+        running.done("POST", f"{API}/lake/roles", {"name": "hands", "properties": {}, "securableObjects": []})
+        running.done("PATCH", f"{OWN}/metalakes/lake/users/disabled", {"enabled": False})
+        grant(running, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+        grant(running, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+        yield running
+
+
+def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: Node) -> None:
+    """No route takes a long body without saying what it is for."""
+    limits = {route.body_limit for _, _, route in routes(node.built.application) if not route.asks}
+
+    assert limits == {SHORT_BODY_BYTES}
+
+
+@pytest.mark.parametrize("declared", [True, False])
+@pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
+def test_nobody_has_a_long_body_read(node: Node, user: str | None, declared: bool) -> None:
+    """Callers without a right are refused on every route, with at most a short body taken, and none if its length is told."""
+    for protocol, path, route in routes(node.built.application):
+        status, taken, told = send(node, route.method, path, user, declared=declared)
+
+        if user == "member" and route.operation in OWNERS_MAY:
+            continue
+        assert status in (401, 403, 413), (path, told)
+        assert taken <= (0 if declared else SHORT_BODY_BYTES + len(PIECE)), path
+        if route.asks and user is not None:
+            assert status == 403, (protocol, path, told)
+
+
+def test_the_refusal_is_the_short_bodys(node: Node) -> None:
+    """Who sends a long body is refused in the words that a short one gets."""
+    for path, body in (
+        (f"{wire.ROOT}/namespaces/a/tables", {"name": "n", "schema": wire.SCHEMA}),
+        (f"{wire.ROOT}/namespaces/a/tables/t", {"updates": [wire.set_properties(k="v")]}),
+        (f"{API}/lake/roles", {"name": "n", "properties": {}, "securableObjects": []}),
+    ):
+        for user in (None, "stranger", "member", "reader"):
+            short = node.ask("POST", path, body, user=user)
+            status, taken, told = send(node, "POST", path, user)
+
+            assert (status, taken) == (short.status, 0)
+            assert told == short.json()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_who_may_has_it_read(node: Node, declared: bool) -> None:
+    """With a right the body is read to its end, and refused for what it says."""
+    commit = f"{wire.ROOT}/namespaces/a/tables/t"
+
+    for method, path, user in (
+        ("POST", commit, "writer"), ("POST", f"{wire.ROOT}/namespaces/a/tables", "admin"), ("POST", f"{API}/lake/roles", "admin"),
+        ("POST", f"{wire.ROOT}/namespaces", "admin"), ("PUT", f"{API}/lake/catalogs/main", "admin"), ("POST", API, "admin"),
+    ):  # fmt: skip
+        status, taken, told = send(node, method, path, user, pieces=50, declared=declared)
+
+        assert (status, taken) == (400, 50 * len(PIECE)), told
+
+
+def test_limits_of_routes(node: Node) -> None:
+    """Metadata may be as long as the server's limit, other long bodies a megabyte, the rest 64 KiB: 413 for anybody."""
+    over = LONG_BODY_BYTES // len(PIECE) + 1
+    assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over)[0] == 400
+    assert send(node, "POST", f"{wire.ROOT}/namespaces/a/tables/t", "admin", pieces=over * 4)[0] == 413
+    assert send(node, "POST", f"{wire.ROOT}/namespaces", "admin", pieces=over)[0] == 413
+    assert send(node, "POST", f"{wire.ROOT}/tables/rename", "admin", pieces=4)[0] == 413
+
+
+def test_access_off(tmp_path: Path) -> None:
+    """Where nobody is asked for a right, everybody has bodies read."""
+    with node_at(tmp_path / "open", access=False) as open_node:
+        assert send(open_node, "POST", f"{wire.ROOT}/namespaces", None, pieces=5)[0] == 400
