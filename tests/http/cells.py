@@ -23,6 +23,7 @@ CALLERS: dict[str, tuple[str, str]] = {
     "nobody": ("", ""),
     "stranger": ("", ""),
     "member": ("", ""),
+    "visitor": ("", "use_catalog"),
     "uses": ("", USE),
     "reader": ("", f"{USE} select_table"),
     "writer": ("", f"{USE} modify_table"),

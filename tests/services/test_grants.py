@@ -125,3 +125,21 @@ def test_many_roles_are_given_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatc
     assert set(held.roles) == set(names)
     with pytest.raises(BadRequest, match="10000 roles"):
         fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names * 50))
+
+
+def test_right_that_goes_between_the_look_and_the_change(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who loses the right to hand out roles after the objects were found, and before the rules are written, is refused."""
+    create(desk, "admin")
+    role = "by admin"
+    desk.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GRANTS)
+    find = grants.wishes_find
+
+    async def found_and_lost(*args: object) -> object:
+        found = await find(*args)  # type: ignore[arg-type]
+        await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
+        return found
+
+    monkeypatch.setattr(grants, "wishes_find", found_and_lost)
+
+    with pytest.raises(Forbidden, match="MANAGE_GRANTS"):
+        desk.run(rules_override(desk.ctx("ana"), metalake=LAKE, role=role, wishes=()))

@@ -211,6 +211,8 @@ async def table_register(
         taken, chain = scene.find((*namespace, name), Kind.TABLE)
         if taken is not None and overwrite:
             scene.require_in_use()
+            if not scene.decide(Action.TABLE_DROP, chain).allowed:
+                scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
             scene.require(Action.TABLE_DROP, chain)
             return place_of(scene), scene.document(taken.id)
         return draft_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
