@@ -36,7 +36,6 @@ from limnos.store.interface import Known
 from limnos.store.migrate import renew_epoch
 from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
-from limnos.store.sqlite import SqliteStore
 from limnos.view.facts import name_key, owner_key, rules_key
 from limnos.view.gate import SharedGate
 from limnos.view.view import View
@@ -51,24 +50,26 @@ SIDE = Scope(LAKE, "side")
 
 
 class HeldStore:
-    """An SQLite store whose reads must be awaited; a story may put something between a read and its landing."""
+    """A store whose reads must be awaited; a story may put something between a read and its landing."""
 
     inline = False
 
-    def __init__(self, real: SqliteStore) -> None:
+    def __init__(self, real: Any) -> None:  # noqa: ANN401 - a store of any backend
         self.real = real
         self.in_gate: Callable[[], Awaitable[None]] | None = None
         self.in_load: Callable[[], Awaitable[None]] | None = None
 
     async def gate_async(self, epoch: int, known: Known) -> Moved:
         """Read, let the story go on once, land."""
-        moved = self.real.gate(epoch, known)
+        read = self.real
+        moved: Moved = read.gate(epoch, known) if read.inline else await read.gate_async(epoch, known)
         await self.meanwhile("in_gate")
         return moved
 
     async def load_async(self, epoch: int, known: Known, load: Load[Any]) -> Any:  # noqa: ANN401 - what the load gives
         """Read, let the story go on once, land."""
-        found = self.real.load(epoch, known, load)
+        read = self.real
+        found = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
         await self.meanwhile("in_load")
         return found
 
@@ -97,9 +98,9 @@ class Stage:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.store = HeldStore(SqliteStore(Path(database.address)))
+        self.store = HeldStore(database.open())
         self.node = Node(self.store)
-        self.other = Node(SqliteStore(Path(database.address)))
+        self.other = Node(database.open())
         self.admin = self.other.ctx()
         self.ana = self.node.ctx("ana")
 

@@ -1,0 +1,261 @@
+"""More meetings of two requests, on both backends: who was let in by a right, a name or a membership that has gone meanwhile.
+
+Each story returns what went wrong, None when nothing did; with its bug planted it ends otherwise. The stage and its store that
+holds a read back are those of `test_scripts`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node as TreeNode
+from limnos.model.errors import NotFound, StalePermit
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.privileges import Condition, Privilege
+from limnos.model.records import NamespaceRecord
+from limnos.services import context, scene
+from limnos.services.grants import Wish, privileges_grant, roles_give
+from limnos.services.groups import member_remove, members_add
+from limnos.services.namespaces import namespace_move, namespaces_list
+from limnos.services.owners import owner_set
+from limnos.services.scene import Scene, Scope
+from limnos.services.tables import table_drop, table_find
+from limnos.services.users import principal_add, user_enable
+from limnos.store import tx
+from limnos.store.nodes import NodeWrites
+from limnos.view.facts import name_key, owner_key, principal_key
+from limnos.view.view import View
+from tests.backends import Database
+from tests.freshness.plants import memberships_not_touched, own_zone_only, paths_not_forgotten
+from tests.freshness.test_scripts import Patch, Stage, Story, late_join, request_comes_during_a_read, tell
+from tests.inprocess import LAKE, MAIN
+
+RIGHT = ((Privilege.SELECT_TABLE, Condition.ALLOW),)
+
+
+def dropping(of: Scene) -> Permit[TreeNode]:
+    """Decide on dropping main.a.t."""
+    node, _, decision = table_find(of, ("a",), "t", Action.TABLE_DROP)
+    return of.permit(node, decision)
+
+
+async def outcome(stage: Stage, permit: Permit[TreeNode]) -> str | None:
+    """Carry a drop out under a permit that has gone stale; None when it is refused."""
+    try:
+        await stage.store.submit(permit, lambda tx: tx.nodes.drop(tx.nodes.hold(permit.command)))
+    except StalePermit:
+        return None
+    return "the table was dropped by a right that had gone"
+
+
+# ---------------------------------------------------------------------------------------------- the stories
+
+
+async def server_moves_alone(stage: Stage) -> str | None:
+    """Ana leaves a group, and then the group becomes the metalake's owner; a neighbour learns of that alone.
+
+    She came before both, and waits for a fact of hers: at no moment was she the owner.
+    """
+    await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
+    await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
+    if await stage.may_load() != "Forbidden":
+        return "ana may read without a right"
+    zones = await stage.ana.read(MAIN, lambda of: of.place.zones)
+    node = stage.node
+
+    async def meanwhile() -> None:
+        await member_remove(stage.admin, metalake=LAKE, group="g", user="ana")
+        await owner_set(
+            stage.admin, metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.GROUP, owner="g"
+        )
+        await node.gate.fetch(zones[:1], {owner_key(zones[1]): zones[0]})
+
+    node.view._forget(principal_key(zones[1], Kind.USER, "ana"))
+    for zone in zones:
+        node.view.memo(zone).clear()
+    stage.store.in_load = meanwhile
+    told = await stage.may_load()
+    return None if told == "Forbidden" else f"ana {told} a table that was closed to her all the time"
+
+
+async def right_goes_before_the_commit(stage: Stage) -> str | None:
+    """Between decision and transaction the metalake takes the right away; the catalog does not move."""
+    permit = await stage.node.ctx().read(MAIN, dropping)
+    await user_enable(stage.admin, metalake=LAKE, name="ana", enabled=False)
+    return await outcome(stage, permit)
+
+
+async def membership_ends(stage: Stage) -> str | None:
+    """Ana reads as a member of a group, and the next moment she is none."""
+    await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
+    await roles_give(stage.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",), gives=False)
+    await roles_give(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g", roles=("r",))
+    await stage.grant("main.a.t")
+    await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
+    if await stage.may_load() != "loaded":
+        return "a member may not read at all"
+    await member_remove(stage.admin, metalake=LAKE, group="g", user="ana")
+    told = await stage.may_load()
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table of a group that she has left"
+
+
+async def namespace_changes_its_name(stage: Stage) -> str | None:
+    """Another namespace takes the place of the one in which ana has read a table."""
+    await stage.grant("main.a.t")
+    if await stage.may_load() != "loaded":
+        return "ana may not read at all"
+    await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
+    told = await stage.may_load()
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table at an address that leads nowhere"
+
+
+async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
+    """Between decision and transaction the namespace above the table gets another name; the table's own row stays as it is."""
+    permit = await stage.node.ctx().read(MAIN, dropping)
+    await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
+    return await outcome(stage, permit)
+
+
+async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
+    """A table is dropped between the decision to grant on it and the transaction: no rule on it may be stored."""
+    real, dropped = stage.store.submit, list[str]()
+
+    async def submit(permit: Permit[object], mutation: Callable[[tx.Tx], object]) -> object:
+        if not dropped:
+            dropped.append("t")
+            await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
+        return await real(permit, mutation)
+
+    stage.store.submit = submit  # type: ignore[method-assign]
+    wish = Wish(Kind.TABLE, "main.a.t", RIGHT)
+    try:
+        await privileges_grant(stage.node.ctx(), metalake=LAKE, role="r", wish=wish)
+    except NotFound:
+        return None
+    return "a right was granted on a table that is not there"
+
+
+async def two_names_in_a_revision(stage: Stage) -> str | None:
+    """One revision puts two names into a listing that is held."""
+    ctx = stage.node.ctx()
+
+    def listed(of: Scene) -> list[str]:
+        return namespaces_list(of, ()).texts()
+
+    def deciding(of: Scene) -> Permit[None]:
+        return of.permit(None, of.require(Action.NAMESPACE_CREATE, of.place.outer))
+
+    def both(inside: tx.Tx) -> None:
+        zone = permit.zone
+        for name in ("m", "n"):
+            inside.nodes.create(
+                kind=Kind.NAMESPACE, space="namespace", name=name, parent_id=zone, zone=zone,
+                record=NamespaceRecord(comment=None, properties={}),
+            )  # fmt: skip
+
+    before = await ctx.read(MAIN, listed)
+    permit = await ctx.read(MAIN, deciding)
+    await stage.store.submit(permit, both)
+    after = await ctx.read(MAIN, listed)
+    return None if (before, after) == (["a"], ["a", "m", "n"]) else f"{after} is listed after {before}"
+
+
+async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
+    """Ana's node does not know the catalog's name: her gate covers the metalake alone, and the name is read afterwards."""
+    await stage.grant("main.a.t")
+    if await stage.may_load() != "loaded":
+        return "ana may not read at all"
+    lake = await stage.ana.read(Scope(LAKE), lambda of: of.metalake.id)
+    await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
+    stage.node.view.scopes.clear()
+    stage.node.view._forget(name_key(lake, "catalog", "main"))
+    told = await stage.may_load()
+    return None if told in ("Forbidden", "NotFound") else f"ana {told} a table that was dropped before she came"
+
+
+# ------------------------------------------------------------------------------------------------- the bugs
+
+
+def paired_without_the_server(patch: Patch) -> None:
+    """The view takes a metalake and a catalog of one snapshot for the whole, whatever the server's clock says."""
+    real = View.is_paired
+
+    def is_paired(self: View, zones: tuple[int, ...]) -> bool:
+        known = self.zones
+        if len(zones) < 3 or any(zone not in known for zone in zones):
+            return real(self, zones)
+        return known[zones[2]].seen_with[1:] == (known[zones[1]].revision,)
+
+    patch.setattr(View, "is_paired", is_paired)
+
+
+def quiet_namespaces(patch: Patch) -> None:
+    """Moving a namespace does not move access, though every path below it changes."""
+    real = NodeWrites.place
+
+    def place(self: NodeWrites, node: TreeNode, *, parent_id: int, name: str, moves_access: bool) -> None:
+        real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and node.kind is not Kind.NAMESPACE)
+
+    patch.setattr(NodeWrites, "place", place)
+
+
+def granted_unseen(patch: Patch) -> None:
+    """A grant looks neither at the catalog's access revision nor at the object."""
+    own_zone_only(patch)
+    patch.setattr(NodeWrites, "hold", lambda self, node: node)
+
+
+def one_row_of_a_revision(patch: Patch) -> None:
+    """A listing follows the last thing that a revision says of it."""
+    real = View._follow
+    patch.setattr(View, "_follow", lambda self, space, rows: real(self, space, rows[-1:]))
+
+
+class _Covering(tuple[int, ...]):
+    """Zones that count as covered when those above them are."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return not self != other
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, tuple) or other == () or tuple(self)[: len(other)] != tuple(other)
+
+
+def covered_from_above(patch: Patch) -> None:
+    """Who has asked the gate about the metalake has asked about its catalogs."""
+    patch.setattr(context, "zones_now", lambda of, scope: _Covering(scene.zones_now(of, scope)))
+
+
+STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {
+    "request comes during a read": (request_comes_during_a_read, (late_join,)),
+    "server moves alone": (server_moves_alone, (paired_without_the_server,)),
+    "right goes before the commit": (right_goes_before_the_commit, (own_zone_only,)),
+    "membership ends": (membership_ends, (memberships_not_touched,)),
+    "namespace changes its name": (namespace_changes_its_name, (paths_not_forgotten,)),
+    "namespace moves before the commit": (namespace_moves_before_the_commit, (quiet_namespaces,)),
+    "object vanishes before the grant": (object_vanishes_before_the_grant, (granted_unseen,)),
+    "two names in a revision": (two_names_in_a_revision, (one_row_of_a_revision,)),
+    "catalog is learnt on the way": (catalog_is_learnt_on_the_way, (covered_from_above,)),
+}
+BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORIES.items() for bug in bugs}
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_protocol_holds(database: Database, monkeypatch: Patch, name: str) -> None:
+    """The story ends as it must."""
+    assert tell(STORIES[name][0], database, monkeypatch) is None
+
+
+@pytest.mark.parametrize("name", BUGS)
+def test_bug_shows(database: Database, monkeypatch: Patch, name: str) -> None:
+    """With the bug planted the story ends otherwise."""
+    story, bug = BUGS[name]
+
+    assert tell(story, database, monkeypatch, bug) is not None
