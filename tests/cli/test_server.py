@@ -11,6 +11,7 @@ import pytest
 from limnos.cli import rooms as rooms_module
 from limnos.cli import server, spark
 from limnos.config import Settings
+from limnos.model.errors import CannotStart
 from tests.cli.conftest import Run
 
 
@@ -123,11 +124,11 @@ def test_access_is_on_or_off(run: Run, value: str) -> None:
 def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
     """`server check` exits with 1 and the problems, or with 0 and none."""
     good = run("server", "check")
-    rooms.problems = ["the directory cannot be written"]
+    rooms.problems = [CannotStart("no directory", why="it is a file", advice="name another")]
     bad = run("server", "check")
 
     assert (good.code, good.result) == (0, [])
-    assert (bad.code, bad.result) == (1, [{"problem": "the directory cannot be written"}])
+    assert (bad.code, bad.result) == (1, [{"problem": "no directory", "why": "it is a file", "next": "name another"}])
 
 
 def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
@@ -193,7 +194,7 @@ def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPat
     done = run("server", "migrate")
 
     assert done.code == 1
-    assert "pip install 'limnos[server]'" in done.err
+    assert "pip install '.[server]'" in done.err
 
 
 def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
@@ -207,4 +208,4 @@ def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespac
     done = run("server", "start", "--database", "postgresql://h/d")
 
     assert done.code == 1
-    assert "pip install 'limnos[postgres]'" in done.err
+    assert "pip install '.[postgres]'" in done.err

@@ -264,3 +264,17 @@ def test_listen_is_taken_apart(text: str, host: str, port: int) -> None:
 def test_loopback_is_recognised(host: str, expected: bool) -> None:
     """Only addresses that no other machine can reach count as loopback."""
     assert is_loopback(host) is expected
+
+
+def test_short_scheme_of_postgresql_is_taken() -> None:
+    """What others call `postgres://` is the same as `postgresql://`."""
+    found = load(flags={"database.url": "postgres://u@h/d"}, file=None, environ={})
+
+    assert found.settings.database.url == "postgresql://u@h/d"
+
+
+@pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///"])
+def test_warehouse_must_name_a_place(wrong: str) -> None:
+    """A warehouse without scheme, bucket or directory is refused before any table is."""
+    with pytest.raises(ConfigError, match=r"storage\.warehouse"):
+        load(flags={"storage.warehouse": wrong}, file=None, environ={})

@@ -57,7 +57,10 @@ def database_of(settings: Settings) -> str:
 
 def warehouse_of(settings: Settings) -> str:
     """Return the location below which catalogs without a warehouse of their own put their tables."""
-    return f"file://{Path(settings.server.data).absolute()}/warehouse"
+    given = settings.storage.warehouse
+    if given is None:
+        return f"file://{Path(settings.server.data).absolute()}/warehouse"
+    return root_of(given).rstrip("/")
 
 
 def _listens_on(settings: Settings) -> tuple[str, ...]:

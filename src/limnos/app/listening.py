@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.config.settings import split_listen
-from limnos.model.errors import LimnosError
+from limnos.model.errors import CannotStart
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
@@ -20,7 +20,7 @@ EXTRA_PORT = 9001
 BACKLOG = 2048
 
 
-class CannotListen(LimnosError):
+class CannotListen(CannotStart):
     """The address is taken, or not ours."""
 
     code = "cannot-listen"
@@ -39,6 +39,11 @@ def listen(settings: Settings) -> list[socket.socket]:
     return sockets
 
 
+def can_listen(settings: Settings) -> None:
+    """Bind the address and let it go again. Raises CannotListen."""
+    _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
+
+
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
@@ -47,9 +52,8 @@ def _bind(host: str, port: int) -> socket.socket:
         found.bind((host, port))
     except OSError as error:
         found.close()
-        raise CannotListen(
-            f"Cannot listen on {host}:{port}: {error.strerror}. Choose another address with --listen HOST:PORT"
-        ) from None
+        advice = f"stop what has it ('ss -ltnp' shows that), or choose another with --listen {host}:0 or HOST:PORT"
+        raise CannotListen(f"Cannot listen on {host}:{port}", why=error.strerror or str(error), advice=advice) from None
     return found
 
 

@@ -6,15 +6,17 @@ and how to connect; logs go to standard error.
 
 from __future__ import annotations
 
+import logging
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.app.bootstrap import TOKEN_FILE
-from limnos.app.building import database_of, make_data_directory
-from limnos.app.listening import listen, url_of
+from limnos.app.building import database_of, make_data_directory, warehouse_of
+from limnos.app.listening import can_listen, listen, url_of
 from limnos.app.serving import serve
+from limnos.app.trouble import shown, told
+from limnos.model.errors import CannotStart
 from limnos.store.migrate import current_revision, head_revision, renew_epoch
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
@@ -27,43 +29,52 @@ if TYPE_CHECKING:
 log = get_logger("limnos.server")
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """Something that would keep a server from starting."""
-
-    message: str
-
-    def __str__(self) -> str:
-        return self.message
-
-
 def start(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT; returns the exit code."""
     configure(settings.log.level, settings.log.format)
-    sockets = listen(settings)
-    serve(settings, sockets, lambda: _announce(settings, sockets))
+    if settings.log.level != "debug":
+        logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
+    with told(settings, database_of(settings)) as begun:
+        sockets = listen(settings)
+
+        def announce() -> None:
+            begun.is_over = True
+            _announce(settings, sockets)
+
+        serve(settings, sockets, announce)
     return 0
 
 
-def check(settings: Settings) -> list[Problem]:
-    """Look whether a server could start."""
-    problems = []
-    data = Path(settings.server.data)
-    try:
-        make_data_directory(settings)
-        (data / ".check").touch()
-        (data / ".check").unlink()
-    except OSError as error:
-        problems.append(Problem(f"Directory {data} cannot be written: {error}"))
-    try:
-        revision = current_revision(database_of(settings))
-        if revision not in (None, head_revision()):
-            problems.append(
-                Problem(f"The store has schema {revision}, this release needs {head_revision()}: run server migrate")
-            )
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is a problem
-        problems.append(Problem(f"The store {_shown(database_of(settings))} cannot be opened: {error}"))
+def check(settings: Settings) -> list[CannotStart]:
+    """Look whether a server could start: every trouble that it would meet."""
+    problems: list[CannotStart] = []
+    for look in (can_listen, _can_write, _can_open):
+        try:
+            with told(settings, database_of(settings)):
+                look(settings)
+        except CannotStart as found:
+            problems.append(found)
     return problems
+
+
+def _can_write(settings: Settings) -> None:
+    probe = make_data_directory(settings) / ".check"
+    probe.touch()
+    probe.unlink()
+
+
+def _can_open(settings: Settings) -> None:
+    database = database_of(settings)
+    if "://" not in database and not Path(database).parent.is_dir():
+        return  # told already, as trouble of the directory
+    revision = current_revision(database)
+    if revision in (None, head_revision()):
+        return
+    raise CannotStart(
+        f"The store {shown(database)} is not as this release needs it",
+        why=f"it has schema {revision}, this release needs {head_revision()}",
+        advice="run 'limnos server migrate' if it is an older one; start the newer release if it is not",
+    )
 
 
 def migrate(settings: Settings, *, restored: bool = False) -> str:
@@ -71,8 +82,9 @@ def migrate(settings: Settings, *, restored: bool = False) -> str:
 
     `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back.
     """
-    make_data_directory(settings)
-    before, after = migrate_store(database_of(settings))
+    with told(settings, database_of(settings)):
+        make_data_directory(settings)
+        before, after = migrate_store(database_of(settings))
     done = f"schema {after}: nothing to do" if before == after else f"schema {before or 'none'} -> {after}"
     if not restored:
         return done
@@ -80,16 +92,12 @@ def migrate(settings: Settings, *, restored: bool = False) -> str:
     return f"{done}; every node reads the store afresh, and new ids follow all that were ever given"
 
 
-def _shown(database: str) -> str:
-    return database.rpartition("@")[2] if "@" in database else database
-
-
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     """Say on standard output that it serves, and how to connect."""
     url = url_of(sockets[0])
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
     sys.stdout.flush()
-    log.info("serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=_shown(database_of(settings)))
+    log.info("serving", url=url, extra=[s.getsockname()[1] for s in sockets[1:]], store=shown(database_of(settings)))
 
 
 def _how_to_connect(settings: Settings, url: str) -> str:
@@ -104,6 +112,16 @@ def _how_to_connect(settings: Settings, url: str) -> str:
   Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
   Gravitino       GravitinoClient(uri="{url}", metalake_name="{server.metalake}")
-  Command line    limnos --uri {url} --token-file {token} ls
+  Command line    limnos ls --uri {url} --token-file {token}
+{_lonely(settings)}
+"""
 
+
+def _lonely(settings: Settings) -> str:
+    """Warn of nodes that would share a store, but not the disk on which one of them keeps the tables."""
+    if "://" not in database_of(settings) or not warehouse_of(settings).startswith("file:"):
+        return ""
+    return f"""
+  Mind: tables go to {warehouse_of(settings)}, a disk of this machine. Another node over this database needs the
+  same files in the same place: mount them there, or give every node --warehouse s3://BUCKET/PATH before the first start.
 """

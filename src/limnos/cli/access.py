@@ -5,16 +5,17 @@ May import `client` and this room. The reasons are the server's; here they are o
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.common import DEFAULTS, Common
 from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
 
 app = App(name="access")
+ExplainedKind = Literal["metalake", "catalog", "namespace", "table", "role", "user", "group", "tag"]
 
 
 @app.command
@@ -24,7 +25,7 @@ def explain(
     /,
     *,
     for_: Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage grants.")] = None,
-    kind: KindFlag = None,
+    kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
     common: Common = DEFAULTS,
 ) -> None:
     """Say whether something is allowed, and which roles, owners and denials decide it. Nothing is done.
@@ -34,7 +35,7 @@ def explain(
     action
         What is done, as `table_load`, `table_commit` or `namespace_create`.
     path
-        To what, as `main.raw.nyc.flights`; without it, to the metalake.
+        To what, as `main.raw.nyc.flights`, or a role's or user's name; without it, to the metalake.
     """
     with common.client() as client:
         found = client.access.explain(action, path or (), user=for_, kind=kind)

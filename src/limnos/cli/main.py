@@ -14,6 +14,7 @@ from cyclopts import App, CycloptsError
 
 from limnos import __version__
 from limnos.cli import failures
+from limnos.cli.hints import Typed
 from limnos.cli.output import Format, format_of
 
 COMMANDS = {
@@ -107,7 +108,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _fail(failures.usage(str(error), _command(tokens)), shape)
     except Exception as error:
-        failure = failures.failure_of(error)
+        failure = failures.failure_of(error, Typed(tokens))
         if failure is None:
             raise
         return _fail(failure, shape)

@@ -9,6 +9,7 @@ import importlib
 from types import ModuleType
 
 from limnos.cli.failures import StoppedError
+from limnos.cli.hints import of_extra
 
 
 def room(module: str, *, extra: str) -> ModuleType:
@@ -18,6 +19,4 @@ def room(module: str, *, extra: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "limnos":
             raise
-        raise StoppedError(
-            f"this needs '{error.name}', which is not installed", hint=f"run: pip install 'limnos[{extra}]'"
-        ) from error
+        raise StoppedError(f"this needs '{error.name}', which is not installed", hint=of_extra(extra)) from error

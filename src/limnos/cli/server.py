@@ -19,6 +19,7 @@ from limnos.cli.rooms import room
 
 if TYPE_CHECKING:
     from limnos.config import Loaded, Settings
+    from limnos.model.errors import CannotStart
 
 app = App(name="server")
 ROOM = "limnos.app.server"
@@ -46,6 +47,9 @@ class Flags:
         bool, Parameter(negative="", help="Listen beyond loopback although callers need not prove who they are.")
     ] = False
 
+    warehouse: Annotated[
+        str | None, Parameter(help="Where catalogs put their tables: s3://BUCKET/PATH, or a directory all nodes have.")
+    ] = None
     allow_root: Annotated[
         tuple[str, ...], Parameter(negative="", help="Location below which catalogs may have tables; may be repeated.")
     ] = ()
@@ -65,6 +69,7 @@ class Flags:
             "access.enabled": self.access,
             "server.admin": self.admin,
             "server.bare": self.bare or None,
+            "storage.warehouse": self.warehouse,
             "storage.allowed_roots": self.allow_root or None,
             "storage.allowed_endpoints": self.allow_endpoint or None,
             "server.insecure_listen": self.insecure_listen or None,
@@ -85,13 +90,12 @@ def start(*, flags: Flags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: Flags = NO_FLAGS, output: Output = None) -> int:
-    """Look whether a server could start: settings, directory, store. Exit code 1 when something is wrong."""
+    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something is wrong."""
     settings = flags.load().settings
-    look: Callable[[Settings], Sequence[object]] = room(ROOM, extra="server").check
-    problems = [str(problem) for problem in look(settings)]
-    rows = [{"problem": problem} for problem in problems]
-    show_rows(rows, ["problem"], shape=_shape(output), empty="nothing is wrong")
-    return 1 if problems else 0
+    look: Callable[[Settings], Sequence[CannotStart]] = room(ROOM, extra="server").check
+    rows = [{"problem": found.message, "why": found.why, "next": found.advice} for found in look(settings)]
+    show_rows(rows, ["problem", "why", "next"], shape=_shape(output), empty="nothing is wrong")
+    return 1 if rows else 0
 
 
 @app.command

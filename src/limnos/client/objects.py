@@ -65,8 +65,11 @@ class Objects(Resource[S]):
 
 
 def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
-    """Prefer a refusal, which has a reason, over two times "not found", of which one could only mislead."""
-    for problem in problems:
+    """Prefer a refusal, which has a reason, over two times "not found", of which one could only mislead.
+
+    Where both are refused, the table's speaks: three parts and more mostly name a table.
+    """
+    for problem in reversed(problems):
         if isinstance(problem, DeniedError):
             return problem
     first = problems[0]

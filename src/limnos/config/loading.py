@@ -23,6 +23,7 @@ FLAGS: Mapping[str, str] = {
     "server.listen": "--listen",
     "server.insecure_listen": "--insecure-listen",
     "server.hosts": "--host-name",
+    "storage.warehouse": "--warehouse",
     "storage.allowed_roots": "--allow-root",
     "storage.allowed_endpoints": "--allow-endpoint",
     "server.bare": "--bare",

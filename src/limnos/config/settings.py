@@ -77,6 +77,8 @@ def _user(name: str) -> str:
 
 
 def _url(url: str) -> str:
+    if url.startswith("postgres://"):  # as libpq, and whoever copies from its documents, writes it
+        url = f"postgresql://{url.removeprefix('postgres://')}"
     scheme = urlsplit(url).scheme
     if scheme not in SCHEMES:
         raise ValueError(f"the scheme '{scheme}' is not supported; write postgresql://user@host/name or sqlite:///file")
@@ -207,6 +209,12 @@ def _root(text: str) -> str:
     return text
 
 
+def _warehouse(text: str) -> str:
+    if re.fullmatch("[a-z0-9]+:/*", _root(text)):
+        raise ValueError(f"'{text}' names no bucket or directory; write for example s3://bucket/tables or /srv/tables")
+    return text
+
+
 def _endpoint(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
@@ -217,6 +225,11 @@ def _endpoint(text: str) -> str:
 class Storage(Section):
     """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
 
+    warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
+        default=None,
+        description="Location below which catalogs without a warehouse of their own put their tables, as "
+        "`s3://bucket/path`. Unset: the directory `warehouse` in `server.data`.",
+    )
     allowed_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
         default=(),
         description="Locations below which catalogs may have tables, beside the warehouse in `server.data`; `s3://` is every bucket. "

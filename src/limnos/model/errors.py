@@ -208,6 +208,17 @@ class Throttled(Unavailable):
     code = "throttled"
 
 
+class CannotStart(LimnosError):
+    """What keeps a server from starting: the message says what failed, `why` the cause, `advice` the next step."""
+
+    code = "cannot-start"
+
+    def __init__(self, message: str, *, why: str, advice: str) -> None:
+        super().__init__(message)
+        self.why = why
+        self.advice = advice
+
+
 class StorageFailed(LimnosError):
     """A store of files refused, and will again until someone changes its configuration or credentials."""
 

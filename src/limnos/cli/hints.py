@@ -1,0 +1,178 @@
+"""What to do next after a failure: for each kind of failure the command that was typed, or the next one, in full.
+
+May import `client`'s errors, `model` and `names`. Every command named here exists and is run by a test; where nobody
+knows the next step, there is no hint.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
+from limnos.names import display
+from limnos.names.errors import InvalidName
+
+_CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
+"""Flags that say to whom one talks and who one is; a hint repeats them. A token itself is not repeated."""
+
+_FLAGS_ALONE = frozenset({
+    "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
+    "--restored", "--dry-run",
+})  # fmt: skip
+"""Flags without a value, as far as commands with a path among their words have them."""
+
+_NAMED = re.compile(r"(?:there is no |Illegal )?'?(user|group|role|tag|token|metalake|catalog)\b", re.IGNORECASE)
+"""How a message begins that says what of these is missing."""
+
+_DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
+"""Where a refusal says what was decided; a refusal over Iceberg REST has no other place for it."""
+
+_OF_LISTS = {"user": "user list", "group": "group list", "role": "role list", "token": "token list"}
+
+_IN_METALAKE = frozenset(
+    {"user_list", "user_manage", "group_list", "group_manage", "role_list", "role_create", "role_assign"}
+)
+"""Actions on the metalake whose bare word would be read with a name as one on a user, group or role."""
+
+_PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv"})
+
+
+class Typed:
+    """The command line as it was typed, for hints that repeat a part of it."""
+
+    def __init__(self, tokens: Sequence[str] = ()) -> None:
+        self.tokens = tuple(tokens)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words that are neither flags nor their values."""
+        found, skip = [], False
+        for token in self.tokens:
+            if skip:
+                skip = False
+            elif token.startswith("--"):
+                skip = "=" not in token and token not in _FLAGS_ALONE
+            else:
+                found.append(token)
+        return tuple(found)
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The path that the command is about; none when there is none, or it makes no sense."""
+        at = 2 if self.words[:1] == ("create",) else 1
+        if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
+            return ()
+        try:
+            return tuple(display.parse(self.words[at]))
+        except InvalidName:
+            return ()
+
+    def command(self, *words: str) -> str:
+        """Spell a command that goes to the same server as the same caller."""
+        return shlex.join(["limnos", *words, *self._connection()])
+
+    def again(self, *more: str) -> str:
+        """Spell the same command with more flags; a token typed in it is left to be typed again."""
+        shown = list(self.tokens)
+        for at, token in enumerate(shown):
+            if token == "--token" and at + 1 < len(shown):  # noqa: S105 - a flag
+                shown[at + 1] = "..."
+            elif token.startswith("--token="):
+                shown[at] = "--token=..."
+        return shlex.join(["limnos", *shown, *more])
+
+    def _connection(self) -> list[str]:
+        found: list[str] = []
+        for at, token in enumerate(self.tokens):
+            name = token.partition("=")[0]
+            if name in _CONNECTION:
+                found += [token] if "=" in token else list(self.tokens[at : at + 2])
+        return found
+
+
+def hint_for(error: ClientError, typed: Typed) -> str | None:
+    """Say what to do about a failed call."""
+    if isinstance(error, UnavailableError):
+        if error.sent:
+            return "try again in a moment; the server's log says more"
+        return "start one with 'limnos server start', or say where one is with --uri or LIMNOS_URI"
+    if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
+        return (
+            "say who you are: --token-file FILE or LIMNOS_TOKEN_FILE=FILE (the admin's is limnos-data/admin.token where the "
+            "server runs, 'limnos token create' makes others), or --user NAME where the server believes names"
+        )
+    if isinstance(error, DeniedError):
+        return _denied(error, typed)
+    if isinstance(error, NotFoundError):
+        return _not_found(error, typed)
+    return _by_code(error, typed)
+
+
+def _denied(error: DeniedError, typed: Typed) -> str:
+    action, kind, target = _decided(error)
+    if not action:
+        return f"'{typed.command('whoami')}' shows who you are; an admin adds you with 'limnos user add NAME'"
+    whole = kind == "metalake" or action in _IN_METALAKE
+    words = ["access", "explain", action, *([] if whole or not target else [target])]
+    words += ["--kind", kind] if kind and not whole else []
+    return f"'{typed.command(*words)}' shows what is missing"
+
+
+def _decided(error: DeniedError) -> tuple[str, str, str]:
+    """Tell the action, the kind of its target as far as it is known, and the target."""
+    decision = error.decision
+    if decision is not None and decision.action:
+        kind = getattr(decision.target, "kind", "")
+        return decision.action, kind, decision.target_name
+    found = _DECISION.search(error.message)
+    return (found[1], "", found[2]) if found else ("", "", "")
+
+
+def _not_found(error: ClientError, typed: Typed) -> str:
+    path = typed.path
+    if typed.words[:2] == ("create", "namespace") and len(path) > 2:
+        return f"'{typed.again('--parents')}' makes the missing parents too"
+    named = _NAMED.match(error.message)
+    kind = named[1].lower() if named else ""
+    if kind in _OF_LISTS:
+        return f"'{typed.command(*_OF_LISTS[kind].split())}' shows those that are there"
+    if kind == "metalake":
+        return f"'{typed.command('ls', '--kind', 'metalake')}' shows those that are there"
+    if kind != "catalog" and len(path) > 1:
+        above = path[:-1] if len(path) == 2 or typed.words[0] != "ls" else path[:1]
+        return f"'{typed.command('ls', display.render(above))}' shows what is there"
+    return f"'{typed.command('ls')}' shows what is there"
+
+
+def _by_code(error: ClientError, typed: Typed) -> str | None:
+    path = display.render(typed.path) if typed.path else ""
+    if error.code == "already-exists":
+        return (
+            f"choose another name; '{typed.command('describe', path)}' shows what has it"
+            if path
+            else "choose another name"
+        )
+    if error.code in {"not-empty", "in-use"}:
+        if typed.words[:1] != ("drop",) or not path:
+            return None
+        if "metalake" in typed.tokens:
+            inside = shlex.join(["limnos", "ls", "--metalake", typed.words[1]])
+            return f"'{inside}' shows what is in it: drop that first, or all with '{typed.again('--force')}'"
+        look = f"'{typed.command('ls', path)}' shows what is in it: drop that first"
+        return f"{look}, or all with '{typed.again('--force')}'" if len(typed.path) == 1 else look
+    return _PLAIN.get(error.code)
+
+
+_PLAIN = {
+    "commit-conflict": "somebody else was faster: look again and repeat",
+    "not-in-use": "it is disabled: its owner enables it through Gravitino's clients",
+    "state-unknown": "look whether it was done before you repeat it",
+    "unexpected-answer": "check --uri and LIMNOS_URI",
+}
+
+
+def of_extra(extra: str) -> str:
+    """Say how a part of the product comes into an installation."""
+    return f"in the checkout of Limnos run: pip install '.[{extra}]' (or 'make setup', which brings everything)"
