@@ -1,6 +1,6 @@
 """`server start | check | migrate | config`.
 
-May import `config`; the server itself only when it is started, checked or migrated.
+May import `config` and `model`; the server itself only when it is started, checked or migrated.
 """
 
 from __future__ import annotations
