@@ -209,8 +209,8 @@ class Lab:
         """Read by a load, in a snapshot of its own."""
         chosen = store or self.store
         if isinstance(chosen, SqliteStore):
-            return chosen.load(self.epoch(), ((0, -1),), load)[1]
-        return self.run(chosen.load_async(self.epoch(), ((0, -1),), load))[1]
+            return chosen.load(self.epoch(), ((0, -1),), lambda: load)[1]
+        return self.run(chosen.load_async(self.epoch(), ((0, -1),), lambda: load))[1]
 
     def write(
         self, mutation: Callable[[Tx], T], *, zone: int = 0, zones: tuple[int, ...] = (), store: Store | None = None

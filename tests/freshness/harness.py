@@ -32,6 +32,7 @@ from limnos.services.scene import Scene, Scope
 from limnos.services.users import principal_add
 from limnos.store.changes import Moved
 from limnos.store.interface import Known
+from limnos.store.jobs import nobody_asks
 from limnos.store.sql import Load
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
@@ -113,6 +114,7 @@ class LateStore:
 
     def __init__(self, real: SqliteStore, harness: Harness) -> None:
         self.real = real
+        self.time = real.time
         self.harness = harness
 
     async def pause(self, turns: tuple[int, ...] = PAUSES) -> None:
@@ -127,19 +129,23 @@ class LateStore:
         await self.pause()
         return moved
 
-    async def load_async(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
+    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
         """Read late, land later: gate reads must be able to overtake it."""
         await self.pause()
         found = self.real.load(epoch, known, load)
         await self.pause(LOAD_PAUSES)
         return found
 
-    async def submit(self, permit: Permit[object], mutation: Callable[[Tx], T]) -> T:
+    async def submit(
+        self, permit: Permit[object], mutation: Callable[[Tx], T], *, begun: Callable[[], None] = nobody_asks
+    ) -> T:
         """Submit late, and tell the harness when the mutation has run."""
         await self.pause()
-        return await self.real.submit(permit, self.harness.witnessed(permit, mutation))
+        return await self.real.submit(permit, self.harness.witnessed(permit, mutation), begun=begun)
 
-    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+    async def submit_held(
+        self, permit: Permit[object], again: Again[T], *, begun: Callable[[], None] = nobody_asks
+    ) -> T:
         """As above, for a decision under locks."""
         await self.pause()
 
@@ -147,7 +153,7 @@ class LateStore:
             decided, mutation = await again()
             return decided, self.harness.witnessed(decided, mutation)
 
-        return await self.real.submit_held(permit, decide)
+        return await self.real.submit_held(permit, decide, begun=begun)
 
     async def close(self) -> None:
         """Close the file."""
@@ -231,8 +237,8 @@ class Harness:
         """What SQL says of these keys."""
         store = self.truth.store
         if store.inline:
-            return store.load(0, ((0, -1),), read_facts(keys))[1]  # type: ignore[no-any-return]
-        return (await store.load_async(0, ((0, -1),), read_facts(keys)))[1]  # type: ignore[no-any-return]
+            return store.load(0, ((0, -1),), lambda: read_facts(keys))[1]  # type: ignore[no-any-return]
+        return (await store.load_async(0, ((0, -1),), lambda: read_facts(keys)))[1]  # type: ignore[no-any-return]
 
     # -- at every commit -----------------------------------------------------------------------------------------
 

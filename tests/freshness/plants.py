@@ -213,9 +213,9 @@ def ring_trusted_past_its_end(patch: Patch) -> None:
 def facts_then_changes(patch: Patch) -> None:
     """A load reads facts, then changes, a snapshot each."""
 
-    async def load_async(self: LateStore, epoch: int, known: Known, load: Load[object]) -> object:
+    async def load_async(self: LateStore, epoch: int, known: Known, load: Callable[[], Load[object]]) -> object:
         await self.pause()
-        found = self.real._drive(load)
+        found = self.real._drive(load())
         await self.pause()
         return self.real.gate(epoch, known), found
 

@@ -33,6 +33,7 @@ from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
 from limnos.store.changes import NOTHING, Draft, Moved
 from limnos.store.interface import Known
+from limnos.store.jobs import nobody_asks
 from limnos.store.migrate import renew_epoch
 from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
@@ -56,6 +57,7 @@ class HeldStore:
 
     def __init__(self, real: Any) -> None:  # noqa: ANN401 - a store of any backend
         self.real = real
+        self.time = real.time
         self.in_gate: Callable[[], Awaitable[None]] | None = None
         self.in_load: Callable[[], Awaitable[None]] | None = None
 
@@ -66,7 +68,7 @@ class HeldStore:
         await self.meanwhile("in_gate")
         return moved
 
-    async def load_async(self, epoch: int, known: Known, load: Load[Any]) -> Any:  # noqa: ANN401 - what the load gives
+    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - what the load gives
         """Read, let the story go on once, land."""
         read = self.real
         found = read.load(epoch, known, load) if read.inline else await read.load_async(epoch, known, load)
@@ -80,13 +82,17 @@ class HeldStore:
         if story is not None:
             await story()
 
-    async def submit(self, permit: Permit[object], mutation: Callable[[tx.Tx], Any]) -> Any:  # noqa: ANN401 - the mutation's
+    async def submit(
+        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None]
+    ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
-        return await self.real.submit(permit, mutation)
+        return await self.real.submit(permit, mutation, begun=begun)
 
-    async def submit_held(self, permit: Permit[object], again: Again[Any]) -> Any:  # noqa: ANN401 - the mutation's
+    async def submit_held(
+        self, permit: Permit[object], again: Again[Any], *, begun: Callable[[], None] = nobody_asks
+    ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
-        return await self.real.submit_held(permit, again)
+        return await self.real.submit_held(permit, again, begun=begun)
 
     async def close(self) -> None:
         """Close the file."""
@@ -397,10 +403,10 @@ def catalog_not_asked(patch: Patch) -> None:
 def changes_then_facts(patch: Patch) -> None:
     """A load reads changes, then facts, a snapshot each, as READ COMMITTED would."""
 
-    async def load_async(self: HeldStore, epoch: int, known: Known, load: Load[Any]) -> Any:  # noqa: ANN401 - as above
+    async def load_async(self: HeldStore, epoch: int, known: Known, load: Callable[[], Load[Any]]) -> Any:  # noqa: ANN401 - as above
         moved = self.real.gate(epoch, known)
         await self.meanwhile("in_load")
-        return moved, self.real._drive(load)
+        return moved, self.real._drive(load())
 
     patch.setattr(HeldStore, "load_async", load_async)
 

@@ -42,11 +42,15 @@ class Cluster:
             connection.execute(f"CREATE DATABASE {name}")
         return self.server.get_uri(database=name)
 
-    def kill(self) -> None:
-        """Kill -9 the server and each of its processes."""
+    def family(self) -> list[int]:
+        """Return the ids of the server's processes, the parent first."""
         pid = self.server.get_pid()
         assert pid is not None
-        family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+    def kill(self) -> None:
+        """Kill -9 the server and each of its processes."""
+        family = [psutil.Process(pid) for pid in self.family()]
         for process in family:
             with suppress(ProcessLookupError):
                 os.kill(process.pid, signal.SIGKILL)

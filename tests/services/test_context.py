@@ -25,11 +25,11 @@ def interfere(desk: Desk, patch: pytest.MonkeyPatch, times: int, work: Callable[
     tries: list[int] = []
     real = desk.node.store.submit
 
-    async def submit(permit: Any, mutation: Any) -> Any:  # noqa: ANN401 - as the store has it
+    async def submit(permit: Any, mutation: Any, *, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
         tries.append(1)
         if len(tries) <= times:
             await work()
-        return await real(permit, mutation)
+        return await real(permit, mutation, begun=begun)
 
     patch.setattr(desk.node.store, "submit", submit)
     return tries
@@ -65,7 +65,7 @@ def hold_off(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
     """Say for ever that permits are stale; counts how often it was tried."""
     tries: list[int] = []
 
-    async def submit(*_: Any) -> None:  # noqa: ANN401 - as the store has it
+    async def submit(*_: Any, **__: Any) -> None:  # noqa: ANN401 - as the store has it
         tries.append(1)
         raise StalePermit
 
@@ -97,11 +97,11 @@ def test_refusal_leaves_no_doubt(desk: Desk, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_doubt_lasts_while_the_store_has_it(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is cancelled when the store has the mutation can't say that nothing was changed; a held one neither."""
+    """Who is cancelled when the mutation has begun can't say that nothing was changed; a held one neither."""
     for name in ("submit", "submit_held"):
         ctx = desk.ctx()
         seen: list[bool] = []
-        _watch(desk, monkeypatch, name, lambda ctx=ctx, seen=seen: seen.append(ctx.submitted))
+        _watch_begin(desk, monkeypatch, name, lambda ctx=ctx, seen=seen: seen.append(ctx.submitted))
         interfere(desk, monkeypatch, 0 if name == "submit" else 2, other_change(desk))
 
         desk.run(namespace_create(ctx, MAIN, levels=(name,), properties={}))
@@ -114,11 +114,33 @@ def test_doubt_lasts_while_the_store_has_it(desk: Desk, monkeypatch: pytest.Monk
 def _watch(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
     real = getattr(desk.node.store, name)
 
-    async def watched(*args: Any) -> Any:  # noqa: ANN401 - as the store has it
+    async def watched(*args: Any, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
         look()
-        return await real(*args)
+        return await real(*args, begun=begun)
 
     patch.setattr(desk.node.store, name, watched)
+
+
+def _watch_begin(desk: Desk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
+    """Look at the moment in which the store begins a mutation."""
+    real = getattr(desk.node.store, name)
+
+    async def watched(*args: Any, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
+        return await real(*args, begun=lambda: (begun(), look()))
+
+    patch.setattr(desk.node.store, name, watched)
+
+
+def test_write_that_waits_leaves_no_doubt(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who is cancelled before the store has begun the mutation knows that nothing was changed."""
+    ctx = desk.ctx()
+    seen: list[bool] = []
+    _watch(desk, monkeypatch, "submit", lambda: seen.append(ctx.submitted))
+
+    desk.run(namespace_create(ctx, MAIN, levels=("a",), properties={}))
+
+    assert seen == [False]
+    assert ctx.submitted
 
 
 def held_writes(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:

@@ -67,7 +67,7 @@ class FakeStore:
     async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
         """Read now, land later; the facts wanted are told by the test's loads."""
         self.loads += 1
-        moved, found = self._moved(known), {key: self.facts.get(key) for key in load}
+        moved, found = self._moved(known), {key: self.facts.get(key) for key in load()}
         await asyncio.sleep(0)
         await self.load_landing.wait()
         return moved, found

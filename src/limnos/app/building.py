@@ -85,7 +85,7 @@ def open_store(settings: Settings) -> Store:
     if "://" in database:
         from limnos.store.postgres import PostgresStore
 
-        return PostgresStore(database, pool_max=settings.database.pool_max)
+        return PostgresStore(database, pool_max=settings.database.pool_max, silence_s=settings.database.silence_s)
     from limnos.store.sqlite import SqliteStore
 
     return SqliteStore(Path(database))

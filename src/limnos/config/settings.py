@@ -170,7 +170,13 @@ class Database(Section):
         default=None,
         description="postgresql:// or sqlite:// URL of the store. Unset: an SQLite file under `server.data`.",
     )
-    pool_max: PositiveInt = Field(default=8, description="Most database connections of this process for writes.")
+    pool_max: PositiveInt = Field(
+        default=8, description="Most database connections of this process for writes, and as many again for reads."
+    )
+    silence_s: PositiveFloat = Field(
+        default=1.5,
+        description="PostgreSQL may be silent for so many seconds before it is asked whether it still works, on a fresh connection.",
+    )
 
 
 class Access(Section):

@@ -216,7 +216,7 @@ async def _clean(ctx: Context, document: Document, *, gone: list[str], place: Pl
     if not gone:
         return
     try:
-        claims = await ctx.look_up(claims_read(document.location))
+        claims = await ctx.look_up(lambda: claims_read(document.location))
     except LimnosError as error:
         log.warning("old metadata files are kept", location=document.location, error=error.message)
         return

@@ -118,21 +118,25 @@ class Context:
                 view.release(lease)
         raise Unavailable("The answer changed faster than it could be read: try again")
 
-    async def look_up(self, load: Load[T]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read what no decision rests on and nothing caches, such as the names of the objects in a role."""
         return await self.services.gate.look_up(load)
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
-        """Hand a mutation to the store. From then on, unless it is refused, nobody can say that nothing was changed."""
-        return await self._submitted(self.services.store.submit(permit, partial(_run, mutation, permit)))
+        """Hand a mutation to the store. Once it has begun, unless it is refused, nobody can say that nothing was changed."""
+        return await self._submitted(
+            self.services.store.submit(permit, partial(_run, mutation, permit), begun=self._begun)
+        )
 
     async def _submitted(self, writing: Awaitable[T]) -> T:
-        self.submitted = True
         try:
             return await writing
         except Exception:
             self.submitted = False
             raise
+
+    def _begun(self) -> None:
+        self.submitted = True
 
     async def write(
         self,
@@ -174,7 +178,7 @@ class Context:
                 raise StalePermit
             return permit, partial(_run, mutation, permit)
 
-        return await self._submitted(self.services.store.submit_held(stale, again))
+        return await self._submitted(self.services.store.submit_held(stale, again, begun=self._begun))
 
 
 def _run(mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C], tx: Tx) -> T:

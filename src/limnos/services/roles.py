@@ -92,7 +92,7 @@ class RoleObject(NamedTuple):
 
 async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
     """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out."""
-    nodes = await ctx.look_up(role_objects_read(found.role.id))
+    nodes = await ctx.look_up(lambda: role_objects_read(found.role.id))
     by_id: dict[int, list[Grant]] = {}
     for grant in found.grants:
         by_id.setdefault(grant.object_id, []).append(grant)

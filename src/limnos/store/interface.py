@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from limnos.store.jobs import Begun, nobody_asks
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.model.permits import Permit
     from limnos.store.changes import Moved
     from limnos.store.jobs import Again
@@ -20,26 +24,48 @@ Known = tuple[tuple[int, int], ...]
 """(zone, known revision) pairs."""
 
 
+CLOSE_S = 2.0
+"""So long a store that is closed waits for what is under way."""
+
+
+class Time(Protocol):
+    """The clock that all nodes of a store share."""
+
+    @property
+    def offset_ms(self) -> int:
+        """How far this node's own clock was ahead when the store's was last looked at."""
+        ...
+
+    def now_ms(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        ...
+
+
 class Writer(Protocol):
     """The half that mutations go to."""
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Run a mutation in its transaction and return after the commit.
+    @property
+    def time(self) -> Time:
+        """The clock that all nodes share."""
+        ...
+
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
+        """Run a mutation in its transaction and return after the commit. `begun` is told right before it first runs.
 
         Raises StalePermit (decide again), StateUnknown (the answer to the commit was lost), Unavailable (certain that
         nothing was committed), and whatever the mutation raises, with nothing written.
         """
         ...
 
-    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
         """Take the locks of a permit's zones, decide by `again`, run the mutation that comes of it, and commit.
 
         While `again` decides nobody can move access or names in those zones. Raises what it raises, and what `submit` does.
         """
         ...
 
-    async def close(self) -> None:
-        """Finish what is under way and disconnect."""
+    async def close(self, *, within_s: float = CLOSE_S) -> None:
+        """Finish what is under way and disconnect. What is not done within the time is given up, whatever hangs."""
         ...
 
 
@@ -56,7 +82,7 @@ class InlineStore(Writer, Protocol):
         """Read what has changed since the known revisions, in one statement."""
         ...
 
-    def load(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
+    def load(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
         """Read changes first and then facts, in one snapshot."""
         ...
 
@@ -70,8 +96,8 @@ class AwaitedStore(Writer, Protocol):
         """Read what has changed since the known revisions, in one statement."""
         ...
 
-    async def load_async(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
-        """Read changes first and then facts, in one snapshot."""
+    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+        """Read changes first and then facts, in one snapshot. `load` begins the read: once more when it must be repeated."""
         ...
 
 

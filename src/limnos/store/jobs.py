@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limnos.model.errors import StateUnknown, Unavailable
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from limnos.model.permits import Permit
     from limnos.store.tx import Batch, Mutation
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     """A permit, and the mutation under it."""
     Again = Callable[[], Awaitable[Decided[T]]]
     """Decides while locks are held, from reads that begin after that."""
+
+Begun = Callable[[], None]
+"""Told when a mutation is about to run for the first time; until then it is certain that it has done nothing."""
+
+
+def nobody_asks() -> None:
+    """Whoever submitted does not care when its mutation begins."""
+
 
 BATCH_MAX = 256
 TURNS_MAX = 4
@@ -54,12 +63,13 @@ class Savepoint(Protocol):
 class Job:
     """One mutation with its permit, the future of whoever submitted it, and how it ended."""
 
-    __slots__ = ("again", "error", "future", "is_refused", "mutation", "permit", "result")
+    __slots__ = ("again", "begun", "error", "future", "is_refused", "mutation", "permit", "result")
 
     def __init__(
         self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
-        *, again: Again[object] | None = None,
+        begun: Begun, *, again: Again[object] | None = None,
     ) -> None:  # fmt: skip
+        self.begun = begun
         self.permit = permit
         self.mutation = mutation
         self.future = future
@@ -87,7 +97,10 @@ class Job:
 
     def run(self, batch: Batch, savepoint: Savepoint, *, ends_batch: tuple[type[Exception], ...] = ()) -> None:
         """Run in a savepoint of its own: a failure undoes nobody else's work, unless it is of a kind that ends the batch."""
-        if self.future.cancelled() or self.is_refused or self.mutation is None:
+        if self.is_refused or self.mutation is None:
+            return
+        self.begun()  # before the look at who waits: a caller that is told "never begun" must be one that is seen here
+        if self.future.cancelled():
             return
         savepoint.save()
         try:
@@ -114,16 +127,20 @@ class Jobs(deque[Job]):
 
     pause_s = 0.001
 
-    def add(self, permit: Permit[object], mutation: Mutation[object]) -> asyncio.Future[object]:
+    def add(
+        self, permit: Permit[object], mutation: Mutation[object], begun: Begun = nobody_asks
+    ) -> asyncio.Future[object]:
         """Queue a mutation; the future is done when its batch is."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.append(Job(permit, mutation, future))
+        self.append(Job(permit, mutation, future, begun))
         return future
 
-    def add_held(self, permit: Permit[object], again: Again[object]) -> asyncio.Future[object]:
+    def add_held(
+        self, permit: Permit[object], again: Again[object], begun: Begun = nobody_asks
+    ) -> asyncio.Future[object]:
         """Queue one that decides when the locks of this permit's zones are held: it begins a batch of its own."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.append(Job(permit, None, future, again=again))
+        self.append(Job(permit, None, future, begun, again=again))
         return future
 
     def take(self, count: int) -> list[Job]:

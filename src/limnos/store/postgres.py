@@ -11,20 +11,26 @@ import asyncio
 import queue
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
 
-import asyncpg
 import psycopg
 
 from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
+from limnos.store.interface import CLOSE_S
+from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
+from limnos.store.lines import WriteLine, open_line
+from limnos.store.readers import Reader, Readers
+from limnos.store.silence import Watch
 from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.times import StoreTime
+from limnos.store.trouble import NO_TEXT, REFUSED, is_certain, refused
 from limnos.store.tx import Batch, Mutation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from limnos.model.permits import Permit
     from limnos.store.interface import Known
@@ -33,6 +39,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks
 ATTEMPTS = 3
+NOT_AGAIN = (
+    psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
+    psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
+)  # fmt: skip
+"""What another try at once would only meet again."""
+CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _SHARED_TWICE = Sql(
     "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
@@ -46,29 +58,6 @@ _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
 """Ids drawn at once for a batch; what it leaves over is lost, as ids need not be dense."""
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
-_LOST = (
-    asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
-    asyncpg.OperatorInterventionError,  # it is shutting down, starting up, or was told to give up
-    asyncpg.InsufficientResourcesError,  # too many connections
-    asyncpg.InternalClientError,  # what its driver says of a connection that was ended while it was idle
-)  # fmt: skip
-
-
-_NO_TEXT = "A name or another text holds U+0000, which no stored text can: leave it out"
-
-
-class _Reader(Protocol):
-    """An asyncpg connection, from a pool or not."""
-
-    async def fetch(self, query: str, *args: object) -> list[asyncpg.Record]: ...
-
-
-async def _fetch(connection: _Reader, statement: Sql, params: Params) -> list[Row]:
-    try:
-        rows = await connection.fetch(statement.asyncpg, *statement.values(params))
-    except asyncpg.CharacterNotInRepertoireError:
-        raise BadRequest(_NO_TEXT) from None
-    return [tuple(row) for row in rows]
 
 
 def _lock(zone: int) -> Params:
@@ -159,10 +148,10 @@ def _run_job(job: Job, batch: Batch, session: PostgresSession) -> None:
     """Run one job. What concerns the whole transaction, or may go well if all of it is tried again, is raised."""
     if not job.is_refused:
         job.error = None  # of an attempt before
-    job.run(batch, session, ends_batch=(*_AGAIN, psycopg.OperationalError))
+    job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
     error: BaseException | None = job.error
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
-        job.error = BadRequest(_NO_TEXT)
+        job.error = BadRequest(NO_TEXT)
 
 
 def _decide(job: Job) -> None:
@@ -176,66 +165,62 @@ class PostgresStore:
 
     inline = False
 
-    def __init__(self, url: str, *, pool_max: int = 8) -> None:
+    def __init__(self, url: str, *, pool_max: int = 8, silence_s: float = 1.5) -> None:
         self.url = url
+        self.time = StoreTime()
         self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
         self._queues: dict[tuple[int, ...], Jobs] = {}
         self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
-        self._connections: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
-        self._pool_max = pool_max
-        self._gate: asyncpg.Connection | None = None
-        self._pool: asyncpg.Pool | None = None
+        self._rested: queue.LifoQueue[WriteLine] = queue.LifoQueue()
+        self._trusted_after = 0.0
+        self._closing = False
+        self._readers = Readers(url, connections_max=pool_max, silence_s=silence_s, time_of=self.time)
+        self._watch = self._readers.watch = Watch(
+            self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._distrust
+        )
         self.statements = 0
+
+    def _distrust(self) -> None:
+        """A connection was found silent: use none, of either kind, that rests since before now."""
+        self._trusted_after = time.monotonic()
+        self._readers.distrust()
 
     async def gate_async(self, epoch: int, known: Known) -> Moved:
         """Read what has changed since the known revisions, in one statement on a connection of its own."""
         self.statements += 1
-        statement, params = gate_query_postgres(epoch, known)
-        try:
-            if self._gate is None or self._gate.is_closed():
-                self._gate = await asyncpg.connect(self.url)
-            return moved_of(await _fetch(self._gate, statement, params))
-        except _LOST as error:
-            self._gate = None
-            raise Unavailable("The database does not answer: try again", cause=str(error)) from error
+        return moved_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 
-    async def load_async(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
-        """Read changes first and then facts, in one snapshot."""
-        try:
-            pool = await self._opened_pool()
-            async with pool.acquire() as connection, connection.transaction(isolation="repeatable_read", readonly=True):
-                self.statements += 1
-                statement, params = gate_query_postgres(epoch, known)
-                moved = moved_of(await _fetch(connection, statement, params))
-                return moved, await self._drive(connection, load)
-        except _LOST as error:
-            raise Unavailable("The database does not answer: try again", cause=str(error)) from error
+    async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
+        """Read changes first and then facts, in one snapshot; again when the connection was lost under it."""
+        self._watch.start()
+        return await self._readers.load(partial(self._read, epoch, known, load))
 
-    async def _opened_pool(self) -> asyncpg.Pool:
-        if self._pool is None:
-            self._pool = await asyncpg.create_pool(self.url, min_size=0, max_size=self._pool_max)
-        return self._pool
+    async def _read(self, epoch: int, known: Known, load: Callable[[], Load[T]], reader: Reader) -> tuple[Moved, T]:
+        self.statements += 1
+        moved = moved_of(await reader.rows(*gate_query_postgres(epoch, known)))
+        return moved, await self._drive(reader, load())
 
-    async def _drive(self, connection: _Reader, load: Load[T]) -> T:
+    async def _drive(self, reader: Reader, load: Load[T]) -> T:
         try:
             statement, params = next(load)
             while True:
                 self.statements += 1
-                statement, params = load.send(await _fetch(connection, statement, params))
+                statement, params = load.send(await reader.rows(statement, params))
         except StopIteration as stop:
             found: T = stop.value
             return found
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
         """Run a mutation in the next batch of its zones and return after the commit."""
-        return await self._jobs(permit.zones).add(permit, mutation)  # type: ignore[return-value]
+        return await self._jobs(permit.zones).add(permit, mutation, begun)  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
         """Take the locks of a permit's zones, decide, run the mutation that comes of it, and return after the commit."""
-        return await self._jobs(permit.zones).add_held(permit, again)  # type: ignore[return-value]
+        return await self._jobs(permit.zones).add_held(permit, again, begun)  # type: ignore[return-value]
 
     def _jobs(self, zones: tuple[int, ...]) -> Jobs:
         """Return the queue of these zones, which somebody works off."""
+        self._watch.start()
         jobs = self._queues.get(zones)
         if jobs is None:
             jobs = self._queues[zones] = Jobs()
@@ -266,26 +251,29 @@ class PostgresStore:
         one that took the same unique key (a location) after this one looked, and looking again finds it.
         """
         for attempt in range(ATTEMPTS):
-            connection: psycopg.Connection | None = None
+            if self._closing:
+                raise Unavailable("The server is stopping and did not begin this: try again")
+            line: WriteLine | None = None
             try:
-                connection = self._connection()
-                ran = self._transact(connection, jobs)
+                line = self._line()
+                ran = self._transact(line.connection, jobs)
             except _AGAIN:
-                self._give_back(connection)
+                self._give_back(line)
                 if attempt == ATTEMPTS - 1:
                     raise Unavailable("Too many writers at once: try again") from None
-            except psycopg.OperationalError as error:
-                if connection is not None:
-                    connection.close()
-                if attempt == ATTEMPTS - 1:
-                    raise Unavailable("The database does not answer: try again", cause=str(error)) from error
+            except REFUSED as error:
+                self._throw_away(line)
+                if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                    self._distrust()  # the primary may be another one by now
+                if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
+                    raise refused(error) from error
             except BaseException:
-                self._give_back(connection)
+                self._give_back(line)
                 raise
             else:
-                self._give_back(connection)
+                self._give_back(line)
                 return ran
-        raise Unavailable("The database does not answer: try again")
+        raise AssertionError("the last attempt returns or raises")
 
     def _transact(self, connection: psycopg.Connection, jobs: list[Job]) -> int:
         """One transaction: locks, each job with its permit, clock and changes, commit."""
@@ -296,7 +284,7 @@ class PostgresStore:
             session = PostgresSession(connection, permit.zone, jobs=len(jobs))
             session.lock(permit)
             reach("locked")
-            batch = Batch(session, now_ms=time.time_ns() // 1_000_000)
+            batch = Batch(session, now_ms=self.time.now_ms())
             batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
             _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
@@ -317,28 +305,49 @@ class PostgresStore:
         try:
             connection.commit()
         except psycopg.Error as error:
+            if is_certain(error, closed=connection.closed):
+                raise refused(error) from error
             connection.close()
             raise state_unknown(error) from error
 
-    def _connection(self) -> psycopg.Connection:
-        try:
-            return self._connections.get_nowait()
-        except queue.Empty:
-            connection = psycopg.connect(self.url, prepare_threshold=2)
-            connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
-            return connection
+    def _line(self) -> WriteLine:
+        """Take a connection that rested, but none that rested when another one was found silent; else open one."""
+        while True:
+            try:
+                found = self._rested.get_nowait()
+            except queue.Empty:
+                found = open_line(self.url)
+                self._watch.add(found.line)
+                return found
+            if found.used_at > self._trusted_after:
+                return found
+            self._throw_away(found)
 
-    def _give_back(self, connection: psycopg.Connection | None) -> None:
-        if connection is not None and not connection.closed:
-            self._connections.put(connection)
+    def _give_back(self, line: WriteLine | None) -> None:
+        if line is None:
+            return
+        if line.connection.closed:
+            self._throw_away(line)
+        else:
+            line.used_at = time.monotonic()
+            self._rested.put(line)
 
-    async def close(self) -> None:
-        """Finish running mutations and disconnect."""
-        await asyncio.gather(*self._drains.values())
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
-        while not self._connections.empty():
-            self._connections.get_nowait().close()
-        if self._gate is not None:
-            await self._gate.close()
-        if self._pool is not None:
-            await self._pool.close()
+    def _throw_away(self, line: WriteLine | None) -> None:
+        if line is not None:
+            self._watch.remove(line.line)
+            line.close()
+
+    async def close(self, *, within_s: float = CLOSE_S) -> None:
+        """Finish running mutations and disconnect; what does not end within the time is cut."""
+        if self._drains:
+            await asyncio.wait(tuple(self._drains.values()), timeout=within_s)
+        self._closing = True
+        while self._drains:  # what is still out hangs; from now on nothing is tried again
+            self._watch.cut_all()
+            await asyncio.wait(tuple(self._drains.values()), timeout=CUT_EVERY_S)
+        self._watch.cut_all()
+        await self._watch.stop()
+        self._threads.shutdown(wait=False)
+        while not self._rested.empty():
+            self._throw_away(self._rested.get_nowait())
+        self._readers.close()

@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
 from limnos.store.faults import reach
-from limnos.store.jobs import BATCH_MAX, Job, Jobs, fail, state_unknown, tell
+from limnos.store.interface import CLOSE_S
+from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.times import LocalTime
 from limnos.store.tx import Batch, Mutation
 from limnos.store.waiting import WaitingThread
 from limnos.store.walindex import open_index
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from limnos.model.permits import Permit
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from limnos.store.jobs import Again
 
 T = TypeVar("T")
-BUSY_TIMEOUT_MS = 20_000
+BUSY_TIMEOUT_MS = 10_000
+"""So long a write waits for another program's lock on the file."""
+BUSY_SLICE_MS = 200
 _NEXT_ID = "SELECT next_id FROM store"
 _SETTLE_IDS = "UPDATE store SET next_id = ?"
 
@@ -44,6 +48,39 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA cache_size = -65536")
     connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: hot ones are copied back less often
     return connection
+
+
+def _is_busy(error: BaseException) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_certain(error: BaseException) -> bool:
+    """Say whether a COMMIT that failed, and undid the transaction by itself, certainly kept nothing.
+
+    A page that could not be written, for want of room or otherwise, comes before the mark that makes a commit one, or is
+    that mark. A sync that failed is another matter: what was written may be found, and believed, after a crash.
+    """
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
+
+
+def _locked(error: BaseException) -> Unavailable:
+    if not _is_busy(error):
+        return _refused(error)
+    return _told("Another program holds the write lock of the database file", error)
+
+
+def _refused(error: BaseException) -> Unavailable:
+    """Tell a caller why a transaction was certainly not kept."""
+    if _is_certain(error):
+        return _told("The disk of the database has no room left, or can't be written", error)
+    return _told(f"The store could not write: {error}", error)
+
+
+def _told(what: str, error: BaseException) -> Unavailable:
+    told = Unavailable(f"{what}. Nothing was changed; try again", cause=str(error))
+    told.__cause__ = error
+    return told
 
 
 class SqliteSession:
@@ -115,6 +152,8 @@ class SqliteStore:
         self._drain: asyncio.Task[None] | None = None
         self._thread = WaitingThread("limnos-commit")
         self._committing = False
+        self._closing = False
+        self.time = LocalTime()
         self.statements = 0
         self._reader.execute("SELECT 1 FROM store").fetchall()  # from now on the index exists
         self._index = open_index(path, self._writer)
@@ -130,12 +169,12 @@ class SqliteStore:
         rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
         return moved_of(rows) if rows else NOTHING
 
-    def load(self, epoch: int, known: Known, load: Load[T]) -> tuple[Moved, T]:
+    def load(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
         """Read changes first and then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
             moved = self.gate(epoch, known)
-            return moved, self._drive(load)
+            return moved, self._drive(load())
         finally:
             self._reader.execute("COMMIT")
 
@@ -150,16 +189,16 @@ class SqliteStore:
             found: T = stop.value
             return found
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T]) -> T:
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: Begun = nobody_asks) -> T:
         """Run a mutation in the next batch and return after its commit."""
-        future = self._queue.add(permit, mutation)
+        future = self._queue.add(permit, mutation, begun)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T]) -> T:
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: Begun = nobody_asks) -> T:
         """Take the write lock, decide, run the mutation that comes of it, and return after its commit."""
-        future = self._queue.add_held(permit, again)
+        future = self._queue.add_held(permit, again, begun)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
@@ -179,7 +218,12 @@ class SqliteStore:
         jobs: list[Job] = []
         try:
             await self._begin()
-            batch = Batch(self._session, now_ms=time.time_ns() // 1_000_000)
+        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+            waiting = [self._queue.popleft() for _ in range(len(self._queue))]
+            fail(waiting, _locked(error))
+            return False
+        try:
+            batch = Batch(self._session, now_ms=self.time.now_ms())
             while self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.begins_anew):
                 jobs.append(self._queue.popleft())
                 await jobs[-1].decide()
@@ -187,7 +231,7 @@ class SqliteStore:
             had_all = not self._queue
             await self._commit(batch)
         except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
-            self._fail(jobs or [self._queue.popleft()], error)
+            self._fail(jobs, error)
             return False
         tell(jobs)
         return had_all
@@ -202,9 +246,18 @@ class SqliteStore:
         reach("locked")
 
     def _begin_waiting(self) -> None:
-        self._writer.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        """Wait in short stretches, for SQLite's own wait can't be ended from outside."""
+        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        self._writer.execute(f"PRAGMA busy_timeout = {min(BUSY_SLICE_MS, BUSY_TIMEOUT_MS)}")
         try:
-            self._writer.execute("BEGIN IMMEDIATE")
+            while True:
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or self._closing or time.monotonic() >= until:
+                        raise
+                else:
+                    return
         finally:
             self._writer.execute("PRAGMA busy_timeout = 0")
 
@@ -227,16 +280,18 @@ class SqliteStore:
         """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
         self._session.forget_ids()
         told: Exception = state_unknown(error)
-        if self._writer.in_transaction or not self._committing:
+        if self._writer.in_transaction or not self._committing or _is_certain(error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            told = Unavailable(f"The store could not write: {error}. Nothing was changed; try again")
-            told.__cause__ = error
+            told = _refused(error)
         self._committing = False
         fail(jobs, told)
 
-    async def close(self) -> None:
-        """Finish the batch under way and close the file."""
+    async def close(self, *, within_s: float = CLOSE_S) -> None:
+        """Finish the batch under way and close the file; nobody waits for another program's lock any longer."""
+        if self._drain is not None:
+            await asyncio.wait({self._drain}, timeout=within_s)
+        self._closing = True
         if self._drain is not None:
             await self._drain
         self._thread.close()

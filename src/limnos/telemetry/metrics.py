@@ -34,15 +34,15 @@ class Registry:
     """The metrics of a process, by name. Tests make their own."""
 
     def __init__(self) -> None:
-        self._metrics: dict[str, Counter | Histogram] = {}
+        self._metrics: dict[str, Counter | Gauge | Histogram] = {}
 
-    def add(self, metric: Counter | Histogram) -> None:
+    def add(self, metric: Counter | Gauge | Histogram) -> None:
         """Take a metric in. Raises ValueError for an illegal name or one that is taken."""
         if _NAME.fullmatch(metric.name) is None or metric.name in self._metrics:
             raise ValueError(f"Metric {metric.name!r}: names begin with limnos_, are lower case, and are used once.")
         self._metrics[metric.name] = metric
 
-    def all(self) -> tuple[Counter | Histogram, ...]:
+    def all(self) -> tuple[Counter | Gauge | Histogram, ...]:
         """Give every metric, sorted by name."""
         return tuple(self._metrics[name] for name in sorted(self._metrics))
 
@@ -74,6 +74,26 @@ class Counter(dict[Key, float]):
         from prometheus_client.core import CounterMetricFamily
 
         family = CounterMetricFamily(self.name, self.help, labels=self.labels)
+        for key, value in sorted(self.items(), key=_by_text):
+            family.add_metric(_texts(key), value)
+        return family
+
+
+class Gauge(dict[Key, float]):
+    """What stands now, per combination of labels. Use `gauge[key] = 3`."""
+
+    def __init__(self, name: str, help: str, labels: Sequence[str] = (), *, registry: Registry = REGISTRY) -> None:
+        super().__init__()
+        self.name = name
+        self.help = help
+        self.labels = tuple(labels)
+        registry.add(self)
+
+    def family(self) -> Family:
+        """Give what stands as prometheus-client wants it."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        family = GaugeMetricFamily(self.name, self.help, labels=self.labels)
         for key, value in sorted(self.items(), key=_by_text):
             family.add_metric(_texts(key), value)
         return family
@@ -117,7 +137,7 @@ class Histogram:
         return family
 
 
-def all_metrics() -> tuple[Counter | Histogram, ...]:
+def all_metrics() -> tuple[Counter | Gauge | Histogram, ...]:
     """Give every metric of the process, sorted by name."""
     return REGISTRY.all()
 

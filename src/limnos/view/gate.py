@@ -8,6 +8,7 @@ requests that arrive while a read is in flight share the next one, which starts 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from limnos.model.errors import Unavailable
@@ -17,7 +18,7 @@ from limnos.telemetry.metrics import Counter
 from limnos.view.facts import Key, Value, read_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from limnos.store.changes import Moved
     from limnos.store.interface import AwaitedStore, InlineStore, Known
@@ -61,7 +62,7 @@ class Gate(Protocol):
         """Load facts (key → zone) into the view, with the changes of the same snapshot."""
         ...
 
-    async def look_up(self, load: Load[T]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read what is not worth caching, straight from the store, in one snapshot that starts after this call."""
         ...
 
@@ -110,11 +111,11 @@ class InlineGate:
         """Load facts in one snapshot with the changes before them."""
         COLD_READS[()] += 1
         asked = self.view.known(zones)
-        moved, facts = self.store.load(self.view.epoch, asked, read_facts(tuple(wanted)))
+        moved, facts = self.store.load(self.view.epoch, asked, partial(read_facts, tuple(wanted)))
         self.view.advance(moved, asked)
         _merge(self.view, zones, facts, wanted)
 
-    async def look_up(self, load: Load[T]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read straight from the store."""
         return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
 
@@ -211,7 +212,7 @@ class SharedGate:
         self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, wanted))
         await asyncio.shield(future)
 
-    async def look_up(self, load: Load[T]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read straight from the store."""
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
 
@@ -226,7 +227,7 @@ class SharedGate:
         COLD_READS[()] += 1
         asked = self.view.known(zones)
         epoch, generation = self.view.epoch, self.view.generation
-        moved, facts = await self.store.load_async(epoch, asked, read_facts(tuple(wanted)))
+        moved, facts = await self.store.load_async(epoch, asked, partial(read_facts, tuple(wanted)))
         if self.view.generation != generation:
             return
         found = {clock.zone: clock.revision for clock in moved.clocks}

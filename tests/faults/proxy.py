@@ -1,0 +1,108 @@
+"""A wire to PostgreSQL that can go silent, be cut, or lead nowhere, as networks do: a TCP proxy in threads of its own."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qs, quote, unquote, urlsplit
+
+BYTES = 65536
+
+
+class Proxy:
+    """Listens on loopback and passes on to a database. What it does to connections can be changed at any time."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        socket_directory = parse_qs(parts.query).get("host", [None])[0]
+        self._target = (
+            f"{socket_directory}/.s.PGSQL.{parts.port or 5432}"
+            if socket_directory
+            else (unquote(parts.hostname or "127.0.0.1"), parts.port or 5432)
+        )
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        user = quote(unquote(parts.username or "postgres"), safe="")
+        password = f":{parts.password}" if parts.password else ""
+        self.url = f"postgresql://{user}{password}@127.0.0.1:{self._listener.getsockname()[1]}{parts.path}"
+        self._pairs: list[_Pair] = []
+        self._silent_to_new = False
+        self._closed = False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._closed = True
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while not self._closed:
+            try:
+                near, _ = self._listener.accept()
+            except OSError:
+                return
+            pair = _Pair(near, self._target)
+            self._pairs.append(pair)
+            if self._silent_to_new:
+                pair.silent.set()
+            pair.start()
+
+    def silence(self, *, new: bool = False) -> None:
+        """From now on nothing more comes through the connections that are open; with `new`, through none that is made."""
+        self._silent_to_new = new
+        for pair in self._pairs:
+            pair.silent.set()
+
+    def hear(self) -> None:
+        """Let connections that are made from now on through again; those that went silent stay so."""
+        self._silent_to_new = False
+
+    def cut(self) -> None:
+        """End every connection."""
+        for pair in self._pairs:
+            pair.close()
+        self._pairs.clear()
+
+
+class _Pair(threading.Thread):
+    """One connection, near and far."""
+
+    def __init__(self, near: socket.socket, target: str | tuple[str, int]) -> None:
+        super().__init__(daemon=True)
+        self.near = near
+        self.silent = threading.Event()
+        if isinstance(target, str):
+            self.far = socket.socket(socket.AF_UNIX)
+            self.far.connect(target)
+        else:
+            self.far = socket.create_connection(target)
+
+    def run(self) -> None:
+        """Pass on what comes, either way, until one side ends or silence falls."""
+        with suppress(OSError, ValueError), selectors.DefaultSelector() as ready:
+            ready.register(self.near, selectors.EVENT_READ, self.far)
+            ready.register(self.far, selectors.EVENT_READ, self.near)
+            while True:
+                for key, _ in ready.select():
+                    data = key.fileobj.recv(BYTES)  # type: ignore[union-attr]
+                    if self.silent.is_set():
+                        return  # both ends stay open, and nobody reads
+                    if not data:
+                        self.close()
+                        return
+                    key.data.sendall(data)
+
+    def close(self) -> None:
+        """End both sides."""
+        for end in (self.near, self.far):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()

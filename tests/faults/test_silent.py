@@ -1,0 +1,198 @@
+"""A database that goes silent, is paused, or is out of reach: a node finds out, says so, and begins anew by itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.faults.mutations import properties_of
+from tests.faults.proxy import Proxy
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import (
+    PREFIX,
+    Answer,
+    Wire,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    table_body,
+    table_path,
+)
+
+ANSWERS_WITHIN_S = 5.0
+TOLD_WITHIN_S = 2.0
+DRAINED_WITHIN_S = 10.0
+GIVEN_UP_S = 40.0
+
+
+@pytest.fixture(scope="module")
+def proxy(cluster: Cluster) -> Iterator[Proxy]:
+    """The wire between the node and its database."""
+    with Proxy(cluster.database()) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def rig(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One node at the end of the wire."""
+    with Rig(tmp_path_factory.mktemp("silent"), proxy.url) as running:
+        yield running
+
+
+@pytest.fixture
+def home(rig: Rig) -> str:
+    """A namespace with a table, and connections of every kind that rest."""
+    tag = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    assert rig.admin.ask("GET", "/api/health/ready").status == 200
+    return tag
+
+
+def timed(work: Callable[[], Answer]) -> tuple[Answer, float]:
+    """Return an answer and how long it took."""
+    began = time.monotonic()
+    return work(), time.monotonic() - began
+
+
+def until_answered(ask: Callable[[], Answer]) -> float:
+    """Ask until the answer is a success, and return after how long it was; 503 is all that may be said meanwhile."""
+    began = time.monotonic()
+    while (answer := ask()).status != 200:
+        assert answer.status == 503, answer
+        assert time.monotonic() - began < GIVEN_UP_S, "the node did not recover"
+    return time.monotonic() - began
+
+
+def note(**seconds: float) -> None:
+    """Write down what was measured, for whoever runs the proofs."""
+    if path := os.environ.get("LIMNOS_TEST_FIGURES"):
+        with Path(path).open("a") as file:
+            file.writelines(json.dumps([name, round(value, 2)]) + "\n" for name, value in seconds.items())
+
+
+def readiness(rig: Rig) -> tuple[int, float]:
+    """Ask a node whether it is ready, on a connection of its own; returns the status and how long it took."""
+    wire = Wire(rig.node.uri, user="admin")
+    answer, seconds = timed(lambda: wire.ask("GET", "/api/health/ready"))
+    wire.close()
+    return answer.status, seconds
+
+
+def test_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+    """Every connection that is open falls silent, new ones would work: reads are answered again within five seconds."""
+    proxy.silence()
+
+    took = until_answered(lambda: rig.admin.ask("GET", table_path(home, "t")))
+
+    note(read_after_silence=took)
+    assert took < ANSWERS_WITHIN_S
+    assert readiness(rig)[0] == 200
+
+
+def test_writes_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+    """A write that meets silent connections is done, once, within five seconds."""
+    proxy.silence()
+
+    took = until_answered(lambda: rig.admin.ask("POST", table_path(home, "t"), properties_body(mark=home)))
+
+    note(write_after_silence=took)
+    assert took < ANSWERS_WITHIN_S
+    assert properties_of(rig, home, "t")["mark"] == home
+    assert complaints(rig.database) == []
+
+
+def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+    """What the view lacks is read again on a fresh connection: silence behind the gate is found, too."""
+    role = f"role_{home}"
+    rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
+    proxy.silence()
+
+    took = until_answered(lambda: rig.admin.ask("GET", f"/api/metalakes/lake/roles/{role}"))
+
+    note(cold_read_after_silence=took)
+    assert took < ANSWERS_WITHIN_S
+
+
+def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
+    """While nothing comes through, the node says within two seconds that it is not ready; as soon as it is, it says that."""
+    proxy.silence(new=True)
+    down, down_s = readiness(rig)
+    read = Wire(rig.node.uri, user="admin")
+    answer, read_s = timed(lambda: read.ask("GET", table_path(home, "t")))
+
+    proxy.hear()
+    began = time.monotonic()
+    while (up := readiness(rig))[0] != 200:
+        assert time.monotonic() - began < GIVEN_UP_S
+    recovered_s = time.monotonic() - began
+
+    note(ready_says_down=down_s, read_refused=read_s, ready_again=recovered_s)
+    assert (down, answer.status) == (503, 503)
+    assert down_s < TOLD_WITHIN_S
+    assert up[1] < TOLD_WITHIN_S
+    assert recovered_s < ANSWERS_WITHIN_S
+    assert until_answered(lambda: read.ask("GET", table_path(home, "t"))) < ANSWERS_WITHIN_S
+    read.close()
+
+
+def test_read_asks_again_when_its_connection_died(rig: Rig, proxy: Proxy, home: str) -> None:
+    """A read that meets dead connections is answered, not refused: it asks again on a fresh one."""
+    role = f"dead_{home}"
+    rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
+    statuses = []
+
+    for path in (table_path(home, "t"), f"/api/metalakes/lake/roles/{role}", "/api/health/ready") * 3:
+        proxy.cut()
+        statuses.append(rig.admin.ask("GET", path).status)
+
+    assert statuses == [200] * 9
+
+
+def test_paused_database(rig: Rig, cluster: Cluster, home: str) -> None:
+    """A database that stands still is out of reach, and 503; when it goes on, so does the node, within five seconds."""
+    family = cluster.family()
+    for each in family:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        status, told_s = readiness(rig)
+        answer = rig.admin.ask("GET", table_path(home, "t"))
+    finally:
+        for each in family:
+            os.kill(each, signal.SIGCONT)
+    took = until_answered(lambda: rig.admin.ask("POST", table_path(home, "t"), properties_body(mark="on")))
+
+    note(paused_ready_says_down=told_s, paused_write_again=took)
+    assert (status, answer.status) == (503, 503)
+    assert told_s < TOLD_WITHIN_S
+    assert took < ANSWERS_WITHIN_S
+    assert complaints(rig.database) == []
+
+
+def test_node_ends_although_its_connections_are_silent(rig: Rig, proxy: Proxy, home: str) -> None:
+    """SIGTERM with a write, a read and everything else silent: the node is gone soon, and starts again."""
+    wires = [Wire(rig.node.uri, user="admin") for _ in range(2)]
+    proxy.silence(new=True)
+    wires[0].send("POST", table_path(home, "t"), properties_body(mark="x"))
+    wires[1].send("GET", table_path(home, "t"))
+    time.sleep(0.2)
+
+    began = time.monotonic()
+    rig.node.stop()
+    took = time.monotonic() - began
+
+    proxy.hear()
+    note(stopped_while_silent=took)
+    assert took < DRAINED_WITHIN_S
+    rig.start()
+    assert complaints(rig.database) == []
+    for wire in wires:
+        wire.close()

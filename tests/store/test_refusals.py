@@ -1,0 +1,114 @@
+"""Refusals of PostgreSQL, each with its cause in words: locks of others, a standby, mutations that never began."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from limnos.model.errors import Unavailable
+from limnos.store import lines
+from limnos.store.changes import UNKNOWN
+from limnos.store.nodes import node_read
+from limnos.store.postgres import PostgresStore
+from tests.backends import Lab, PostgresServer
+from tests.store.test_clock import touch
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def lab(postgres_server: PostgresServer) -> Iterator[Lab]:
+    """A lab on PostgreSQL."""
+    lab = Lab(postgres_server.fresh_database())
+    yield lab
+    lab.close()
+
+
+def test_lock_of_somebody_else_is_named(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits in vain for a row that another session holds is told so, and not that the database is silent."""
+    monkeypatch.setattr(lines, "_SET", lines._SET.replace(f"'{lines.LOCK_S}s'", "'100ms'"))
+
+    with psycopg.connect(lab.database.address) as other:
+        other.execute("SELECT 1 FROM clock FOR UPDATE")
+        with pytest.raises(Unavailable, match="Another session of the database holds a lock"):
+            lab.write(touch)
+
+    assert lab.write(touch) == 1
+
+
+def test_long_wait_for_a_lock_is_not_silence(lab: Lab) -> None:
+    """A write that waits for a lock longer than a connection may be silent is let wait: the database is at work on it."""
+    store = PostgresStore(lab.database.address, silence_s=0.1)
+    permit = lab.permit(0)
+
+    async def meet() -> object:
+        with psycopg.connect(lab.database.address) as other:
+            other.execute("SELECT 1 FROM clock FOR UPDATE")
+            waiting = asyncio.create_task(store.submit(permit, touch))
+            await asyncio.sleep(1)
+            assert not waiting.done()
+            other.rollback()
+            done = await waiting
+        await store.close()
+        return done
+
+    assert lab.run(meet()) == 1
+
+
+def test_read_only_database_is_unavailable(lab: Lab) -> None:
+    """A database that takes no writes, as a demoted primary, refuses them for certain; when it does again, all is well."""
+    lab.write(touch)
+    name = lab.database.sql("SELECT current_database()")[0][0]
+    lab.database.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    lab.database.sql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+
+    with pytest.raises(Unavailable, match="read-only"):
+        lab.write(touch)
+
+    with psycopg.connect(lab.database.address, autocommit=True) as other:
+        other.execute("SET default_transaction_read_only = off")
+        other.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
+    assert lab.write(touch) == 2
+
+
+def test_mutation_that_waits_has_not_begun(lab: Lab) -> None:
+    """As long as a write waits for its locks nothing of it has begun, and giving it up is certain to change nothing."""
+    permit, begun = lab.permit(0), []
+
+    async def give_up() -> None:
+        with psycopg.connect(lab.database.address) as other:
+            other.execute("SELECT 1 FROM clock FOR UPDATE")
+            waiting = asyncio.create_task(lab.store.submit(permit, touch, begun=lambda: begun.append(1)))
+            await asyncio.sleep(0.3)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+            assert begun == []
+            other.rollback()
+        await lab.store.submit(permit, touch)
+
+    lab.run(give_up())
+
+    assert lab.clock(0)[0] == 1
+
+
+def test_reads_ask_again_when_their_connections_died(lab: Lab) -> None:
+    """Gate and load, each on a connection that was ended in the very moment of use, answer all the same."""
+    store = lab.store
+    assert isinstance(store, PostgresStore)
+    lab.gate([(0, UNKNOWN)])
+    lab.load(node_read(1))
+
+    async def ask() -> object:
+        for reader in (store._readers._gate, *store._readers._idle):
+            assert reader is not None
+            pid = reader.connection.get_server_pid()
+            lab.database.sql("SELECT pg_terminate_backend(?)", pid)  # the loop does not turn: nobody has noticed
+        moved = await store.gate_async(lab.epoch(), ((0, UNKNOWN),))
+        return moved.clocks[0].revision, (await store.load_async(lab.epoch(), ((0, -1),), lambda: node_read(1)))[1]
+
+    assert lab.run(ask()) == (0, None)
