@@ -83,7 +83,7 @@ class HeldStore:
             await story()
 
     async def submit(
-        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None]
+        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None] = nobody_asks
     ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
         return await self.real.submit(permit, mutation, begun=begun)
