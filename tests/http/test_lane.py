@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from typing import TYPE_CHECKING
 
 import pytest
 import uvicorn
@@ -18,7 +19,9 @@ from limnos.http.connection import LaneProtocol, _resumed
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.patience import patience_of
-from limnos.http.response import Answer
+
+if TYPE_CHECKING:
+    from limnos.http.response import Answer
 
 GOOD: Answer = (200, [(b"content-length", b"2")], b"ok", b"")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
@@ -17,9 +18,10 @@ from limnos.access.authentication import known_user
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.patience import Patience, patience_of
+from limnos.http.pieces import CutShort, Pieces
 from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.request import Request
-from limnos.http.response import Answer, Response, reason_phrase
+from limnos.http.response import Response, reason_phrase
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.http.throttle import Throttle
 from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthenticated, Unavailable, Unsupported
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
     from limnos.http.request import Body, Receive
+    from limnos.http.response import Answer
     from limnos.http.routing import Route, Router, Takes
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
@@ -138,7 +141,17 @@ class Application:
             request_id=request_id, peer="" if client is None else client[0],
         )  # fmt: skip
         await send({"type": "http.response.start", "status": status, "headers": headers, "reason": reason})
-        await send({"type": "http.response.body", "body": body})
+        if isinstance(body, bytes):
+            await send({"type": "http.response.body", "body": body})
+            return
+        with suppress(CutShort):  # without its last message the connection ends
+            try:
+                async for piece in body:
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    await asyncio.sleep(0)
+                await send({"type": "http.response.body", "body": b""})
+            finally:
+                await body.close()
 
     def answers_at_once(self, method: str) -> bool:
         """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline.
@@ -192,27 +205,37 @@ class Application:
     def _finished(
         self, target: _Target, response: Response, request: Request, *, path: bytes, started: float
     ) -> Answer:
-        """Count an answer, tell the log, and spell it."""
-        status, method, request_id = response.status, request.method, request.id
-        sent = [*response.headers, (b"x-request-id", request_id.encode())]
-        if status not in (204, 304):
-            sent.append((b"content-length", b"%d" % len(response.body)))
-        key = (target.protocol.name, target.operation)
+        """Spell an answer, and have it counted and told to the log: now, or when the last of its pieces is out."""
+        status, method, body = response.status, request.method, response.body
+        sent = [*response.headers, (b"x-request-id", request.id.encode())]
+        if response.stream is not None and method != "HEAD":
+            count = partial(self._count, target=target, response=response, request=request, path=path, started=started)
+            pieces = Pieces(
+                response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
+                request_id=request.id, ended=count,
+            )  # fmt: skip
+            return status, sent, pieces, b""
+        if status not in (204, 304) and response.stream is None:
+            sent.append((b"content-length", b"%d" % len(body)))
+        size = 0 if method == "HEAD" else len(body)
+        self._count(size, target=target, response=response, request=request, path=path, started=started)
+        if method != "HEAD":
+            return status, sent, body, b""
+        return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
+
+    def _count(
+        self, size: int, *, target: _Target, response: Response, request: Request, path: bytes, started: float
+    ) -> None:
+        key, status = (target.protocol.name, target.operation), response.status
         requests[*key, status] += 1
         ended = time.perf_counter()
         request_seconds.observe(key, ended - started)
         if self.request_log is not None and status != TOO_MANY:
-            user, size = (
-                known_user(self.services.view, request.credential),
-                len(response.body) if method != "HEAD" else 0,
-            )
+            user = known_user(self.services.view, request.credential)
             self.request_log.add(
-                (ended, ended - started, request_id, method, path, target.operation, status, user, request.peer, size,
-                 response.reason)
+                (ended, ended - started, request.id, request.method, path, target.operation, status, user, request.peer,
+                 size, response.reason)
             )  # fmt: skip
-        if method != "HEAD":
-            return status, sent, response.body, b""
-        return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
 
     async def _answer(self, target: _Target, request: Request, *, at_once: bool) -> Response:
         request_id = request.id

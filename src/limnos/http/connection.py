@@ -9,6 +9,7 @@ uvicorn's internals, so its minor version is pinned and `tests/http/test_connect
 
 from __future__ import annotations
 
+import asyncio
 import types
 from typing import TYPE_CHECKING, Final, cast
 
@@ -16,11 +17,11 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from limnos.http.guarded import GuardedProtocol
 from limnos.http.patience import Phase
+from limnos.http.pieces import CutShort
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Coroutine, Generator
     from typing import Any
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which slows a sender down as they are read."""
+CHUNKED: Final = (b"transfer-encoding", b"chunked")
 log = get_logger("limnos.http")
 
 
@@ -141,9 +143,12 @@ class LaneProtocol(GuardedProtocol):
                 try:
                     waits_for = work.send(None)
                 except StopIteration as ended:
-                    self._write(exchange, ended.value)
-                    return
-                work = self._resume(work, waits_for, application.seconds_of(method, path))
+                    if isinstance(ended.value[2], bytes):
+                        self._write(exchange, ended.value)
+                        return
+                    work = _given(ended.value)
+                else:
+                    work = self._resume(work, waits_for, application.seconds_of(method, path))
             exchange.task = self.loop.create_task(self._finish(exchange, work))
             self.tasks.add(exchange.task)
         finally:
@@ -164,7 +169,9 @@ class LaneProtocol(GuardedProtocol):
             answer = await work
             if self.flow.write_paused and not exchange.disconnected:
                 await self.flow.drain()
-            self._write(exchange, answer)
+            await self._send(exchange, answer)
+        except CutShort:
+            exchange.keep_alive = False
         except Exception:
             log.exception("unexpected failure in the lane")
         finally:
@@ -172,11 +179,36 @@ class LaneProtocol(GuardedProtocol):
             if not exchange.response_complete:
                 self.transport.close()
 
+    async def _send(self, exchange: Exchange, answer: Answer) -> None:
+        status, headers, pieces, reason = answer
+        if isinstance(pieces, bytes):
+            self._write(exchange, answer)
+            return
+        try:
+            self.transport.write(self._head(exchange, status, [*headers, CHUNKED], reason))
+            async for piece in pieces:
+                if exchange.disconnected:
+                    raise CutShort
+                self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                await asyncio.sleep(0)  # the turn's end sends it
+                if self.flow.write_paused:
+                    await self.flow.drain()
+            self.transport.write(b"0\r\n\r\n")
+        finally:
+            await pieces.close()
+        self._complete(exchange)
+
     def _write(self, exchange: Exchange, answer: Answer) -> None:
         if exchange.disconnected or self.transport.is_closing():
             exchange.response_complete = True
             return
         status, headers, body, reason = answer
+        head = self._head(exchange, status, headers, reason)
+        self.transport.write_whole(b"".join((head, body)))  # type: ignore[attr-defined, arg-type]
+        self._complete(exchange)
+
+    @staticmethod
+    def _head(exchange: Exchange, status: int, headers: list[tuple[bytes, bytes]], reason: bytes) -> bytes:
         parts = [b"HTTP/1.1 %d %s\r\n" % (status, reason) if reason else STATUS_LINE[status]]
         for name, value in headers:
             parts += (name, b": ", value, b"\r\n")
@@ -184,11 +216,17 @@ class LaneProtocol(GuardedProtocol):
         head = b"".join(parts)
         if head.count(b"\n") != len(headers) + (2 if exchange.keep_alive else 3):
             raise RuntimeError("A header of an answer holds a line break")
-        self.transport.write_whole(b"".join((head, body)))  # type: ignore[attr-defined]
+        return head
+
+    def _complete(self, exchange: Exchange) -> None:
         exchange.response_complete = True
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
+
+
+async def _given(answer: Answer) -> Answer:
+    return answer
 
 
 @types.coroutine

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from limnos.http.door import HEAD_BYTES_MAX, size_of, too_large
 from limnos.http.patience import Phase, Step
+from limnos.http.pieces import CutShort
 from limnos.model.errors import BadRequest, LimnosError, TooSlow
 from limnos.telemetry.logs import get_logger
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from limnos.http.application import Application, AsgiScope, Send
     from limnos.http.request import Receive
-    from limnos.http.response import Answer
 
 PIECE_BYTES: Final = HEAD_BYTES_MAX
 """What came in at once is parsed in pieces of this length, so that a head over the limit is seen before all of it is read."""
@@ -230,16 +230,21 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:  # noqa: ANN401 - any ASGI application
-        super()._start_asgi_task(cycle, partial(self._with_reason, app))
+        super()._start_asgi_task(cycle, partial(self._run, app, cycle))
 
-    async def _with_reason(self, app: Any, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
-        """Run an application that may give an answer a reason phrase, which ASGI has no place for."""
+    async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
+        """Run an application; what it sends may hold a reason phrase, which ASGI has no place for.
+
+        Where the client is gone it learns that, so that it does not go on making pieces for nobody.
+        """
 
         async def sending(message: MutableMapping[str, object]) -> None:
             reason = message.pop("reason", b"")
             if reason:
                 transport = cast("GatheringTransport", self.transport)
                 transport.status_line = b"HTTP/1.1 %d %s\r\n" % (cast("int", message["status"]), reason)
+            if cycle.disconnected and message.get("more_body"):
+                raise CutShort
             await send(message)
 
         await app(scope, receive, sending)
@@ -273,7 +278,7 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle.message_event.set()
 
     def _say_last(self, failure: LimnosError) -> None:
-        status, headers, body, _ = self._refusal(failure)
+        status, headers, body = self._refusal(failure)
         lines = [name + b": " + value + b"\r\n" for name, value in headers]
         self.transport.write(b"".join((STATUS_LINE[status], *lines, b"connection: close\r\n\r\n", body)))
         self.flow.resume_reading()
@@ -282,16 +287,18 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
 
-    def _refusal(self, failure: LimnosError) -> Answer:
+    def _refusal(self, failure: LimnosError) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
         url = self.url if self._steps else b""
         method = self.parser.get_method().decode("latin-1") if url else "GET"
-        return self.application.refusal(method, url, failure, peer=self.client[0] if self.client else "")
+        peer = self.client[0] if self.client else ""
+        status, headers, body, _ = self.application.refusal(method, url, failure, peer=peer)
+        return status, headers, cast("bytes", body)
 
     def _refusing(self, failure: LimnosError) -> Callable[[AsgiScope, Receive, Send], Any]:
         """An application that refuses, for a request that waits in the pipeline."""
 
         async def refuse(_scope: AsgiScope, _receive: Receive, send: Send) -> None:
-            status, headers, body, _ = self._refusal(failure)
+            status, headers, body = self._refusal(failure)
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 

@@ -5,10 +5,18 @@ May import msgspec only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-Answer = tuple[int, list[tuple[bytes, bytes]], bytes, bytes]
-"""Status, all headers, what is sent as the body, and the reason phrase (empty for the customary one)."""
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.http.pieces import Pieces
+
+    Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces, bytes]
+    """Status, all headers, what is sent as the body, and the reason phrase (empty for the customary one)."""
+
 
 REASON_MAX = 500
 _PRINTABLE = bytes(code if 32 <= code < 127 or code >= 160 else 32 for code in range(256))
@@ -19,21 +27,31 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """An answer. `headers` come before the length and the request id, which the application adds.
 
-    `reason` is a refusal's message, for the log and for answers that have no body.
+    `stream` gives the body in pieces, in place of `body`. `reason` is a refusal's message, for the log and for answers that have no body.
     """
 
-    __slots__ = ("body", "headers", "reason", "status")
+    __slots__ = ("body", "headers", "reason", "status", "stream")
 
     def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = (JSON,)) -> None:
         self.status = status
         self.body = body
         self.headers = headers
         self.reason = ""
+        self.stream: AsyncGenerator[bytes, None] | None = None
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
     """Encode a value as JSON."""
     return Response(status, _encode(value), (JSON, *headers))
+
+
+def stream_response(
+    stream: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...] = (JSON,)
+) -> Response:
+    """Answer 200 with a body that is sent as it is made; each piece has the time that the route has for an answer."""
+    response = Response(200, b"", headers)
+    response.stream = stream
+    return response
 
 
 def no_content() -> Response:
