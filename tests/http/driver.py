@@ -119,6 +119,7 @@ def node_at(data: Path, *, access: bool = True, storage: Storage = NO_MORE) -> I
             yield Node(built, data, runner)
         finally:
             runner.run(built.services.store.close())
+            built.services.chores.close()
             built.services.files.close()
 
 

@@ -123,6 +123,7 @@ class Served:
         self._up.set()
         await self.server.serve(sockets=[listening])
         await built.services.store.close()
+        built.services.chores.close()
         built.services.files.close()
 
     def stop(self) -> None:

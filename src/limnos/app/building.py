@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
+from limnos.app.chores import ChoreProcesses
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
 from limnos.files import Allowed, root_of
@@ -132,6 +133,7 @@ def build(settings: Settings) -> Built:
         ),
         files=files,
         wake_worker=upkeep.wake,
+        chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
     )
     application = Application(
         services,

@@ -75,6 +75,7 @@ async def _serve(settings: Settings, sockets: list[socket.socket], announce: Cal
             with suppress(asyncio.CancelledError):
                 await upkeep
         built.application.stop()
+        built.services.chores.close()
         await built.services.store.close()
         built.services.files.close()
 

@@ -154,6 +154,10 @@ class Server(Section):
         description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
     )
     request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
+    chore_processes_max: PositiveInt = Field(
+        default=2,
+        description="Most processes for heavy work on metadata; started when there is some, ended after a minute.",
+    )
     lane: bool = Field(
         default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
     )

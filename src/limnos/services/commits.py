@@ -18,9 +18,11 @@ from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as documents
 from limnos.formats.iceberg import requirements as demands
 from limnos.formats.iceberg import updates as changes
+from limnos.formats.iceberg.chores import CommitTerms
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
-from limnos.services.iceberg_tables import document_of, draft_read, settled, table_make
+from limnos.services.chores import is_heavy
+from limnos.services.iceberg_tables import Whole, document_of, draft_read, settled_whole, table_make, whole_of
 from limnos.services.places import Place, own_part, place_of
 from limnos.services.tables import table_find
 from limnos.store.documents import claims_read
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
 log = get_logger("limnos.files")
 PATIENCE_S = 300.0
 """How long a commit that nobody set a deadline for is built again."""
-LARGE_BYTES = 256 << 10
 OFFERED_BYTES_MAX = 64 << 10
 _PAUSE_S = 0.002
 _PAUSE_MAX_S = 0.02
@@ -80,6 +81,8 @@ class Asked(NamedTuple):
     look: Callable[[Scene], Base]
     requirements: list[object]
     updates: list[object]
+    raw: bytes | None
+    """The body of a large request, which nobody but a chore decodes; requirements and updates are empty then."""
 
     async def base(self) -> Base:
         """Read what is there now. Raises NotFound, Forbidden."""
@@ -94,20 +97,22 @@ class Made(NamedTuple):
 
 
 async def table_commit(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object]
-) -> tuple[Document, CatalogRecord]:
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
+    raw: bytes | None = None,
+) -> tuple[Document, CatalogRecord]:  # fmt: skip
     """Commit updates to a table, or make the table of a staged create.
 
+    `raw` is the body of a large request; `updates` are not looked at then, and `requirements` only for a create.
     Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
     """
     if demands.is_create(requirements):
-        return await _commit_create(ctx, scope, namespace, name, updates)
+        return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
     def look(scene: Scene) -> Base:
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
         return Base(scene.permit(None, decision), node, scene.document(node.id), place_of(scene))
 
-    asked = Asked(ctx, scope, look, requirements, updates)
+    asked = Asked(ctx, scope, look, [] if raw else requirements, updates, raw)
     base = await asked.base()
     made = await _make_in_turn(asked, base)
     if made.built is not None:
@@ -122,7 +127,7 @@ async def _make_in_turn(asked: Asked, base: Base) -> Made:
     if services.lines.is_free(number):
         async with services.lines.turn(number):
             return await _make(asked, base)
-    if asked.requirements and len(base.document.body) <= LARGE_BYTES:
+    if asked.requirements and not is_heavy(base.document):
         demands.check(_metadata(services.recent, base.document), asked.requirements)
     async with services.lines.turn(number):
         return await _make(asked, await asked.base())
@@ -133,13 +138,15 @@ async def _make(asked: Asked, base: Base) -> Made:
     recent, loop = asked.ctx.services.recent, asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
-        built = await _build(recent, base.document, asked.requirements, asked.updates)
+        built = await _build(asked, base.document)
         if built is None:
             return Made(base.document, None)
-        old, new = built[0], settled(built[1])
-        document, data = document_of(new, previous=base.document, node_id=base.table.id, place=base.place, before=old)
+        old, whole = built[0], await settled_whole(asked.ctx.services.chores, built[1])
+        new = whole.metadata
+        document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
         if await _swap(asked, base, document=document, data=data):
-            recent.put(document, new)
+            if whole.body is None:
+                recent.put(document, new)
             return Made(document, (old, new))
         LOST_RACES[()] += 1
         if loop.time() > until:
@@ -153,19 +160,18 @@ def _metadata(recent: RecentMetadata, document: Document) -> Json:
     return documents.with_uuid(recent.get(document) or documents.decode(document.body), document.uuid)
 
 
-async def _build(
-    recent: RecentMetadata, document: Document, requirements: list[object], updates: list[object]
-) -> tuple[Json, Json] | None:
-    """Build the new metadata, None when nothing changes; large documents in a thread."""
-
-    def build() -> tuple[Json, Json] | None:
-        base = _metadata(recent, document)
-        demands.check(base, requirements)
-        now_ms = time.time_ns() // 1_000_000
-        new = changes.apply(base, updates, now_ms=now_ms, previous_location=document.metadata_location)
-        return None if new is base else (base, new)
-
-    return await asyncio.to_thread(build) if len(document.body) > LARGE_BYTES else build()
+async def _build(asked: Asked, document: Document) -> tuple[Json, Whole] | None:
+    """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
+    services, now_ms = asked.ctx.services, time.time_ns() // 1_000_000
+    if asked.raw is None and not is_heavy(document):
+        base = _metadata(services.recent, document)
+        demands.check(base, asked.requirements)
+        new = changes.apply(base, asked.updates, now_ms=now_ms, previous_location=document.metadata_location)
+        return None if new is base else (base, Whole(new))
+    raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
+    terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location))
+    parts = await services.chores.do("iceberg-commit", document.body, raw, terms)
+    return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None
 
 
 async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) -> bool:
@@ -233,13 +239,18 @@ async def _clean(ctx: Context, document: Document, *, gone: list[str], place: Pl
 
 
 async def _commit_create(
-    ctx: Context, scope: Scope, namespace: Levels, name: str, updates: list[object]
-) -> tuple[Document, CatalogRecord]:
+    ctx: Context, scope: Scope, namespace: Levels, name: str, updates: list[object], *,
+    raw: bytes | None,
+) -> tuple[Document, CatalogRecord]:  # fmt: skip
     """Make the table of a staged create: the commit carries everything."""
     try:
         draft = await draft_read(ctx, scope, namespace, name)
-        metadata = changes.apply(None, updates, now_ms=time.time_ns() // 1_000_000, previous_location=None)
-        return await table_make(ctx, scope, namespace=namespace, name=name, metadata=metadata, draft=draft)
+        now_ms = time.time_ns() // 1_000_000
+        if raw is None:
+            whole = Whole(changes.apply(None, updates, now_ms=now_ms, previous_location=None))
+        else:
+            whole = whole_of(await ctx.services.chores.do("iceberg-commit-create", raw, b"%d" % now_ms))
+        return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
     except AlreadyExists as error:
         if error.kind in ("table", "view"):
             raise CommitConflict("Requirement failed: table already exists") from error

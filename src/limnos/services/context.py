@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
+from limnos.services.chores import OwnChores
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.scene import Scene, Scope, zones_now
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from limnos.access.authentication import Authenticator, Credential
     from limnos.model.permits import Permit
+    from limnos.services.chores import Chores
     from limnos.services.defaults import Defaults, Rules
     from limnos.services.files import Files
     from limnos.store.interface import Store
@@ -52,6 +54,7 @@ class Services:
         defaults: Defaults,
         files: Files,
         wake_worker: Callable[[], None],
+        chores: Chores | None = None,
     ) -> None:
         self.store = store
         self.gate = gate
@@ -61,6 +64,7 @@ class Services:
         self.defaults = defaults
         self.files = files
         self.wake_worker = wake_worker
+        self.chores: Chores = OwnChores() if chores is None else chores
         self.recent = RecentMetadata()
         self.lines = Lines()
 

@@ -14,6 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import check_size, is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg.chores import CreateTerms
 from limnos.formats.iceberg.create import new_table
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
@@ -21,6 +22,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
+from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.places import Place, place_of
 from limnos.services.tables import Draft, TableCreate, draft_of, table_find, table_insert
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
+    from limnos.services.chores import Chores
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
@@ -44,6 +47,21 @@ class TableRequest(NamedTuple):
     partition_spec: object
     write_order: object
     properties: object
+    raw: bytes | None = None
+    """The body of a large request, which nobody but a chore decodes; the parts are None then."""
+
+
+class Whole(NamedTuple):
+    """New metadata; when a chore built it, an outline of it and its bytes."""
+
+    metadata: Json
+    body: bytes | None = None
+    packed: bytes = b""
+
+
+def whole_of(parts: list[bytes]) -> Whole:
+    """Take what a chore built: outline, bytes, packed."""
+    return Whole(msgspec.json.decode(parts[0]), *parts[1:])
 
 
 class TableReplace(msgspec.Struct, frozen=True):
@@ -74,7 +92,7 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
 
 async def table_stage(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
-) -> tuple[Json, CatalogRecord]:
+) -> tuple[bytes, CatalogRecord]:
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
 
     Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
@@ -89,10 +107,10 @@ async def table_stage(
         return draft
 
     draft = await ctx.read(scope, look)
-    metadata = settled(build(request, draft))
-    document, _ = document_of(metadata, previous=None, node_id=0, place=draft.place)
+    whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
+    document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
     ctx.services.files.prepare(document.location)
-    return metadata, draft.place.catalog
+    return document.body, draft.place.catalog
 
 
 async def table_create(
@@ -100,8 +118,8 @@ async def table_create(
 ) -> tuple[Document, CatalogRecord]:
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
     draft = await draft_read(ctx, scope, namespace, request.name)
-    metadata = build(request, draft)
-    return await table_make(ctx, scope, namespace=namespace, name=request.name, metadata=metadata, draft=draft)
+    whole = await build(ctx, request, draft)
+    return await table_make(ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft)
 
 
 async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> Draft:
@@ -109,26 +127,30 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
     return await ctx.read(scope, lambda scene: draft_of(scene, namespace, name, Action.TABLE_CREATE))
 
 
-def build(request: TableRequest, draft: Draft) -> Json:
+async def build(ctx: Context, request: TableRequest, draft: Draft) -> Whole:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     now_ms = _now_ms()
     table_uuid = new_uuid(now_ms)
     location = draft.own_location(table_uuid) if request.location is None else request.location
     if not location:
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
-    return new_table(
+    if request.raw is not None:
+        terms = msgspec.json.encode(CreateTerms(table_uuid, now_ms, location))
+        return whole_of(await ctx.services.chores.do("iceberg-create", request.raw, terms))
+    metadata = new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
         write_order=request.write_order, properties=request.properties, now_ms=now_ms,
     )  # fmt: skip
+    return Whole(metadata)
 
 
 async def table_make(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata: Json, draft: Draft
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: Draft
 ) -> tuple[Document, CatalogRecord]:
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
-    metadata = settled(metadata)
+    whole = await settled_whole(ctx.services.chores, whole)
     catalog = draft.place.catalog
-    document, data = document_of(metadata, previous=None, node_id=0, place=draft.place)
+    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
         return draft_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
@@ -157,14 +179,23 @@ def settled(metadata: Json) -> Json:
     return {**metadata, "location": normalise(location)}
 
 
+async def settled_whole(chores: Chores, whole: Whole) -> Whole:
+    """Do the same for metadata that a chore may have built."""
+    metadata = settled(whole.metadata)
+    if whole.body is None or metadata is whole.metadata:
+        return whole._replace(metadata=metadata)
+    return Whole(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))
+
+
 def document_of(
-    metadata: Json, *, previous: Document | None, node_id: int, place: Place, before: Json | None = None
+    whole: Whole, *, previous: Document | None, node_id: int, place: Place, before: Json | None = None
 ) -> tuple[Document, bytes]:
     """Build the document of new metadata, and what goes into its file, under a fresh name.
 
     `before` is the metadata that the commit was built on. A location is checked when the commit brings it, not again at
     every commit. Raises OutsideRoots, BadRequest.
     """
+    metadata = whole.metadata
     version = documents.version_of(None if previous is None else previous.metadata_location) + 1
     packs = documents.wants_gzip(metadata)
     table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
@@ -174,9 +205,9 @@ def document_of(
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
         metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
-        body=documents.encode(metadata),
+        body=documents.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
-    return document, documents.pack(document.body) if packs else document.body
+    return document, (whole.packed or documents.pack(document.body)) if packs else document.body
 
 
 def _directory(metadata: Json, before: Json | None) -> str:
@@ -219,16 +250,16 @@ async def table_register(
 
     place, replaced = await ctx.read(scope, look)
     place.check(metadata_location)
-    metadata = documents.decode(await ctx.services.files.read(metadata_location, place.catalog.properties))
-    documents.check_registrable(metadata)
-    metadata = settled(documents.with_uuid(metadata, new_uuid(_now_ms())))
+    data = await ctx.services.files.read(metadata_location, place.catalog.properties)
+    whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
+    metadata = whole.metadata
     location = cast("str", metadata["location"])
     taken_at = place.normal_location(location, "")
     document = Document(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
         uuid=cast("str", metadata["table-uuid"]), location=taken_at,
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=documents.encode(metadata),
+        body=documents.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
 
     def decide(scene: Scene) -> Permit[TableCreate]:
@@ -247,6 +278,16 @@ async def table_register(
     if replaced is None:
         return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_point), place.catalog
+
+
+async def _registrable(ctx: Context, data: bytes) -> Whole:
+    """Check a metadata file, and give it a uuid if it has none."""
+    uuid = new_uuid(_now_ms())
+    if len(data) > REQUEST_BYTES_MAX or documents.is_packed(data):
+        return whole_of(await ctx.services.chores.do("iceberg-register", data, uuid.encode()))
+    metadata = documents.decode(data)
+    documents.check_registrable(metadata)
+    return Whole(documents.with_uuid(metadata, uuid))
 
 
 def table_point(tx: Tx, permit: Permit[TableReplace]) -> Document:

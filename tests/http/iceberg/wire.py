@@ -53,6 +53,7 @@ def node_over(
             yield Node(built, data, runner)
         finally:
             runner.run(built.services.store.close())
+            built.services.chores.close()
             built.services.files.close()
 
 

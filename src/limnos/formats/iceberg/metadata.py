@@ -63,8 +63,13 @@ def decode(data: bytes) -> Json:
     return as_object(value, _HERE)
 
 
+def is_packed(data: bytes) -> bool:
+    """Whether a metadata file is compressed: then its size says nothing of what it holds."""
+    return data.startswith(_GZIP_MAGIC)
+
+
 def _unpack(data: bytes) -> bytes:
-    if not data.startswith(_GZIP_MAGIC):
+    if not is_packed(data):
         return data
     reader = zlib.decompressobj(wbits=31)
     try:

@@ -22,9 +22,9 @@ from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services import commits, iceberg_tables, tables
+from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 
 if TYPE_CHECKING:
-    from limnos.formats.iceberg.json_types import Json
     from limnos.http.request import Request
     from limnos.model.entities import Document
     from limnos.model.records import CatalogRecord
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene, Scope
 
 _MODES = ("all", "refs")
+_GLANCE_BYTES_MAX = 4 << 10
+"""Of requirements: assert-create stands alone."""
 
 
 class CreateTable(msgspec.Struct, rename="kebab"):
@@ -53,6 +55,21 @@ class CommitTable(msgspec.Struct):
     requirements: list[object] = []
     updates: list[object] = []
     identifier: object = None
+
+
+class LargeCreate(msgspec.Struct, rename="kebab"):
+    """What is looked at of the body of a large create before a chore gets it."""
+
+    name: str
+    location: str | None = None
+    stage_create: bool = False
+
+
+class LargeCommit(msgspec.Struct):
+    """The body of a large commit, checked to be JSON and not made into objects."""
+
+    requirements: msgspec.Raw = msgspec.Raw(b"[]")
+    updates: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class RegisterTable(msgspec.Struct, rename="kebab"):
@@ -104,9 +121,16 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if _matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag),))
     if mode == "refs":
-        reduced = documents.encode(documents.refs_only(documents.decode(document.body)))
+        reduced = await _refs_only(ctx, document)
         document = msgspec.structs.replace(document, body=reduced)
     return _loaded(document, etag)
+
+
+async def _refs_only(ctx: Context, document: Document) -> bytes:
+    if is_heavy(document):
+        (reduced,) = await ctx.services.chores.do("iceberg-refs-only", document.body)
+        return reduced
+    return documents.encode(documents.refs_only(documents.decode(document.body)))
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
@@ -120,12 +144,19 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 async def table_create(request: Request, ctx: Context) -> Response:
     """POST tables: create one, or only stage it."""
     scope, params = split(request, ctx, 1)
-    body = request.decode(await request.body(), CreateTable)
-    wanted = iceberg_tables.TableRequest(
-        _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
-    )  # fmt: skip
+    data = await request.body()
     namespace = levels_of(params[0])
-    if body.stage_create:
+    if len(data) > REQUEST_BYTES_MAX:
+        large = request.decode(data, LargeCreate)
+        wanted = iceberg_tables.TableRequest(_new_name(large.name), large.location, None, None, None, None, data)
+        stages = large.stage_create
+    else:
+        body = request.decode(data, CreateTable)
+        wanted = iceberg_tables.TableRequest(
+            _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
+        )  # fmt: skip
+        stages = body.stage_create
+    if stages:
         metadata, _ = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
         return _staged(metadata)
     document, _ = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
@@ -146,14 +177,23 @@ async def table_register(request: Request, ctx: Context) -> Response:
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
     scope, params = split(request, ctx, 2)
-    body = request.decode(await request.body(), CommitTable)
+    data = await request.body()
+    large = len(data) > REQUEST_BYTES_MAX
+    body = _glance(request, data) if large else request.decode(data, CommitTable)
     document, _ = await commits.table_commit(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
-        updates=body.updates,
+        updates=body.updates, raw=data if large else None,
     )  # fmt: skip
     location = msgspec.json.encode(document.metadata_location)
     body_bytes = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
     return Response(200, body_bytes, (JSON, (b"etag", _etag(document, "all"))))
+
+
+def _glance(request: Request, data: bytes) -> CommitTable:
+    """Look at a large commit for what makes it a create; requirements and updates are for the chore that does it."""
+    seen = request.decode(data, LargeCommit)
+    few = bytes(seen.requirements)
+    return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
@@ -216,5 +256,5 @@ def _loaded(document: Document, etag: bytes) -> Response:
     return Response(200, body, (JSON, (b"etag", etag)))
 
 
-def _staged(metadata: Json) -> Response:
-    return Response(200, b"".join((b'{"metadata":', documents.encode(metadata), b',"config":{}}')))
+def _staged(metadata: bytes) -> Response:
+    return Response(200, b"".join((b'{"metadata":', metadata, b',"config":{}}')))

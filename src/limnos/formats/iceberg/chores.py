@@ -1,0 +1,126 @@
+"""Heavy work on metadata as pure functions from bytes to bytes, for processes that can be ended while they are at it.
+
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know who runs it. Decoding, building
+and encoding happen here together, so that neither a large request nor a large document is ever an object elsewhere:
+what comes back is an outline (the few fields that a server looks at) and the document's bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import requirements, updates
+from limnos.formats.iceberg.create import new_table
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest
+
+OUTLINE = ("table-uuid", "location", "properties", "metadata-log")
+
+
+class CommitBody(msgspec.Struct):
+    """The body of a commit."""
+
+    requirements: list[object] = []
+    updates: list[object] = []
+
+
+class CreateBody(msgspec.Struct, rename="kebab"):
+    """The body of a create, as far as metadata is made of it."""
+
+    schema: dict[str, object]
+    partition_spec: object = None
+    write_order: object = None
+    properties: dict[str, str] | None = None
+
+
+class CommitTerms(msgspec.Struct):
+    """What a commit needs beside document and request."""
+
+    uuid: str
+    now_ms: int
+    previous_location: str
+
+
+class CreateTerms(msgspec.Struct):
+    """What a create needs beside its request."""
+
+    uuid: str
+    now_ms: int
+    location: str
+
+
+def _read(body: bytes, shape: type[CommitBody | CreateBody]) -> CommitBody | CreateBody:
+    try:
+        return msgspec.json.decode(body, type=shape)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"Malformed json request: {error}") from None
+
+
+def _outline(metadata: Json) -> bytes:
+    return msgspec.json.encode({key: metadata[key] for key in OUTLINE if key in metadata})
+
+
+def _whole(metadata: Json) -> list[bytes]:
+    """The outline, the document's bytes, and those compressed when the table asks for it."""
+    body = documents.encode(metadata)
+    return [_outline(metadata), body, documents.pack(body) if documents.wants_gzip(metadata) else b""]
+
+
+def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
+    """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
+    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    assert isinstance(asked, CommitBody)  # noqa: S101 - for the type checker
+    base = documents.with_uuid(documents.decode(body), known.uuid)
+    requirements.check(base, asked.requirements)
+    new = updates.apply(base, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
+    return [] if new is base else [_outline(base), *_whole(new)]
+
+
+def commit_create(request: bytes, now_ms: bytes) -> list[bytes]:
+    """Build the table of a staged create: outline, bytes, packed."""
+    asked = _read(request, CommitBody)
+    assert isinstance(asked, CommitBody)  # noqa: S101
+    requirements.check(None, asked.requirements)
+    return _whole(updates.apply(None, asked.updates, now_ms=int(now_ms), previous_location=None))
+
+
+def create(request: bytes, terms: bytes) -> list[bytes]:
+    """Build a new table: outline, bytes, packed."""
+    asked, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
+    assert isinstance(asked, CreateBody)  # noqa: S101
+    metadata = new_table(
+        uuid=known.uuid, location=known.location, schema=asked.schema, partition_spec=asked.partition_spec,
+        write_order=asked.write_order, properties=asked.properties, now_ms=known.now_ms,
+    )  # fmt: skip
+    return _whole(metadata)
+
+
+def register(data: bytes, uuid: bytes) -> list[bytes]:
+    """Check a metadata file: outline and bytes, with a uuid if it had none."""
+    metadata = documents.decode(data)
+    documents.check_registrable(metadata)
+    return _whole(documents.with_uuid(metadata, uuid.decode()))[:2]
+
+
+def relocate(body: bytes, location: bytes) -> list[bytes]:
+    """Give a document another spelling of its location: bytes, packed."""
+    return _whole({**documents.decode(body), "location": location.decode()})[1:]
+
+
+def refs_only(body: bytes) -> list[bytes]:
+    """Reduce a document to the snapshots that references point to."""
+    return [documents.encode(documents.refs_only(documents.decode(body)))]
+
+
+CHORES: Mapping[str, Callable[..., list[bytes]]] = {
+    "iceberg-commit": commit,
+    "iceberg-commit-create": commit_create,
+    "iceberg-create": create,
+    "iceberg-register": register,
+    "iceberg-relocate": relocate,
+    "iceberg-refs-only": refs_only,
+}
+"""Every chore by its name; all parts and results are bytes."""

@@ -1,0 +1,200 @@
+"""Processes that do chores: started when needed, ended with whoever waits for them, replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from limnos.app import chores as module
+from limnos.app.chores import ChoreProcesses
+from limnos.formats.iceberg import metadata
+from limnos.formats.iceberg.chores import CHORES
+from limnos.model.errors import BadRequest, CommitConflict, Unavailable
+from tests.formats.iceberg.samples import appended, table
+
+BODY = metadata.encode(appended(3))
+REFS = "iceberg-refs-only"
+COMMIT = "iceberg-commit"
+TERMS = b'{"uuid":"x","now_ms":1,"previous_location":"s3://a/b"}'
+
+
+@pytest.fixture
+def run() -> Callable[[Callable[[ChoreProcesses], Awaitable[object]]], object]:
+    """Run a story with one process at most, and leave none."""
+
+    def go(story: Callable[[ChoreProcesses], Awaitable[object]]) -> object:
+        async def whole() -> object:
+            chores = ChoreProcesses(processes_max=1)
+            try:
+                return await story(chores)
+            finally:
+                chores.close()
+
+        return asyncio.run(whole())
+
+    return go
+
+
+def is_there(pid: int) -> bool:
+    """Say whether a process is there."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def stuck(chores: ChoreProcesses) -> tuple[int, asyncio.Task[list[bytes]]]:
+    """Begin a chore in a process that does not go on; give the process and the task that waits."""
+    await chores.do(REFS, BODY)
+    (pid,) = chores.pids()
+    os.kill(pid, signal.SIGSTOP)
+    task = asyncio.create_task(chores.do(REFS, BODY))
+    await asyncio.sleep(0)
+    return pid, task
+
+
+def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) -> None:
+    """A server without heavy work has no further processes."""
+
+    async def story(chores: ChoreProcesses) -> list[int]:
+        return chores.pids()
+
+    assert run(story) == []
+
+
+def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None:
+    """What comes back is what the function gives, and one process does one chore after the other."""
+
+    async def story(chores: ChoreProcesses) -> tuple[list[list[bytes]], int]:
+        return [await chores.do(REFS, BODY) for _ in range(3)], len(chores.pids())
+
+    assert run(story) == ([CHORES[REFS](BODY)] * 3, 1)
+
+
+@pytest.mark.parametrize(
+    "request_body,error",
+    [
+        (b'{"updates":[{"action":"frobnicate"}]}', BadRequest),
+        (b'{"requirements":[{"type":"assert-table-uuid","uuid":"y"}]}', CommitConflict),
+        (b"nonsense", BadRequest),
+        (b'{"updates":' + b"[" * 5_000 + b"]" * 5_000 + b"}", BadRequest),
+    ],
+)
+def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, error: type[Exception]) -> None:
+    """What a chore refuses is refused here in the same words, and the process goes on."""
+
+    async def story(chores: ChoreProcesses) -> str:
+        with pytest.raises(error) as caught:
+            await chores.do(COMMIT, metadata.encode(table()), request_body, TERMS)
+        await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    told = run(story)
+
+    with pytest.raises(error) as caught:
+        CHORES[COMMIT](metadata.encode(table()), request_body, TERMS)
+    assert told == str(caught.value)
+
+
+def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
+    """A request that is cancelled at its deadline takes its process with it; the next chore gets another."""
+
+    async def story(chores: ChoreProcesses) -> tuple[bool, list[bytes], bool]:
+        pid, task = await stuck(chores)
+        task.cancel()
+        await asyncio.wait({task})
+        return is_there(pid), await chores.do(REFS, BODY), pid in chores.pids()
+
+    assert run(story) == (False, CHORES[REFS](BODY), False)
+
+
+def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:
+    """Nobody notices when a process that had nothing to do was killed."""
+
+    async def story(chores: ChoreProcesses) -> list[bytes]:
+        await chores.do(REFS, BODY)
+        os.kill(chores.pids()[0], signal.SIGKILL)
+        return await chores.do(REFS, BODY)
+
+    assert run(story) == CHORES[REFS](BODY)
+
+
+def test_a_process_that_cannot_do_it_is_told_as_unavailable(
+    run: Callable[..., object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When even a fresh process dies, whoever asked hears that nothing was changed."""
+
+    class Dying(module.Hand):
+        def __init__(self) -> None:
+            super().__init__()
+            os.kill(self.pid, signal.SIGKILL)
+
+    monkeypatch.setattr(module, "Hand", Dying)
+
+    async def story(chores: ChoreProcesses) -> str:
+        with pytest.raises(Unavailable) as caught:
+            await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    assert "nothing was changed" in str(run(story))
+
+
+@pytest.mark.parametrize("limit", ["WAITING_MAX", "WAITING_BYTES_MAX"])
+def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    """Beyond the limit nobody waits: try again, nothing was changed."""
+
+    async def story(chores: ChoreProcesses) -> str:
+        _, first = await stuck(chores)
+        monkeypatch.setattr(module, limit, 1)
+        with pytest.raises(Unavailable) as caught:
+            await chores.do(REFS, BODY)
+        first.cancel()
+        await asyncio.wait({first})
+        monkeypatch.undo()
+        await chores.do(REFS, BODY)
+        return str(caught.value)
+
+    assert "try again" in str(run(story))
+
+
+def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process without work for a while is ended."""
+
+    async def story(chores: ChoreProcesses) -> list[int]:
+        monkeypatch.setattr(module, "IDLE_S", 0.0)
+        await chores.do(REFS, BODY)
+        while chores.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
+            await asyncio.sleep(0)
+        return chores.pids()
+
+    assert run(story) == []
+
+
+def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
+    """A process whose other side has hung up ends by itself, even when it is not reading."""
+
+    async def story(chores: ChoreProcesses) -> int:
+        await chores.do(REFS, BODY)
+        hand = chores._idle.pop()
+        hand._wire.close()
+        return os.waitpid(hand.pid, 0)[1]  # noqa: ASYNC222 - nothing else runs here
+
+    assert run(story) == 0
+
+
+def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of a process holds nothing of the server's credentials or settings."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
+    monkeypatch.setenv("LIMNOS__DATABASE__URL", "hidden")
+
+    async def story(chores: ChoreProcesses) -> bytes:
+        await chores.do(REFS, BODY)
+        with open(f"/proc/{chores.pids()[0]}/environ", "rb") as file:  # noqa: PTH123
+            return file.read()
+
+    assert b"hidden" not in bytes(run(story))  # type: ignore[call-overload]

@@ -1,0 +1,156 @@
+"""Large bodies and documents, which are worked on outside the server's process: the same answers, the same refusals."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.services.chores import DOCUMENT_BYTES_MAX, REQUEST_BYTES_MAX
+from tests.http.driver import Node
+from tests.http.iceberg.wire import (
+    SCHEMA,
+    commit,
+    creation,
+    error_of,
+    local,
+    make_space,
+    make_table,
+    metadata_of,
+    point,
+    set_properties,
+    snapshot,
+    space_path,
+    table_path,
+)
+
+PADDING = "x" * (REQUEST_BYTES_MAX + 1)
+HUGE = {f"k{number}": "x" * 1000 for number in range(DOCUMENT_BYTES_MAX // 1000 + 10)}
+
+
+def without(metadata: object, *keys: str) -> dict:
+    """Metadata without the fields that differ from table to table."""
+    assert isinstance(metadata, dict)
+    varying = {"table-uuid", "location", "last-updated-ms", "metadata-log", *keys}
+    return {key: value for key, value in metadata.items() if key not in varying}
+
+
+@pytest.fixture
+def busy(node: Node, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was done as a chore."""
+    done: list[str] = []
+    do = node.built.services.chores.do
+
+    async def note(name: str, *parts: bytes) -> list[bytes]:
+        done.append(name)
+        return await do(name, *parts)
+
+    monkeypatch.setattr(node.built.services.chores, "do", note)
+    return done
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+def test_large_commit(node: Node, busy: list[str], codec: str) -> None:
+    """A large commit changes a table as a small one does, and so do later ones of the table that has become large."""
+    for name in "sl":
+        make_table(node, "a", name, properties={"write.metadata.compression-codec": codec})
+
+    for some in range(0, len(HUGE), 10):
+        part = dict(list(HUGE.items())[some : some + 10])
+        assert commit(node, "a", "s", updates=[{"action": "set-properties", "updates": part}]).status == 200
+    answer = commit(node, "a", "l", updates=[{"action": "set-properties", "updates": HUGE}])
+    after = commit(node, "a", "l", updates=[snapshot(1), point(1)])
+    same = commit(node, "a", "s", updates=[snapshot(1), point(1)])
+
+    assert (answer.status, after.status, same.status) == (200, 200, 200)
+    assert without(metadata_of(node, "a", "l"), "snapshot-log") == without(metadata_of(node, "a", "s"), "snapshot-log")
+    assert local(after["metadata-location"]).exists()
+    assert {"iceberg-commit"} == set(busy)
+
+
+def test_large_commit_that_is_refused(node: Node, busy: list[str]) -> None:
+    """A large commit is refused as a small one is: a requirement, a wrong update, bad JSON, a missing table."""
+    make_table(node, "a", "t")
+    padding = set_properties(k=PADDING)
+    wrong = {"type": "assert-table-uuid", "uuid": "x"}
+
+    conflict = commit(node, "a", "t", updates=[padding], requirements=[wrong])
+    unknown = commit(node, "a", "t", updates=[padding, {"action": "frobnicate"}])
+    broken = node.ask("POST", table_path("a", "t"), b'{"updates":[' + PADDING.encode())
+    missing = commit(node, "a", "gone", updates=[padding])
+
+    assert error_of(conflict)[:2] == (409, "CommitFailedException")
+    assert error_of(unknown)[:2] == (400, "IllegalArgumentException")
+    assert error_of(broken)[0] == 400
+    assert error_of(missing)[:2] == (404, "NoSuchTableException")
+    assert "k" not in metadata_of(node, "a", "t")["properties"]
+
+
+def test_large_commit_of_nothing(node: Node, busy: list[str]) -> None:
+    """A large commit that changes nothing answers what is there."""
+    made = make_table(node, "a", "t")
+
+    answer = commit(node, "a", "t", updates=[{"action": "remove-properties", "removals": [PADDING]}])
+
+    assert answer["metadata-location"] == made["metadata-location"]
+    assert busy == ["iceberg-commit"]
+
+
+def test_large_create(node: Node, busy: list[str]) -> None:
+    """A large create makes the table that a small one makes, with one more property."""
+    make_space(node, "a")
+    body = {"schema": SCHEMA, "properties": {"k": PADDING}}
+
+    large = node.post(f"{space_path('a')}/tables", {"name": "l", **body})
+    small = node.post(f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA})
+    refused = node.post(f"{space_path('a')}/tables", {"name": "n", **body, "schema": {"type": "list"}})
+
+    assert (large.status, small.status, refused.status) == (200, 200, 400)
+    assert without(metadata_of(node, "a", "l"), "properties") == without(metadata_of(node, "a", "s"), "properties")
+    assert large["metadata"]["properties"]["k"] == PADDING
+    assert busy == ["iceberg-create"] * 2
+
+
+def test_large_staged_create(node: Node, busy: list[str]) -> None:
+    """A table is staged by a large request, and made by a large commit, as by small ones."""
+    make_space(node, "a")
+
+    staged = node.post(
+        f"{space_path('a')}/tables",
+        {"name": "t", "schema": SCHEMA, "stage-create": True, "properties": {"k": PADDING}},
+    )
+    updates = [*creation(str(staged["metadata"]["location"])), set_properties(k=PADDING)]
+    made = commit(node, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
+    again = commit(node, "a", "t", updates=updates, requirements=[{"type": "assert-create"}])
+
+    assert (staged.status, made.status, again.status) == (200, 200, 409)
+    assert metadata_of(node, "a", "t")["properties"]["k"] == PADDING
+    assert busy[:2] == ["iceberg-create", "iceberg-commit-create"]
+
+
+def test_large_file_is_registered(node: Node, busy: list[str]) -> None:
+    """A large metadata file is registered as it is, and a location without a scheme gets its one spelling."""
+    made = make_table(node, "a", "t", properties={"k": PADDING})
+    file = local(made["metadata-location"])
+    written = json.loads(file.read_bytes())
+    file.write_text(json.dumps(written | {"location": written["location"].removeprefix("file://")}))
+    node.delete(table_path("a", "t"))
+
+    answer = node.post(
+        f"{space_path('a')}/register", {"name": "u", "metadata-location": str(made["metadata-location"])}
+    )
+
+    assert answer.status == 200
+    assert metadata_of(node, "a", "u") == written
+    assert busy[-2:] == ["iceberg-register", "iceberg-relocate"]
+
+
+def test_references_of_a_large_table(node: Node, busy: list[str]) -> None:
+    """Only the snapshots of references are served of a large table when that is asked for."""
+    make_table(node, "a", "t", properties=HUGE)
+    commit(node, "a", "t", updates=[snapshot(1), point(1), snapshot(2), point(2)])
+
+    answer = node.get(f"{table_path('a', 't')}?snapshots=refs")
+
+    assert [row["snapshot-id"] for row in answer["metadata"]["snapshots"]] == [200]
+    assert busy[-1] == "iceberg-refs-only"
