@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from limnos.files import is_local, normalise
 from limnos.model.kinds import Kind
+from limnos.services.places import place_of
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain
@@ -42,6 +43,17 @@ def home_of(namespace: Node, above: str) -> str:
     """
     own = cast("NamespaceRecord", namespace.record).properties.get(LOCATION)
     return own or f"{above}/n{namespace.id}"
+
+
+def base_of(scene: Scene, chain: Chain) -> str:
+    """Return what the homes of namespaces below a chain lie in: a location that was given, else the warehouse."""
+    location = given(scene, chain)
+    if location is not None:
+        return location
+    place = place_of(scene)
+    return (
+        place.roots[0] if is_local(place.warehouse) else place.warehouse
+    )  # the first root is the warehouse with a scheme
 
 
 def located(before: NamespaceRecord | None, after: NamespaceRecord, place: Place) -> NamespaceRecord:

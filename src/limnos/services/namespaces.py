@@ -18,7 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
-from limnos.services.homes import given, home_of, located
+from limnos.services.homes import base_of, home_of, located
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
@@ -91,7 +91,7 @@ def namespace_load(scene: Scene, levels: Levels, *, action: Action = Action.NAME
 def namespace_load_home(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, str]:
     """Return a namespace, and where clients that choose a table's location choose it."""
     node, chain, _ = namespace_find(scene, levels, action)
-    return node, home_of(node, given(scene, chain[1:]) or place_of(scene).warehouse)
+    return node, home_of(node, base_of(scene, chain[1:]))
 
 
 def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
@@ -140,9 +140,8 @@ async def namespace_create(
             raise already_exists(levels)
         for name in lacking:
             check(name)
-        place = place_of(scene)
-        above = given(scene, chain) or place.warehouse
-        record = located(None, NamespaceRecord(comment=comment, properties=properties), place)
+        above = base_of(scene, chain)
+        record = located(None, NamespaceRecord(comment=comment, properties=properties), place_of(scene))
         command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), record, scene.maker_id)
         return scene.permit(command, decision)
 

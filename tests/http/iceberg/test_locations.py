@@ -144,6 +144,22 @@ def test_a_location_is_stored_with_its_scheme(node: Node) -> None:
     assert given(node.get(space_path("a"))) == {"k": "v"}
 
 
+def test_a_warehouse_without_a_scheme(node: Node) -> None:
+    """Where a catalog's warehouse is a plain path, the locations below it have a scheme all the same."""
+    warehouse = f"{node.data}/warehouse/plain"
+    properties = {"warehouse": warehouse}
+    body = {"name": "plain", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
+    root = "/iceberg/v1/lake.plain"
+
+    made = node.post(f"{root}/namespaces", {"namespace": ["a"]})
+    table = node.post(f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
+
+    assert made["properties"]["location"].startswith(f"file://{warehouse}/n")
+    assert made["properties"] == node.get(space_path("a", root=root))["properties"]
+    assert table["metadata"]["location"].startswith(f"file://{warehouse}/")
+
+
 def test_roots_that_were_narrowed_count_for_tables(node: Node) -> None:
     """A location that the catalog allows no more takes no new tables."""
     elsewhere = node.data / "warehouse" / "elsewhere"
