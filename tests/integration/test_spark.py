@@ -285,6 +285,32 @@ def test_a_second_session_is_another_caller(spark: SparkSession, space: str, ser
     assert rows(spark, f"SELECT * FROM {space}.t") == [(1,)]
 
 
+def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
+    """What Spark asks for by HEAD first (DROP TABLE, CREATE NAMESPACE) is refused with the reason, as everything else is."""
+    spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
+    admin.users.add("dan")
+    dan = session(server.uri, user="dan")
+
+    refused = {}
+    for statement in (f"DROP TABLE {space}.t", f"CREATE NAMESPACE {space}.inner", f"SELECT * FROM {space}.t"):
+        with pytest.raises(REFUSAL) as error:
+            dan.sql(statement).collect()
+        refused[statement.partition(" ")[0]] = str(error.value)
+
+    for told in refused.values():
+        assert "USE_CATALOG" in told
+        assert "Forbidden: Forbidden" not in told
+    assert rows(spark, f"SELECT count(*) FROM {space}.t") == [(1,)]
+
+
+def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) -> None:
+    """Who writes the catalog after RENAME TO is told to leave it out."""
+    spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
+
+    with pytest.raises(REFUSAL, match=r"relative to its catalog: write \S+\.u, without main before it"):
+        spark.sql(f"ALTER TABLE {space}.t RENAME TO {space}.u")
+
+
 @pytest.mark.usefixtures("spark")
 def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin: Client) -> None:
     """Without names, every Iceberg catalog the caller may see is registered, and no other."""
