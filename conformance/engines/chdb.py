@@ -13,6 +13,7 @@ import sys
 from conformance.engines.archives import wheels
 from conformance.engines.checks import Check, Checks, Lake
 from conformance.engines.duck import attached
+from conformance.engines.page import block
 from limnos.client import Client
 
 _RUN_S = 300
@@ -33,22 +34,23 @@ def run(lake: Lake) -> list[Check]:
     with Client(lake.uri, token=lake.admin) as client:
         client.catalogs.create("other", properties={"warehouse": f"file://{lake.work}/data/warehouse/other"})
         client.namespaces.create("other.open")
-    attach = (
-        f"CREATE DATABASE lake ENGINE=DataLakeCatalog('{lake.iceberg}/v1') SETTINGS catalog_type='rest', warehouse='%s',"
-        f" auth_header='Authorization: Bearer {lake.admin}', vended_credentials=0"
-    )
+    main, other = (block("chDB", uri=lake.iceberg, token=lake.admin, catalog=name) for name in ("main", "other"))
     settings = ["SET allow_database_iceberg=1", "SET allow_insert_into_iceberg=1"]
-    reads = _answers(lake, [*settings, attach % "main", "SELECT id, city FROM lake.`open.t` ORDER BY id"])
+    reads = _answers(lake, [*settings, main, "SELECT id, city FROM lake.`open.t` ORDER BY id"])
+    look = "SELECT count(*) FROM lake.`open.t`"
+    reader = block("chDB", uri=lake.iceberg, token=lake.reader)
+    looks = _answers(lake, [*settings, reader, look])
     with attached(lake.iceberg, lake.admin, catalog="other") as duck:
         duck.execute("CREATE TABLE lake.open.t (id BIGINT, city VARCHAR)")
     insert, drop = "INSERT INTO lake.`open.t` VALUES (7, 'Bern')", "DROP TABLE lake.`open.t`"
     look = "SELECT id, city FROM lake.`open.t`"
-    writes = _answers(lake, [*settings, attach % "other", insert, look, drop])
+    writes = _answers(lake, [*settings, other, insert, look, drop])
     checks = Checks("chDB 4.4.0")
     checks.expect("SELECT", lambda: _taken(reads[-1]), '1,"Oslo"\n2,"Rome"\n')
     checks.expect("INSERT", lambda: _taken(writes[-2]), '7,"Bern"\n')
     checks.expect_refusal("DROP TABLE forgets its prefix", lambda: _taken(writes[-1]), "Without a catalog's prefix")
     checks.expect("the default catalog's table is there still", lambda: _exists(lake), True)
+    checks.expect("a reader selects", lambda: _taken(looks[-1]), "2\n")
     return checks.made
 
 

@@ -12,6 +12,7 @@ from importlib.resources import files
 import duckdb
 
 from conformance.engines.checks import Check, Checks, Lake
+from conformance.engines.page import block
 
 _EXTENSIONS = ("avro", "httpfs", "iceberg")
 
@@ -72,9 +73,5 @@ def attached(uri: str, token: str, *, catalog: str = "main") -> Iterator[duckdb.
         for name in _EXTENSIONS:
             folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
             connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-        connection.execute(f"CREATE SECRET caller (TYPE iceberg, TOKEN '{token}')")
-        connection.execute(
-            f"ATTACH '{catalog}' AS lake (TYPE iceberg, ENDPOINT '{uri}', SECRET caller,"
-            " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
-        )
+        connection.execute(block("DuckDB", uri=uri, token=token, catalog=catalog))
         yield connection

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from conformance.engines.archives import compiler, flink_path
 from conformance.engines.checks import Check, Checks, Lake
+from conformance.engines.page import block
 from conformance.kit.jars import cache_directory
 from limnos.spark.java import find_java
 
 _SOURCE = Path(__file__).parent / "java" / "Statements.java"
 _RUN_S = 300
-_CATALOG = "CREATE CATALOG lake WITH ('type'='iceberg','catalog-type'='rest','uri'='{uri}','warehouse'='main','token'='{token}')"
 _WRITES = {
     "a database": "CREATE DATABASE lake.flink",
     "CREATE TABLE": "CREATE TABLE lake.flink.t (id BIGINT, city STRING)",
@@ -80,7 +80,7 @@ def _answers(path: str, lake: Lake, *, token: str, statements: list[str]) -> lis
     """What each statement came to, in order: `rows` of texts, or the `error` with its causes."""
     script = lake.work / f"flink-{len(list(lake.work.glob('flink-*')))}.json"
     script.touch(mode=0o600)
-    script.write_text(json.dumps([_CATALOG.format(uri=lake.iceberg, token=token), *statements]))
+    script.write_text(json.dumps([block("Flink", uri=lake.iceberg, token=token), *statements]))
     opened = [
         f"--add-opens=java.base/{package}=ALL-UNNAMED"
         for package in ("java.lang", "java.util", "java.net", "java.nio", "java.time")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from conformance.engines.archives import java_25, trino_home
 from conformance.engines.checks import Check, Checks, Lake
+from conformance.engines.page import block
 
 _START_S = 300
 _STATEMENT_S = 120
@@ -133,12 +134,7 @@ def _configure(work: Path, lake: Lake, *, home: Path, port: int) -> None:
     for name, token in (("lake", lake.admin), ("reading", lake.reader)):
         file = catalogs / f"{name}.properties"
         file.touch(mode=0o600)
-        lines = [
-            "connector.name=iceberg", "iceberg.catalog.type=rest", f"iceberg.rest-catalog.uri={lake.iceberg}",
-            "iceberg.rest-catalog.warehouse=main", "iceberg.rest-catalog.nested-namespace-enabled=true",
-            "iceberg.rest-catalog.security=OAUTH2", f"iceberg.rest-catalog.oauth2.token={token}", "fs.hadoop.enabled=true",
-        ]  # fmt: skip
-        file.write_text("\n".join(lines) + "\n")
+        file.write_text(block("Trino", uri=lake.iceberg, token=token))
 
 
 def _has_vector(java: Path) -> bool:

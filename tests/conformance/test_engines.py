@@ -11,6 +11,7 @@ import pytest
 
 from conformance.engines.archives import HERE, TRINO, Tarball, unpack
 from conformance.engines.checks import Checks, as_json, as_text
+from conformance.engines.page import block
 from conformance.kit.jars import parse_lock
 
 JARS = {
@@ -87,3 +88,21 @@ def test_what_is_raised_is_an_answer() -> None:
     assert [check.passed for check in checks.made] == [True, False, False, True, False, False]
     assert "FAILED engine 1: broken\n       RuntimeError: needs SELECT_TABLE" in as_text(checks.made)
     assert [each["name"] for each in json.loads(as_json(checks.made))][:2] == ["right", "wrong"]
+
+
+@pytest.mark.parametrize("engine", ["Trino", "Flink", "DuckDB", "chDB"])
+def test_the_page_is_what_is_run(engine: str) -> None:
+    """Each engine's settings come from docs/engines.md, with the address, the token and the catalog that are meant."""
+    code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
+
+    assert "http://h:1/iceberg" in code
+    assert code.count("secret-1") == 1
+    assert "8090" not in code
+    assert "other" in code
+    assert "main" not in code
+
+
+def test_an_engine_that_the_page_leaves_out() -> None:
+    """Settings that are not told are no settings."""
+    with pytest.raises(LookupError, match="no settings for Impala"):
+        block("Impala", uri="http://h", token="t")
