@@ -11,6 +11,7 @@ from limnos.model.privileges import Privilege
 from limnos.names.errors import InvalidName
 from limnos.services.namespaces import namespace_create, namespace_drop, namespace_load, namespace_move
 from limnos.services.owners import owner_load
+from limnos.services.scene import Scope
 from limnos.services.tables import table_exists, table_move
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import Desk
@@ -222,3 +223,18 @@ def test_parents_are_made_only_when_they_may_be(desk: Desk) -> None:
     for levels in (("x",), ("x", "y"), ("x", "y", "z")):
         create(*levels)
     assert count(desk) == 3
+
+
+def test_refusal_to_create_does_not_tell_which_parents_are_there(desk: Desk) -> None:
+    """Who may not create reads the same words below a namespace, below none, and in a catalog that is not there."""
+    desk.namespace("there")
+
+    def told(scope: Scope, *levels: str) -> str:
+        with pytest.raises(Forbidden) as refused:
+            desk.namespace(*levels, user="ana", scope=scope)
+        return refused.value.message.replace("gone", "there").replace("nowhere", "main")
+
+    nowhere = Scope(LAKE, "nowhere")
+    assert told(MAIN, "there", "x") == told(MAIN, "gone", "x") == told(nowhere, "gone", "x")
+    assert told(MAIN, "there", "y", "x") == told(MAIN, "gone", "y", "x")
+    assert "CREATE_SCHEMA on main.there" in told(MAIN, "there", "x")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
@@ -127,13 +128,17 @@ async def namespace_create(
         codec = codec_of(scene)
         for part in levels:
             codec.check_namespace_part(part)
-        parent, lacking, chain = scene.catalog, levels, scene.place.outer
+        nearest, lacking, chain = None, levels, scene.place.outer
         for size in range(len(levels) - 1, 0, -1):
             node, found = scene.find(levels[:size], Kind.NAMESPACE)
             if node is not None:
-                parent, lacking, chain = node, levels[size:], found
+                nearest, lacking, chain = node, levels[size:], found
                 break
-        decision = scene.require(Action.NAMESPACE_CREATE, chain)
+        absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
+        decision = scene.require(
+            Action.NAMESPACE_CREATE, (*absent, *chain)
+        )  # in the words that existing parents would get
+        parent = scene.catalog if nearest is None else nearest
         if len(lacking) > 1 and not parents:
             raise scene.missing(Kind.NAMESPACE, levels[:-1])
         if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):

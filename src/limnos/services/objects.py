@@ -82,6 +82,8 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
         return Target(node.id, kind, chain, node, scene.metalake, None)
     if kind is Kind.CATALOG:
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
+        if scene.place.catalog is None:
+            raise NotFound(f"Catalog {full_name} does not exist in metalake {scene.metalake.name}", kind="catalog")
         catalog_type = scene.catalog_record.type
         return Target(scene.catalog.id, kind, scene.place.outer, scene.catalog, scene.metalake, catalog_type)
     if kind is Kind.NAMESPACE or kind in LEAVES:
@@ -113,6 +115,8 @@ def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec)
     """Return the chain that a missing object would have: the nearest existing container of its first reading."""
     if kind.form is Form.APART:
         return (Link.absent(kind, full_name), *scene.place.outer[-1:])
+    if kind is Kind.CATALOG:
+        return scene.place.outer
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
     levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
     return (Link.absent(kind, levels[-1]), *scene.find(levels, kind)[1])

@@ -119,7 +119,18 @@ def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> N
 class Scene:
     """A consistent moment of the view, for one caller and one scope."""
 
-    __slots__ = ("_subject", "_token_root", "defaults", "place", "request_id", "rules", "scope", "user", "view")
+    __slots__ = (
+        "_missing",
+        "_subject",
+        "_token_root",
+        "defaults",
+        "place",
+        "request_id",
+        "rules",
+        "scope",
+        "user",
+        "view",
+    )
 
     def __init__(
         self, services: Services, scope: Scope, *, credential: Credential, request_id: str, refuse_disabled: bool = True
@@ -131,25 +142,27 @@ class Scene:
         self.request_id = request_id
         self.user, self._token_root = user_of(view, credential, services.rules.trusts)
         self._subject: Subject | None = None
-        try:
-            self.place = settle(view, scope)
-        except NotFound as missing:
-            self._refuse_unknowing(missing)
-            raise
+        self.place, self._missing = self._settled(scope)
         self._refuse_unfit(refuse_disabled=refuse_disabled)
+        if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.place.outer).allowed:
+            raise self._missing
 
-    def _refuse_unknowing(self, missing: NotFound) -> None:
-        """Refuse who may not know that a catalog is missing, in the words they would get if it existed.
+    def _settled(self, scope: Scope) -> tuple[Place, NotFound | None]:
+        """Resolve the scope. A missing catalog is taken as one without grants of its own, so that the first decision speaks.
 
-        A missing metalake is the protocols' affair: the context tells them who asked, so that one may answer 403.
+        Who may not know that it is missing gets the refusal, and the words, of whatever was asked; who passes a decision on
+        it learns that it is missing. A missing metalake is the protocols' affair: the context tells them who asked, so that
+        one may answer 403.
         """
-        if missing.kind == "metalake":
-            if self.rules.access_enabled:
-                missing.context.update(user=self.user, metalake=self.scope.metalake)
-            return
-        self.place = settle(self.view, Scope(self.scope.metalake))
-        self._refuse_unfit()
-        self.require(Action.CATALOG_LOAD, (Link.absent(Kind.CATALOG, self.scope.catalog or ""), *self.place.outer))
+        try:
+            return settle(self.view, scope), None
+        except NotFound as missing:
+            if missing.kind == "metalake":
+                if self.rules.access_enabled:
+                    missing.context.update(user=self.user, metalake=scope.metalake)
+                raise
+            found = settle(self.view, Scope(scope.metalake))
+            return found._replace(outer=(Link.absent(Kind.CATALOG, scope.catalog or ""), *found.outer)), missing
 
     # -- who ---------------------------------------------------------------------------------------------------
 
@@ -219,6 +232,8 @@ class Scene:
     def catalog(self) -> Node:
         """The scope's catalog."""
         if self.place.catalog is None:
+            if self._missing is not None:
+                self.require(Action.CATALOG_LOAD, self.place.outer)
             raise NotFound("No catalog was named", kind="catalog")
         return self.place.catalog
 
@@ -257,6 +272,8 @@ class Scene:
         Returns its node and the chain of links from it up to the metalake; or None and the chain from the namespace it
         would lie in, whose missing namespaces are absent links.
         """
+        if self._missing is not None:
+            return None, (*(Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])), *self.place.outer)
         paths = self.view.paths(self.zone)
         key = (levels, kind)
         found: tuple[int, Chain, Chain] | None = paths.get(key)
@@ -397,10 +414,12 @@ class Scene:
             raise Cold(wanted)
 
     def require(self, action: Action, chain: Chain) -> Decision:
-        """Decide for the caller. Raises Forbidden with the decision."""
+        """Decide for the caller. Raises Forbidden with the decision; NotFound where it is about a missing catalog."""
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
+        if self._missing is not None and self.place.outer[0] in chain:
+            raise self._missing
         return decision
 
     def refusal(self, decision: Decision) -> Forbidden:
