@@ -640,6 +640,18 @@ def test_tokens_are_listed_and_revoked(fake: Fake, limnos: Run) -> None:
     assert limnos("token", "revoke", "7", "--yes").code == 3
 
 
+def test_tasks_are_listed_shown_and_tried_again(fake: Fake, limnos: Run) -> None:
+    """`task list` shows what was given up unless another state is asked for."""
+    task = {"id": 7, "kind": "purge-table", "state": "dead", "attempts": 5, "error": "no", "payload": {"a": 1}}
+    fake.on("GET", f"{OWN}/tasks?state=dead", {"tasks": [task]}).on("GET", f"{OWN}/tasks?state=waiting", {"tasks": []})
+    fake.on("GET", f"{OWN}/tasks/7", task).on("POST", f"{OWN}/tasks/7/retry", {"retried": 7})
+
+    assert [row["id"] for row in limnos("task", "list").result] == [7]
+    assert limnos("task", "list", "--state", "waiting").result == []
+    assert limnos("task", "show", "7").result.items() >= task.items()
+    assert limnos("task", "retry", "7").result == {"retried": "7"}
+
+
 def test_tokens_of_one_or_all(fake: Fake, limnos: Run) -> None:
     """`--for` and `--all` ask for different tokens: one of them, or nothing is sent."""
     fake.on("GET", f"{OWN}/tokens?all=true", {"tokens": []})

@@ -311,6 +311,17 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"name": "ci", "expires_in_s": 60},
         {"id": 7, "token": "s", "user": "ana", "expires_at": 1},
     ),
+    ("tasks", lambda c: c.tasks.list(), "GET", f"{OWN}/tasks?state=dead", None, {"tasks": []}),
+    (
+        "tasks-more",
+        lambda c: c.tasks.list(state="waiting", after=9),
+        "GET",
+        f"{OWN}/tasks?state=waiting&after=9",
+        None,
+        {"tasks": []},
+    ),
+    ("task", lambda c: c.tasks.load(7), "GET", f"{OWN}/tasks/7", None, {"id": 7, "kind": "k", "state": "dead"}),
+    ("task-retry", lambda c: c.tasks.retry(7), "POST", f"{OWN}/tasks/7/retry", None, {"retried": 7}),
     ("token-revoke", lambda c: c.tokens.revoke(7), "DELETE", f"{OWN}/tokens/7", None, {"revoked": True}),
     (
         "explain",

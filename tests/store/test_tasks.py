@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.store.tasks import Task
+from limnos.store.tasks import STATES, Task, task_read, tasks_read
 from limnos.store.tx import Tx
 from tests.backends import Lab
 
@@ -95,3 +95,72 @@ def test_task_of_a_failed_mutation_never_was(lab: Lab) -> None:
         lab.write(fail)
 
     assert lab.write(lease) is None
+
+
+def states(lab: Lab) -> dict[str, list[int]]:
+    """The ids of tasks by state, those that there are."""
+    found = {state: [row.id for row in lab.load(tasks_read(state, after=0, limit=9))] for state in STATES}
+    return {state: ids for state, ids in found.items() if ids}
+
+
+def test_ended_tasks_can_be_seen_and_are_not_leased(lab: Lab) -> None:
+    """What was given up or has something to tell stays, is counted, and is nobody's work any more."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(3)])
+    dead, done = (lab.write(lease).id for _ in range(2))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+
+    waiting = lab.write(lambda tx: tx.tasks.lease(lease_ms=-1)).id
+
+    assert lab.write(lambda tx: tx.tasks.lease(lease_ms=-1)).id == waiting
+    assert states(lab) == {"dead": [dead], "done": [done], "waiting": [waiting]}
+    assert lab.write(lambda tx: tx.tasks.counts()) == {("purge", state): 1 for state in STATES}
+    assert lab.load(task_read(dead)).error == "no"
+    assert lab.load(task_read(done)).result == "kept 1"
+    assert lab.load(tasks_read("dead", after=dead, limit=9)) == []
+
+
+def test_dead_task_is_tried_again(lab: Lab) -> None:
+    """What was given up can be made due, as can what waits; not what runs, is done, or is not there."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(4)])
+    dead, done, running = (lab.write(lease).id for _ in range(3))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+    later = lab.write(lease).id
+    lab.write(lambda tx: tx.tasks.retry(later, "no", delay_ms=60_000))
+
+    told = [lab.write(lambda tx, i=i: tx.tasks.revive(i)) for i in (dead, later, done, running, 1)]
+
+    assert told == [True, True, False, False, False]
+    assert {lab.write(lease).id for _ in range(2)} == {dead, later}
+    assert lab.write(lease) is None
+    assert lab.load(task_read(dead)).attempts == 1
+
+
+def test_done_tasks_are_forgotten_in_time(lab: Lab) -> None:
+    """What was done is forgotten; what was given up stays until somebody looks after it."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(2)])
+    dead, done = (lab.write(lease).id for _ in range(2))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+
+    kept = lab.write(lambda tx: tx.tasks.forget(keep_ms=60_000))
+    gone = lab.write(lambda tx: tx.tasks.forget(keep_ms=-60_000))
+
+    assert (kept, gone) == (0, 1)
+    assert states(lab) == {"dead": [dead]}
+
+
+def test_recurring_task_is_there_once(lab: Lab) -> None:
+    """Of a kind that is done again and again one task is there; when it is given back it is due later, as new."""
+    for _ in range(2):
+        lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
+    task = lab.write(lease)
+
+    lab.write(lambda tx: tx.tasks.again(task.id, payload='{"n":2}', result="3", delay_ms=60_000))
+    lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
+
+    assert lab.write(lease) is None
+    row = lab.load(task_read(task.id))
+    assert (row.payload, row.result, row.attempts, row.ended_at) == ('{"n":2}', "3", 0, None)
+    assert states(lab) == {"waiting": [task.id]}

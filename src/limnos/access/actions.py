@@ -37,6 +37,7 @@ class Action(StrEnum):
     # The server. The chain may be empty, or hold the metalake to be made.
     METALAKE_CREATE = "metalake_create", Kind.METALAKE
     TOKEN_MANAGE_OTHERS = "token_manage_others", Kind.METALAKE, Kind.USER, Kind.TOKEN
+    TASK_MANAGE = "task_manage", Kind.METALAKE
 
     METALAKE_LOAD = "metalake_load", Kind.METALAKE
     METALAKE_ALTER = "metalake_alter", Kind.METALAKE

@@ -251,6 +251,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
     {
         Action.METALAKE_CREATE: ServiceAdmin(),
         Action.TOKEN_MANAGE_OTHERS: ServiceAdmin(),
+        Action.TASK_MANAGE: ServiceAdmin(),
         **_TREE,
         **_LEAF,
         **_APART_RULES,
@@ -263,7 +264,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
 )
 """Who may, for every action."""
 
-SERVER_ACTIONS: Final = frozenset({Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS})
+SERVER_ACTIONS: Final = frozenset({Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE})
 """Asked of the server: being a user of a metalake is neither needed nor of help."""
 
 ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(

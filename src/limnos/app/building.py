@@ -112,7 +112,9 @@ def build(settings: Settings) -> Built:
     allowed = allowed_of(settings)
     files = Files(allowed, timeout_s=settings.storage.timeout_s)
     believes_basic = settings.access.authentication == "simple"
-    upkeep = Upkeep(store, keep_ms=settings.store.change_retention_s * 1000, allowed=allowed)
+    upkeep = Upkeep(
+        store, keep_ms=settings.store.change_retention_s * 1000, allowed=allowed, warehouse=warehouse_of(settings)
+    )
     services = Services(
         store=store,
         gate=gate,

@@ -1,31 +1,28 @@
-"""The node's own work beside requests: tasks that commits left (purge), and the store's upkeep.
+"""The node's own work beside requests: tasks that commits left or that are done again and again, and the store's upkeep.
 
-May import `services`, `store` and the rooms below. A task is leased for a time and kept by heartbeats; one that fails is
-tried again later, ever more slowly.
+May import `services`, `store` and the rooms below. Which kinds of tasks there are is said in `services.task_kinds`. A task is
+leased for a time and kept by heartbeats; one that fails is tried again later, ever more slowly, and given up in the end.
 """
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from limnos.files import run_apart
 from limnos.model.permits import upkeep_permit
-from limnos.services.purges import Purge, Purged, PurgePayload
-from limnos.services.tables import PURGE
-from limnos.store.nodes import catalog_properties
+from limnos.services.task_kinds import KINDS
+from limnos.services.work import Work
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.metrics import Counter
+from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.files import Allowed
+    from limnos.services.task_kinds import Outcome, TaskKind
     from limnos.store.interface import Store
     from limnos.store.tasks import Task
+    from limnos.store.tx import Tx
 
 log = get_logger("limnos.upkeep")
 LEASE_MS = 300_000
@@ -33,14 +30,23 @@ IDLE_S = 30.0
 SWEEP_EVERY_S = 3600.0
 RETRY_MS = 5_000
 RETRY_MS_MAX = 3_600_000
+UNKNOWN_MS = 60_000
+DONE_MS = 30 * 86_400_000
+"""How long a task that is done can be seen, if it has something to tell."""
+WAITING = Gauge(
+    "limnos_tasks_open",
+    "Tasks of the store that wait or run, and those given up, by kind and state.",
+    ("kind", "state"),
+)
 TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and outcome.", ("kind", "outcome"))
 
 
 class Upkeep:
     """Runs tasks when woken, at least now and then."""
 
-    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed) -> None:
+    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str) -> None:
         self.allowed = allowed
+        self.warehouse = warehouse
         self.store = store
         self.keep_ms = keep_ms
         self._woken = asyncio.Event()
@@ -58,6 +64,7 @@ class Upkeep:
             try:
                 while await self.run_one():
                     pass
+                await self.count()
                 if loop.time() - swept_at >= SWEEP_EVERY_S:
                     await self.sweep()
                     swept_at = loop.time()
@@ -68,63 +75,75 @@ class Upkeep:
             self._woken.clear()
 
     async def sweep(self) -> None:
-        """Prune the feed and sweep grants."""
+        """Prune the feed, sweep orphaned rows, forget tasks that were done long ago, see that the recurring ones are there."""
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms))
         await self.store.submit(self._permit, orphans_sweep)
+        await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
+        await self.store.submit(self._permit, _ensure)
+        await self.count()
 
     async def run_one(self) -> bool:
         """Run the oldest due task; says whether there was one."""
         task = await self.store.submit(self._permit, lambda tx: tx.tasks.lease(lease_ms=LEASE_MS))
         if task is None:
             return False
+        kind = KINDS.get(task.kind)
+        if kind is None:
+            log.warning("task of a kind that only a newer node knows", task=task.id, kind=task.kind)
+            await self.store.submit(
+                self._permit, lambda tx: tx.tasks.retry(task.id, "not known here", delay_ms=UNKNOWN_MS)
+            )
+            return True
         try:
-            await self._do(task)
+            found = await kind.runner(self._work(task, kind), task.payload)
         except Exception as error:  # noqa: BLE001 - told by the task, tried again
-            delay = min(RETRY_MS << min(task.attempts, 10), RETRY_MS_MAX)
-            text = str(error)
-            log.warning("task failed", task=task.id, kind=task.kind, error=text, again_in_ms=delay)
-            TASKS[task.kind, "failed"] += 1
-            await self.store.submit(self._permit, lambda tx: tx.tasks.retry(task.id, text, delay_ms=delay))
+            await self._failed(task, kind, error)
         else:
             TASKS[task.kind, "done"] += 1
-            await self.store.submit(self._permit, lambda tx: tx.tasks.done(task.id))
+            await self.store.submit(self._permit, lambda tx: _settle(tx, task, kind, outcome=found))
         return True
 
-    async def _do(self, task: Task) -> None:
-        if task.kind != PURGE:
-            raise LookupError(f"No task of kind {task.kind} is known: a newer node must do it")
-        payload = msgspec.json.decode(task.payload, type=PurgePayload)
-        properties = await self.store.submit(self._permit, lambda tx: catalog_properties(tx, payload.catalog))
-        at = payload.location
-        rivals = [] if at is None else await self.store.submit(self._permit, lambda tx: tx.documents.claims(at))
-        found = await self._purge(
-            task, Purge(payload, properties, rivals=[place for _, place in rivals], allowed=self.allowed)
-        )
-        log.info("purged", task=task.id, files=found.deleted)
-        if found.kept:
-            log.warning(
-                "files that a dropped table's metadata names are kept: they are not below its own location, or another table "
-                "lies there", task=task.id, location=at, files=found.kept, first=found.kept_first,
-            )  # fmt: skip
+    def _work(self, task: Task, kind: TaskKind) -> Work:
+        return Work(
+            task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
+            lease_ms=kind.lease_ms,
+        )  # fmt: skip
 
-    async def _keep(self, task: Task, progress: str) -> None:
-        await self.store.submit(self._permit, lambda tx: tx.tasks.progress(task.id, progress, lease_ms=LEASE_MS))
+    async def _failed(self, task: Task, kind: TaskKind, error: Exception) -> None:
+        """Give a failed task back for later, or give it up, which is told once."""
+        text = f"{type(error).__name__}: {error}"[:2000]
+        if kind.is_lost(error, task.attempts + 1):
+            log.error(
+                "task given up: see 'limnos task show', 'limnos task retry'", task=task.id, kind=task.kind, error=text
+            )
+            TASKS[task.kind, "given-up"] += 1
+            await self.store.submit(self._permit, lambda tx: tx.tasks.end(task.id, error=text, result=None))
+            return
+        delay = min(RETRY_MS << min(task.attempts, 10), RETRY_MS_MAX)
+        log.warning("task failed", task=task.id, kind=task.kind, error=text, again_in_ms=delay)
+        TASKS[task.kind, "failed"] += 1
+        await self.store.submit(self._permit, lambda tx: tx.tasks.retry(task.id, text, delay_ms=delay))
 
-    async def _purge(self, task: Task, purge: Purge) -> Purged:
-        """Delete in a thread, and keep the lease by heartbeats from here."""
-        done, stopped = 0, threading.Event()
+    async def count(self) -> None:
+        """Count what waits and what was given up, for the metric."""
+        counts = await self.store.submit(self._permit, lambda tx: tx.tasks.counts())
+        WAITING.clear()
+        WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
 
-        def beat(count: int) -> None:
-            nonlocal done
-            done = count
-            if stopped.is_set():
-                raise InterruptedError("the node is stopping; the purge goes on elsewhere")
 
-        work = asyncio.create_task(run_apart(lambda: purge.run(beat)))
-        try:
-            while not (await asyncio.wait({work}, timeout=LEASE_MS / 3000))[0]:
-                await self._keep(task, str(done))
-            return work.result()
-        except asyncio.CancelledError:
-            stopped.set()
-            raise
+def _settle(tx: Tx, task: Task, kind: TaskKind, *, outcome: Outcome) -> None:
+    """Put a task away that went well."""
+    if kind.every_s is not None:
+        payload = task.payload if outcome.payload is None else outcome.payload
+        tx.tasks.again(task.id, payload=payload, result=outcome.result, delay_ms=round(kind.every_s * 1000))
+    elif outcome.result is not None:
+        tx.tasks.end(task.id, error=None, result=outcome.result)
+    else:
+        tx.tasks.done(task.id)
+
+
+def _ensure(tx: Tx) -> None:
+    """See that what is done again and again is on the list."""
+    for kind in KINDS.values():
+        if kind.every_s is not None:
+            tx.tasks.ensure(kind.name, kind.first, delay_ms=round(kind.every_s * 1000))

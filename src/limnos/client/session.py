@@ -27,6 +27,7 @@ from limnos.client.owners import Owners
 from limnos.client.roles import Roles
 from limnos.client.server import Server
 from limnos.client.tables import Tables
+from limnos.client.tasks import Tasks
 from limnos.client.tokens import Tokens
 from limnos.client.users import Users
 
@@ -50,6 +51,7 @@ class _Resources(Generic[S]):
         self.roles = Roles(sender, scope)
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
+        self.tasks = Tasks(sender, scope)
         self.access = Access(sender, scope)
 
 

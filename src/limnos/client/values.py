@@ -138,6 +138,22 @@ class TokenInfo(msgspec.Struct, frozen=True):
     trust: str | None = None
 
 
+class TaskInfo(msgspec.Struct, frozen=True):
+    """Work that the server does beside requests. Times are as the server gives them."""
+
+    id: int | str
+    kind: str
+    state: str
+    attempts: int = 0
+    created_at: int | float | str | None = None
+    due_at: int | float | str | None = None
+    ended_at: int | float | str | None = None
+    progress: str | None = None
+    error: str | None = None
+    result: str | None = None
+    payload: object = None
+
+
 class NewToken(msgspec.Struct, frozen=True):
     """An API token just made. `token` is the secret; it is never shown again."""
 

@@ -99,6 +99,22 @@ class Token(msgspec.Struct, frozen=True):
     root_id: int
 
 
+class TaskRow(msgspec.Struct, frozen=True):
+    """A task as it is shown. Times are milliseconds since 1970; one that ended with an error was given up."""
+
+    id: int
+    kind: str
+    payload: str
+    created_at: int
+    due_at: int
+    attempts: int
+    leased_until: int
+    progress: str | None
+    error: str | None
+    ended_at: int | None
+    result: str | None
+
+
 class Document(msgspec.Struct, frozen=True):
     """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
 

@@ -19,13 +19,17 @@ from limnos.files import is_local, is_within, real, store_for, sweep_empty
 from limnos.formats.iceberg import metadata as documents
 from limnos.model.errors import LimnosError, MissingFile
 from limnos.store.faults import PURGE_POINT, reach
+from limnos.store.nodes import catalog_properties
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from limnos.files import Allowed
     from limnos.formats.iceberg.json_types import Json
+    from limnos.services.work import Work
 
+log = get_logger("limnos.purge")
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
 METADATA_BYTES_MAX = 1 << 28
@@ -56,6 +60,22 @@ class Purged(NamedTuple):
     deleted: int
     kept: int
     kept_first: tuple[str, ...]
+
+
+async def purge_run(work: Work, payload: PurgePayload) -> str | None:
+    """Purge a dropped table; returns which files were kept, None when none was."""
+    at = payload.location
+    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
+    claims = [] if at is None else await work.submit(lambda tx: tx.documents.claims(at))
+    purge = Purge(payload, properties, rivals=[place for _, place in claims], allowed=work.allowed)
+    found = await work.apart(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=found.deleted)
+    if not found.kept:
+        return None
+    reason = "another table lies there" if claims else "they are not below the table's own location"
+    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=found.kept, reason=reason)
+    named = ", ".join(found.kept_first)
+    return f"deleted {found.deleted} files; kept {found.kept}, as {reason}: {named}{', …' if found.kept > KEPT_NAMED else ''}"
 
 
 class Purge:

@@ -243,5 +243,7 @@ task = Table(
     Column("leased_until", Id, nullable=False),
     Column("progress", Text),
     Column("error", Text),
+    Column("ended_at", Id),
+    Column("result", Text),
 )
 Index("task_due", task.c.due_at)

@@ -1,7 +1,7 @@
-"""Work to be done after a commit, as rows of the commit: purge of a dropped table's files.
+"""Work to be done after a commit, as rows of the commit, or again and again; which kinds there are is not known here.
 
-May import the room's `sql`. A worker leases a task for a time, writes its progress, and deletes it when done; one that
-died is leased again, and goes on from its progress.
+May import `model` and the room's `sql`. A worker leases a task for a time, writes its progress, and deletes it when done; one
+that died is leased again, and goes on from its progress. A task that was given up, or has something to tell, stays as ended.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.store.sql import Sql
+from limnos.model.entities import TaskRow
+from limnos.store.sql import Load, Sql, Value
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
@@ -26,9 +27,11 @@ class Task(msgspec.Struct, frozen=True):
     progress: str | None
 
 
+NEVER_MS = 1 << 52
+"""When an ended task is due: no release takes it up."""
 INSERT = Sql(
     "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) VALUES"
-    " (:id, :kind, :payload, :now, :now, 0, 0)"
+    " (:id, :kind, :payload, :now, :due, 0, 0)"
 )
 DUE = Sql(
     "SELECT id, kind, payload, attempts, progress FROM task WHERE due_at <= :now AND leased_until <= :now"
@@ -37,7 +40,48 @@ DUE = Sql(
 LEASE = Sql("UPDATE task SET leased_until = :until, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now")
 PROGRESS = Sql("UPDATE task SET progress = :progress, leased_until = :until WHERE id = :id")
 RETRY = Sql("UPDATE task SET due_at = :due, leased_until = 0, error = :error WHERE id = :id")
+AGAIN = Sql(
+    "UPDATE task SET due_at = :due, leased_until = 0, attempts = 0, progress = NULL, error = NULL, result = :result, payload = :payload"
+    " WHERE id = :id"
+)
+END = Sql(
+    f"UPDATE task SET due_at = {NEVER_MS}, leased_until = 0, ended_at = :now, error = :error, result = :result WHERE id = :id"
+)
+REVIVE = Sql(
+    "UPDATE task SET due_at = :now, leased_until = 0, attempts = 0, ended_at = NULL, error = NULL"
+    " WHERE id = :id AND leased_until <= :now AND (ended_at IS NULL OR error IS NOT NULL)"
+)
 DELETE = Sql("DELETE FROM task WHERE id = :id")
+FORGET = Sql("DELETE FROM task WHERE ended_at < :before AND error IS NULL")
+ANY_OF = Sql("SELECT 1 FROM task WHERE kind = :kind AND ended_at IS NULL LIMIT 1")
+_COLUMNS = "id, kind, payload, created_at, due_at, attempts, leased_until, progress, error, ended_at, result"
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM task WHERE id = :id")
+_STATES = {
+    "dead": "ended_at IS NOT NULL AND error IS NOT NULL",
+    "done": "ended_at IS NOT NULL AND error IS NULL",
+    "waiting": "ended_at IS NULL",
+}
+STATES = tuple(_STATES)
+LIST = {
+    state: Sql(f"SELECT {_COLUMNS} FROM task WHERE id > :after AND {where} ORDER BY id LIMIT :limit")
+    for state, where in _STATES.items()
+}
+COUNTS = Sql(
+    "SELECT kind, CASE WHEN ended_at IS NULL THEN 'waiting' WHEN error IS NULL THEN 'done' ELSE 'dead' END, count(*) FROM task"
+    " GROUP BY 1, 2"
+)
+
+
+def task_read(task_id: int) -> Load[TaskRow | None]:
+    """Read a task."""
+    rows = yield BY_ID, {"id": task_id}
+    return TaskRow(*rows[0]) if rows else None
+
+
+def tasks_read(state: str, *, after: int, limit: int) -> Load[list[TaskRow]]:
+    """Read tasks of a state (one of `STATES`) by id, those after an id, at most `limit`."""
+    rows = yield LIST[state], {"after": after, "limit": limit}
+    return [TaskRow(*row) for row in rows]
 
 
 class TaskWrites:
@@ -46,9 +90,17 @@ class TaskWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def create(self, kind: str, payload: str) -> None:
-        """Insert a task that is due at once, in the mutation's transaction."""
-        self.tx.count(INSERT, {"id": self.tx.next_id(), "kind": kind, "payload": payload, "now": self.tx.now_ms})
+    def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> None:
+        """Insert a task, in the mutation's transaction, that is due at once or later."""
+        now = self.tx.now_ms
+        self.tx.count(
+            INSERT, {"id": self.tx.next_id(), "kind": kind, "payload": payload, "now": now, "due": now + delay_ms}
+        )
+
+    def ensure(self, kind: str, payload: str, *, delay_ms: int) -> None:
+        """Insert a task unless one of its kind is there that has not ended."""
+        if not self.tx.rows(ANY_OF, {"kind": kind}):
+            self.create(kind, payload, delay_ms=delay_ms)
 
     def lease(self, *, lease_ms: int) -> Task | None:
         """Take the oldest due task for a while; None when there is none or another worker was faster."""
@@ -66,6 +118,32 @@ class TaskWrites:
         """Give a failed task back for later."""
         self.tx.count(RETRY, {"id": task_id, "due": self.tx.now_ms + delay_ms, "error": error})
 
+    def again(self, task_id: int, *, payload: str, result: str | None, delay_ms: int) -> None:
+        """Give a task back that is to be done again and again, with what it told this time."""
+        params: dict[str, Value] = {
+            "id": task_id,
+            "due": self.tx.now_ms + delay_ms,
+            "payload": payload,
+            "result": result,
+        }
+        self.tx.count(AGAIN, params)
+
+    def end(self, task_id: int, *, error: str | None, result: str | None) -> None:
+        """Keep an ended task to be seen: given up with an error, or done with something to tell."""
+        self.tx.count(END, {"id": task_id, "now": self.tx.now_ms, "error": error, "result": result})
+
+    def revive(self, task_id: int) -> bool:
+        """Make a task due at once that was given up or waits; False when there is none, it runs, or it is done."""
+        return self.tx.count(REVIVE, {"id": task_id, "now": self.tx.now_ms}) > 0
+
     def done(self, task_id: int) -> None:
         """Remove a finished task."""
         self.tx.count(DELETE, {"id": task_id})
+
+    def forget(self, *, keep_ms: int) -> int:
+        """Remove what was done longer ago than this; returns how many. What was given up stays."""
+        return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """Count tasks by kind and state."""
+        return {(row[0], row[1]): row[2] for row in self.tx.rows(COUNTS, {})}

@@ -30,6 +30,9 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _members(who)
     yield from _explanations()
     yield from _tokens(node, who)
+    yield case(f"GET {OWN}/tasks", "tasks")
+    yield case(f"GET {OWN}/tasks/{{id}}", "no task", "1")
+    yield case(f"POST {OWN}/tasks/{{id}}/retry", "no task", "1")
     yield case(f"PATCH {LAKE}/users/{{u}}", "user", "lake", "dummy", body={"enabled": True})
     yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
 

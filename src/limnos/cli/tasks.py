@@ -1,0 +1,59 @@
+"""`task list | show | retry`.
+
+May import this room. For service admins.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_done, show_fields, show_rows
+
+app = App(name="task")
+
+
+@app.command(name="list")
+def list_tasks(
+    *,
+    state: Annotated[
+        Literal["dead", "waiting", "done"],
+        Parameter(help="Given up, waiting or running, or done with something to tell."),
+    ] = "dead",
+    common: Common = DEFAULTS,
+) -> None:
+    """List what the server does beside requests, such as purges: by default what it gave up."""
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]
+    columns = ["id", "kind", "state", "attempts", "created_at", "due_at", "ended_at", "error"]
+    show_rows(rows, columns, shape=common.shape, empty=f"no tasks are {state}")
+
+
+@app.command
+def show(task_id: str, /, *, common: Common = DEFAULTS) -> None:
+    """Show a task with what it was told, how often it was tried, and what came of it.
+
+    Parameters
+    ----------
+    task_id
+        Its id, as `limnos task list` shows it.
+    """
+    with common.client() as client:
+        show_fields(msgspec.structs.asdict(client.tasks.load(task_id)), shape=common.shape)
+
+
+@app.command
+def retry(task_id: str, /, *, common: Common = DEFAULTS) -> None:
+    """Try a task again now that was given up, or waits.
+
+    Parameters
+    ----------
+    task_id
+        Its id, as `limnos task list` shows it.
+    """
+    with common.client() as client:
+        client.tasks.retry(task_id)
+    show_done(f"task {task_id} is tried again", {"retried": task_id}, shape=common.shape)

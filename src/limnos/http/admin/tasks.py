@@ -1,0 +1,81 @@
+"""Tasks: list, load, try again.
+
+May import `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services import tasks
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.model.entities import TaskRow
+    from limnos.services.context import Context
+
+ID_MAX = 2**53
+
+
+async def tasks_list(request: Request, ctx: Context) -> Response:
+    """Answer tasks of a `state` (`dead`, the default, `waiting` or `done`) by id, a thousand at most, those `after` an id."""
+    after = request.query("after") or "0"
+    if not _is_id(after):
+        raise BadRequest(f"'{after[:50]}' is no task's id: give the last one of the page before")
+    found = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=int(after))
+    return json_response({"tasks": [_encode(row) for row in found]})
+
+
+async def task_load(request: Request, ctx: Context) -> Response:
+    """Answer one task with what it was told."""
+    row = await tasks.task_load(ctx, _id(request))
+    return json_response({**_encode(row), "payload": msgspec.Raw(row.payload.encode())})
+
+
+async def task_retry(request: Request, ctx: Context) -> Response:
+    """Make a task due at once that was given up, or waits."""
+    task_id = _id(request)
+    await tasks.task_retry(ctx, task_id)
+    return json_response({"retried": task_id})
+
+
+def _is_id(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX
+
+
+def _id(request: Request) -> int:
+    (text,) = names_of(request)
+    if not _is_id(text):
+        raise tasks.no_task(text[:50])
+    return int(text)
+
+
+def _encode(row: TaskRow) -> dict[str, object]:
+    state = "waiting" if row.ended_at is None else "done" if row.error is None else "dead"
+    return {
+        "id": row.id,
+        "kind": row.kind,
+        "state": state,
+        "attempts": row.attempts,
+        "created_at": instant(row.created_at),
+        "due_at": instant(row.due_at) if row.ended_at is None else None,
+        "ended_at": instant(row.ended_at),
+        "progress": row.progress,
+        "error": row.error,
+        "result": row.result,
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/tasks", tasks_list, "list-tasks"),
+    Route("GET", "/api/limnos/v1/tasks/{id}", task_load, "load-task"),
+    Route("POST", "/api/limnos/v1/tasks/{id}/retry", task_retry, "retry-task"),
+)

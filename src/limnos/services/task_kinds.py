@@ -1,0 +1,71 @@
+"""Which kinds of tasks there are: what each is told, who does it, how often it is tried, how long a worker may be silent.
+
+May import the rooms below. The one place to declare a kind; whoever runs tasks knows none by name. A task is done beside
+requests, on some node, at least once: a runner must bear to be ended anywhere and begun again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.purges import PurgePayload, purge_run
+from limnos.services.tables import PURGE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.services.work import Work
+
+P = TypeVar("P")
+TRIES_PASSING: Final = 100
+"""How often a task is tried whose storage or database does not answer: with growing pauses, for about four days."""
+
+
+class Outcome(NamedTuple):
+    """What a task came to: what is worth keeping of it, and, for one that is done again and again, what it is told next."""
+
+    result: str | None = None
+    payload: str | None = None
+
+
+Runner = Callable[["Work", str], Awaitable[Outcome]]
+
+
+class TaskKind(NamedTuple):
+    """One kind of task. `every_s` is set for what is done again and again, once for the whole store, told `first` at first."""
+
+    name: str
+    runner: Runner
+    tries: int
+    lease_ms: int = 300_000
+    every_s: float | None = None
+    first: str = "{}"
+
+    def is_lost(self, error: Exception, attempts: int) -> bool:
+        """Say whether a task that has failed so often is given up."""
+        passes = isinstance(error, (Unavailable, StorageFailed, InterruptedError))
+        return self.every_s is None and attempts >= (TRIES_PASSING if passes else self.tries)
+
+
+def told(payload: type[P], run: Callable[[Work, P], Awaitable[Outcome]]) -> Runner:
+    """Make a runner of a function that takes the payload's own type."""
+
+    def runner(work: Work, text: str) -> Awaitable[Outcome]:
+        return run(work, msgspec.json.decode(text, type=payload))
+
+    return runner
+
+
+async def _purge(work: Work, payload: PurgePayload) -> Outcome:
+    return Outcome(await purge_run(work, payload))
+
+
+KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
+    {kind.name: kind for kind in (TaskKind(PURGE, told(PurgePayload, _purge), tries=5),)}
+)
+"""Every kind, by its name in the store."""

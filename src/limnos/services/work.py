@@ -1,0 +1,72 @@
+"""What a task gets to work with: the store under the server's own permit, what is allowed, and threads with a heartbeat.
+
+May import `files`, `store` and the rooms below. Knows no kind of task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.files import run_apart
+from limnos.model.errors import Unavailable
+
+if TYPE_CHECKING:
+    from limnos.files import Allowed
+    from limnos.model.permits import Permit
+    from limnos.store.interface import Store
+    from limnos.store.tx import Tx
+
+T = TypeVar("T")
+Beat = Callable[[int], None]
+"""Called now and then by work in a thread, with how far it is. Raises InterruptedError when it is to stop."""
+
+
+class Work:
+    """One task under way on this node."""
+
+    def __init__(
+        self, task_id: int, *, store: Store, permit: Permit[None], allowed: Allowed, warehouse: str, lease_ms: int
+    ) -> None:
+        self.task_id = task_id
+        self.allowed = allowed
+        self.warehouse = warehouse
+        self._store = store
+        self._permit = permit
+        self._lease_ms = lease_ms
+
+    async def submit(self, mutation: Callable[[Tx], T]) -> T:
+        """Run a mutation, or a read inside one, in a transaction of its own."""
+        return await self._store.submit(self._permit, mutation)
+
+    async def apart(self, call: Callable[[Beat], T]) -> T:
+        """Run a call in a thread of its own, and keep the task's lease as long as it gets on.
+
+        One that gets on no more for the time of a lease is left to itself: Unavailable. Whoever cancels this stops it at its
+        next beat.
+        """
+        far, stopped = 0, threading.Event()
+
+        def beat(count: int) -> None:
+            nonlocal far
+            far = count
+            if stopped.is_set():
+                raise InterruptedError("the node is stopping, or gave this up: it goes on elsewhere")
+
+        work = asyncio.create_task(run_apart(lambda: call(beat)))
+        silent, last = 0, -1
+        try:
+            while not (await asyncio.wait({work}, timeout=self._lease_ms / 3000))[0]:
+                silent, last = (silent + 1, last) if far == last else (0, far)
+                if silent >= 3:
+                    raise Unavailable("Its storage does not answer: the task is tried again")
+                await self._keep(str(far))
+            return work.result()
+        finally:
+            stopped.set()
+            work.cancel()
+
+    async def _keep(self, progress: str) -> None:
+        await self.submit(lambda tx: tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms))

@@ -1,0 +1,139 @@
+"""Tasks over the own API: a purge that cannot be done is tried, given up, seen, and tried again."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from limnos.app.building import DATABASE_FILE
+from limnos.app.upkeep import WAITING
+from tests.http.driver import API, OWN, Node, grant
+from tests.http.iceberg.wire import commit, local, make_table, point, snapshot, table_path
+
+TRIES = 5
+
+
+def poisoned(node: Node) -> Path:
+    """Drop a table with purge whose manifest list, among its own files, is no such thing; returns it."""
+    home = local(make_table(node, "a", "t")["metadata"]["location"])
+    listed = home / "metadata" / "snap-1.avro"
+    listed.write_bytes(b"no Avro")
+    assert commit(node, "a", "t", updates=[snapshot(1, manifest_list=f"file://{listed}"), point(1)]).status == 200
+    assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
+    return listed
+
+
+def work(node: Node) -> int:
+    """Run what is due, as if no time had to pass between the tries; returns how many tries that were."""
+    tries = 0
+    while node.runner.run(node.built.upkeep.run_one()):
+        tries += 1
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+            connection.execute("UPDATE task SET due_at = 0 WHERE ended_at IS NULL")
+    node.runner.run(node.built.upkeep.count())
+    return tries
+
+
+def test_poisoned_task_is_given_up(node: Node) -> None:
+    """After a few tries nobody tries it again; it stays to be seen, and in the metric."""
+    poisoned(node)
+
+    tries = work(node)
+
+    (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    assert tries == TRIES
+    assert (dead["kind"], dead["state"], dead["attempts"], dead["due_at"]) == ("purge-table", "dead", TRIES, None)
+    assert "no Avro file that can be read" in dead["error"]
+    assert WAITING == {("purge-table", "dead"): 1}
+    assert 'limnos_tasks_open{kind="purge-table",state="dead"} 1' in node.get("/metrics").body.decode()
+    shown = node.get(f"{OWN}/tasks/{dead['id']}").json()
+    assert shown["payload"]["metadata-location"].endswith(".metadata.json")
+    assert node.get(f"{OWN}/tasks?state=waiting").json() == {"tasks": []}
+    assert node.get(f"{OWN}/tasks?after={dead['id']}").json() == {"tasks": []}
+
+
+def test_dead_task_is_tried_again(node: Node) -> None:
+    """Once what was wrong is mended, a retry does the rest."""
+    listed = poisoned(node)
+    work(node)
+    (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    listed.unlink()
+
+    answer = node.post(f"{OWN}/tasks/{dead['id']}/retry")
+    work(node)
+
+    assert answer.json() == {"retried": dead["id"]}
+    assert not listed.parents[1].exists()
+    assert [node.get(f"{OWN}/tasks?state={state}").json() for state in ("dead", "waiting", "done")] == [
+        {"tasks": []}
+    ] * 3
+    assert node.post(f"{OWN}/tasks/{dead['id']}/retry").status == 404
+
+
+def test_what_a_purge_kept_is_told(node: Node) -> None:
+    """Files that a purge kept are named in its result."""
+    home = make_table(node, "a", "t")["metadata"]["location"]
+    statistics = {
+        "snapshot-id": 1,
+        "statistics-path": f"file://{node.data}/admin.token",
+        "file-size-in-bytes": 1,
+        "file-footer-size-in-bytes": 1,
+        "blob-metadata": [],
+    }
+    updates = [
+        snapshot(1, manifest_list=f"{home}/none.avro"),
+        point(1),
+        {"action": "set-statistics", "snapshot-id": 1, "statistics": statistics},
+    ]
+    assert commit(node, "a", "t", updates=updates).status == 200
+    node.delete(f"{table_path('a', 't')}?purgeRequested=true")
+
+    work(node)
+
+    (done,) = node.get(f"{OWN}/tasks?state=done").json()["tasks"]
+    assert f"kept 1, as they are not below the table's own location: file://{node.data}/admin.token" in done["result"]
+    assert (node.data / "admin.token").exists()
+
+
+def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: Node) -> None:
+    """A task that only another release knows is neither done nor given up."""
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+        connection.execute("INSERT INTO task VALUES (7, 'new', '{}', 0, 0, 500, 0, NULL, NULL, NULL, NULL)")
+
+    assert node.runner.run(node.built.upkeep.run_one()) is True
+    assert node.runner.run(node.built.upkeep.run_one()) is False
+
+    assert [row["state"] for row in node.get(f"{OWN}/tasks?state=waiting").json()["tasks"]] == ["waiting"]
+
+
+@pytest.mark.parametrize("target", ["tasks?state=lost", "tasks?after=x", "tasks?after=-1"])
+def test_malformed_lists(node: Node, target: str) -> None:
+    """A state that is none, or a page that begins nowhere, is 400."""
+    assert node.get(f"{OWN}/{target}").status == 400
+
+
+@pytest.mark.parametrize("task_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
+def test_no_such_task(node: Node, task_id: str) -> None:
+    """What is no task's id is 404 like one that is free."""
+    assert node.get(f"{OWN}/tasks/{task_id}").status == node.post(f"{OWN}/tasks/{task_id}/retry").status == 404
+
+
+def test_tasks_are_for_service_admins(node: Node) -> None:
+    """Neither an owner of the metalake nor anybody else sees or moves the server's work."""
+    poisoned(node)
+    work(node)
+    (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    grant(node, "ana", "use_catalog manage_users", kind="metalake", on="lake")
+    node.done("PUT", f"{API}/lake/owners/metalake/lake", {"name": "ana", "type": "USER"})
+
+    answers = [
+        node.ask(method, f"{OWN}/{target}", user=user)
+        for user in ("ana", "zoe", None)
+        for method, target in (("GET", "tasks"), ("GET", f"tasks/{dead['id']}"), ("POST", f"tasks/{dead['id']}/retry"))
+    ]
+
+    assert {answer.status for answer in answers} <= {401, 403}
+    assert work(node) == 0
