@@ -41,14 +41,14 @@ async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRo
     await ctx.read(Scope(), _require)
     if state not in STATES:
         raise BadRequest(f"'{state[:50]}' is no state of a task: use one of {', '.join(STATES)}")
-    return await ctx.look_up(tasks_read(state, after=after, limit=TASKS_MAX))
+    return await ctx.look_up(lambda: tasks_read(state, after=after, limit=TASKS_MAX))
 
 
 async def task_load(ctx: Context, task_id: int) -> TaskRow:
     """Return a task. Raises NotFound."""
     await refuse_former(ctx)
     await ctx.read(Scope(), _require)
-    found = await ctx.look_up(task_read(task_id))
+    found = await ctx.look_up(lambda: task_read(task_id))
     if found is None:
         raise no_task(task_id)
     return found
