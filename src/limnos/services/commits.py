@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -88,6 +87,10 @@ class Asked(NamedTuple):
         """Read what is there now. Raises NotFound, Forbidden."""
         return await self.ctx.read(self.scope, self.look)
 
+    def now_ms(self) -> int:
+        """Return the store's time, which is every node's."""
+        return self.ctx.services.store.time.now_ms()
+
 
 class Made(NamedTuple):
     """What a commit led to: the document, and the metadata before and after; None when nothing was to be changed."""
@@ -162,7 +165,7 @@ def _metadata(recent: RecentMetadata, document: Document) -> Json:
 
 async def _build(asked: Asked, document: Document) -> tuple[Json, Whole] | None:
     """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
-    services, now_ms = asked.ctx.services, time.time_ns() // 1_000_000
+    services, now_ms = asked.ctx.services, asked.now_ms()
     if asked.raw is None and not is_heavy(document):
         base = _metadata(services.recent, document)
         demands.check(base, asked.requirements)
@@ -245,7 +248,7 @@ async def _commit_create(
     """Make the table of a staged create: the commit carries everything."""
     try:
         draft = await draft_read(ctx, scope, namespace, name)
-        now_ms = time.time_ns() // 1_000_000
+        now_ms = ctx.services.store.time.now_ms()
         if raw is None:
             whole = Whole(changes.apply(None, updates, now_ms=now_ms, previous_location=None))
         else:

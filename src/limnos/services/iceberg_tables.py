@@ -129,7 +129,7 @@ async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -
 
 async def build(ctx: Context, request: TableRequest, draft: Draft) -> Whole:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
-    now_ms = _now_ms()
+    now_ms = ctx.services.store.time.now_ms()
     table_uuid = new_uuid(now_ms)
     location = draft.own_location(table_uuid) if request.location is None else request.location
     if not location:

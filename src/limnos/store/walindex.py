@@ -26,9 +26,11 @@ _PROBE: Final = "UPDATE store SET next_id = next_id + 1"
 class _Mapping:
     __slots__ = ("descriptor", "map", "users")
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.map = mmap.mmap(descriptor, 2 * _COPY_BYTES, access=mmap.ACCESS_READ)
+    def __init__(self, file: Path) -> None:
+        if file.stat().st_size < 2 * _COPY_BYTES:
+            raise ValueError(f"{file} holds no header yet")  # told before it is opened: it could not be closed again
+        self.descriptor = os.open(file, os.O_RDONLY)
+        self.map = mmap.mmap(self.descriptor, 2 * _COPY_BYTES, access=mmap.ACCESS_READ)
         self.users = 0
 
     def close(self) -> None:
@@ -42,18 +44,23 @@ _mappings: dict[tuple[int, int], _Mapping] = {}
 class WalIndex:
     """The header of one database file's index. Open it after connecting, close it after disconnecting."""
 
+    is_used = True
+    """Whether it tells of commits here; else it is only kept open."""
+
     def __init__(self, path: Path) -> None:
         file = path.with_name(f"{path.name}-shm")
         status = file.stat()
         self._key = (status.st_dev, status.st_ino)
         known = _mappings.get(self._key)
         if known is None:
-            known = _mappings[self._key] = _Mapping(os.open(file, os.O_RDONLY))
+            known = _mappings[self._key] = _Mapping(file)
         known.users += 1
         self._map = known.map
 
     def header(self) -> bytes | None:
-        """Return both copies of the header; None while somebody is rewriting them."""
+        """Return both copies of the header; None while somebody is rewriting them, or where they tell nothing."""
+        if not self.is_used:
+            return None
         found = self._map[: 2 * _COPY_BYTES]
         return found if found[:_COPY_BYTES] == found[_COPY_BYTES:] else None
 
@@ -67,14 +74,16 @@ class WalIndex:
 
 
 def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
-    """Open the index if it tells of a commit here, on this file system and this SQLite; else None."""
+    """Open the index; it is used only if it tells of a commit here, on this file system and this SQLite.
+
+    One that does not tell is kept open all the same until the store is closed: closing it now would take away the locks
+    of the connections that are open. None if nothing was opened.
+    """
     try:
         found = WalIndex(path)
     except (OSError, ValueError):
         return None
     before = found.header()
     writer.execute(_PROBE)
-    if before is not None and found.header() not in (None, before):
-        return found
-    found.close()
-    return None
+    found.is_used = before is not None and found.header() not in (None, before)
+    return found

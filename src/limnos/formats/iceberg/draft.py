@@ -169,10 +169,14 @@ class Draft:
         self._columns[schema_id] = found
 
     def stamp(self) -> int:
-        """The time of this commit in ms: that of its snapshot if it adds one, else now, never before the last change."""
+        """The time of this commit in ms: that of its snapshot if it adds one, else now, never before the last snapshot.
+
+        It may be before the last *change*, made by whose clock was ahead: a log that took over such a time would refuse
+        every snapshot until then.
+        """
         if self.updated_ms is None:
-            before = 0 if self.origin is None else integer_at(self.origin, "last-updated-ms", where=HERE)
-            self.updated_ms = max(self.now_ms, before)
+            log = self.log("snapshot-log")
+            self.updated_ms = max(self.now_ms, integer_at(log[-1], "timestamp-ms", where=HERE) if log else 0)
         return self.updated_ms
 
 

@@ -1,0 +1,86 @@
+"""A disk that is full, and a file that somebody else has locked, on SQLite: certain refusals, in words, and nothing left."""
+
+from __future__ import annotations
+
+import resource
+import sqlite3
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.faults.mutations import properties_of
+from tests.faults.rig import Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
+
+HASTY = {"LIMNOS__SERVER__REQUEST_TIMEOUT_S": "1"}
+
+
+@pytest.fixture(scope="module")
+def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """One node on SQLite."""
+    with Rig(tmp_path_factory.mktemp("full"), None, env=HASTY) as running:
+        yield running
+
+
+@contextmanager
+def full(rig: Rig) -> Iterator[None]:
+    """Let no file of the node grow beyond what its write-ahead log has now."""
+    pid = rig.node.running.pid
+    size = Path(f"{rig.database}-wal").stat().st_size
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+
+
+def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig) -> None:
+    """A COMMIT for which there is no room is 503 and says so; no file of it is left, and once there is room all is well."""
+    tag = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    files = set(rig.node.data.rglob("*.metadata.json"))
+
+    with full(rig):
+        told = [
+            rig.admin.ask("POST", table_path(tag, "t"), properties_body(**{f"p{n}": "x" * 50_000})) for n in range(3)
+        ]
+        made = rig.admin.ask("POST", f"{namespace_path(tag)}/tables", table_body("u"))
+        read = rig.admin.ask("GET", table_path(tag, "t"))
+
+    assert [answer.status for answer in (*told, made, read)] == [503, 503, 503, 503, 200]
+    assert all("no room" in answer.message and "Nothing was changed" in answer.message for answer in told)
+    assert set(rig.node.data.rglob("*.metadata.json")) == files
+    rig.admin.do("POST", table_path(tag, "t"), properties_body(mark="after"))
+    assert sorted(properties_of(rig, tag, "t")) == sorted({*properties_of(rig, tag, "t")} - {"p0", "p1", "p2"})
+    assert complaints(rig.database) == []
+
+
+def test_writes_that_never_began_are_not_in_doubt(rig: Rig) -> None:
+    """While another program holds the file's write lock, every write that waits too long is 503, the last as the first."""
+    tag = rig.tag()
+    wires = [Wire(rig.node.uri, user="admin") for _ in range(6)]
+
+    with closing(sqlite3.connect(rig.database, isolation_level=None)) as other, ThreadPoolExecutor(6) as threads:
+        other.execute("BEGIN IMMEDIATE")
+        sent = []
+        for number, wire in enumerate(wires):
+            sent.append(threads.submit(wire.ask, "POST", f"{PREFIX}/namespaces", namespace_body(f"{tag}{number}")))
+            time.sleep(0.1)
+        answers = [each.result() for each in sent]
+        other.execute("ROLLBACK")
+
+    assert [answer.status for answer in answers] == [503] * 6
+    rig.admin.do(
+        "POST", f"{PREFIX}/namespaces", namespace_body(tag)
+    )  # writes come one after another: those before are over
+    there = [rig.admin.ask("HEAD", namespace_path(f"{tag}{number}")).status for number in range(6)]
+    assert there == [404] * 6
+    for wire in wires:
+        wire.close()
