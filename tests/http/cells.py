@@ -36,7 +36,7 @@ CALLERS: dict[str, tuple[str, str]] = {
     "leader": ("manage_groups manage_grants", ""),
     "holder": ("", ""),
     "keeper": ("", "use_catalog"),
-    "tabler": ("", USE),
+    "tabler": ("", f"{USE} create_schema"),
     "owner": ("", ""),
     "laker": ("", ""),
     "admin": ("", ""),

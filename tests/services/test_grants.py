@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
 from limnos.model.errors import BadRequest, Forbidden, IllegalObject, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.services import grants
+from limnos.services import grants, roles
 from limnos.services.grants import RULES_MAX, Wish, roles_give, rules_override
 from limnos.services.roles import role_create
 from limnos.view.gate import InlineGate
@@ -127,11 +128,15 @@ def test_many_roles_are_given_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatc
         fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names * 50))
 
 
-def test_right_that_goes_between_the_look_and_the_change(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who loses the right to hand out roles after the objects were found, and before the rules are written, is refused."""
-    create(desk, "admin")
-    role = "by admin"
-    desk.allow("ana", Kind.METALAKE, LAKE, Privilege.MANAGE_GRANTS)
+@pytest.mark.parametrize(
+    "room, privilege", [(grants, Privilege.MANAGE_GRANTS), (roles, Privilege.CREATE_ROLE)], ids=["override", "create"]
+)
+def test_right_that_goes_between_the_look_and_the_change(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
+) -> None:
+    """Who loses the right after the objects were found, and before the role or its rules are written, is refused."""
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.allow("ana", Kind.METALAKE, LAKE, privilege)
     find = grants.wishes_find
 
     async def found_and_lost(*args: object) -> object:
@@ -139,7 +144,7 @@ def test_right_that_goes_between_the_look_and_the_change(desk: Desk, monkeypatch
         await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
         return found
 
-    monkeypatch.setattr(grants, "wishes_find", found_and_lost)
+    monkeypatch.setattr(room, "wishes_find", found_and_lost)
 
-    with pytest.raises(Forbidden, match="MANAGE_GRANTS"):
-        desk.run(rules_override(desk.ctx("ana"), metalake=LAKE, role=role, wishes=()))
+    with pytest.raises(Forbidden, match=privilege.name):
+        (override if room is grants else create)(desk, "ana")
