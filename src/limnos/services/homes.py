@@ -51,9 +51,9 @@ def base_of(scene: Scene, chain: Chain) -> str:
     if location is not None:
         return location
     place = place_of(scene)
-    return (
-        place.roots[0] if is_local(place.warehouse) else place.warehouse
-    )  # the first root is the warehouse with a scheme
+    if place.home is not None and is_local(place.home):
+        return place.home  # the warehouse with a scheme, which a plain path lacks
+    return place.warehouse
 
 
 def located(before: NamespaceRecord | None, after: NamespaceRecord, place: Place) -> NamespaceRecord:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 WAREHOUSE = "warehouse"
 ALLOWED_LOCATIONS = "allowed-locations"
 _UUID = re.compile("[0-9a-f-]{36}")
+_NAMESPACE = re.compile("n[0-9]+")
+"""The directory of a namespace in its catalog's warehouse, whose tables a table at that very place would keep out."""
 
 
 class Place(NamedTuple):
@@ -50,7 +52,12 @@ class Place(NamedTuple):
             raise BadRequest(f"Location {location} holds the catalog's warehouse: choose one below it")
         if self.allowed.holds_kept(location):
             raise BadRequest(f"Location {location} holds the server's own directory: choose another")
-        return normalise(location)
+        normal = normalise(location)
+        if self.home is not None and _NAMESPACE.fullmatch(normal.removeprefix(f"{self.home}/")):
+            raise BadRequest(
+                f"Location {location} is where a namespace's tables go: choose one below it, or leave it out"
+            )
+        return normal
 
     def check(self, location: str) -> None:
         """Raise OutsideRoots for a location that the catalog does not cover, or the server does not allow."""

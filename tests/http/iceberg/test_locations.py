@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.http.driver import API, Node
+from limnos.config.settings import Storage
+from tests.http.driver import API, Node, node_at
 from tests.http.iceberg.wire import (
     SCHEMA,
     SPACES,
@@ -158,6 +160,41 @@ def test_a_warehouse_without_a_scheme(node: Node) -> None:
     assert made["properties"]["location"].startswith(f"file://{warehouse}/n")
     assert made["properties"] == node.get(space_path("a", root=root))["properties"]
     assert table["metadata"]["location"].startswith(f"file://{warehouse}/")
+
+
+def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
+    """Where the server has taken the warehouse from a catalog, its namespaces are answered still; tables are refused."""
+    data, outside = fresh("data"), fresh("outside")
+    properties = {"warehouse": f"file://{outside}"}
+    body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
+    root = "/iceberg/v1/lake.far"
+    with node_at(data, storage=Storage(allowed_roots=(str(outside),))) as node:
+        node.done("POST", f"{API}/lake/catalogs", body)
+        before = node.post(f"{root}/namespaces", {"namespace": ["a"]})
+
+    with node_at(data) as node:
+        after = node.get(space_path("a", root=root))
+        made = node.post(f"{root}/namespaces", {"namespace": ["b"]})
+        refused = node.post(f"{space_path('a', root=root)}/tables", {"name": "t", "schema": SCHEMA})
+
+    assert (before.status, after.status, made.status) == (200, 200, 200)
+    assert after["properties"] == before["properties"]
+    assert refused.status in (400, 403)
+
+
+@pytest.mark.parametrize("end", ["", "/"])
+def test_no_table_takes_the_place_of_a_namespace(node: Node, end: str) -> None:
+    """A table at exactly the computed place of a namespace would keep its tables out: 400; below it there is room."""
+    make_space(node, "theirs")
+    make_table(node, "mine", "t")
+    place = location_of(node, "theirs")
+
+    taken = node.post(f"{space_path('mine')}/tables", {"name": "u", "schema": SCHEMA, "location": f"{place}{end}"})
+    moved = commit(node, "mine", "t", updates=[{"action": "set-location", "location": f"{place}{end}"}])
+    below = make_table(node, "mine", "u", location=f"{place}/u")
+
+    assert [error_of(answer)[:2] for answer in (taken, moved)] == [(400, "IllegalArgumentException")] * 2
+    assert below["metadata"]["location"] == f"{place}/u"
 
 
 def test_roots_that_were_narrowed_count_for_tables(node: Node) -> None:
