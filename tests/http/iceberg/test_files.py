@@ -263,10 +263,10 @@ def test_purge_takes_a_commit_that_came_between(node: Node, monkeypatch: pytest.
     make_table(node, "a", "t")
     submit, raced = node.built.services.store.submit, []
 
-    async def after_a_commit(permit: object, mutation: object) -> object:
+    async def after_a_commit(permit: object, mutation: object, **more: object) -> object:
         if not raced:
             raced.append(await commit_of(node))
-        return await submit(permit, mutation)
+        return await submit(permit, mutation, **more)
 
     async def commit_of(node: Node) -> object:
         monkeypatch.setattr(node.built.services.store, "submit", submit)
