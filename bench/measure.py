@@ -184,6 +184,8 @@ def _yardstick(log: Path) -> Iterator[Callable[[Generator, int], float]]:
 
 
 def _fits(operation: Operation, target: Target, plan: Plan) -> bool:
+    if target.shape.nodes < operation.nodes_min:
+        return False
     return not operation.big_tree_only or target.shape.nodes == max(plan.sizes[target.store]) >= 10_000
 
 

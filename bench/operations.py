@@ -42,7 +42,8 @@ class Case:
 class Operation:
     """One operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
 
-    `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has.
+    `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has. `nodes_min`: so
+    many nodes must a tree have.
     `names` is how many names the body must list, checked before anything is measured. `files` is what each request makes
     on the disk: directories, and bytes of one file.
     """
@@ -55,6 +56,7 @@ class Operation:
     once: bool = False
     count_max: int = 1_000_000
     big_tree_only: bool = False
+    nodes_min: int = 0
     names: int | None = None
     files: tuple[int, int] | None = None
 
@@ -212,6 +214,82 @@ def _commits(case: Case) -> list[bytes]:
     ]  # fmt: skip
 
 
+PAGE_SIZE: Final = 100
+
+
+def _crowd_pages(size: int) -> Callable[[Case], list[bytes]]:
+    """Pages that begin anywhere in a namespace."""
+
+    def make(case: Case) -> list[bytes]:
+        dice, path = (
+            random.Random(next(_serial)),
+            f"{namespace_path([f'crowd{size}'])}/tables?pageSize={PAGE_SIZE}&pageToken=",
+        )
+        return [
+            request(case, "GET", path + _token(seed.crowd_table(dice.randrange(size))), user="reader")
+            for _ in range(2_000)
+        ]
+
+    return make
+
+
+def _token(name: str) -> str:
+    """Spell the token of the page after a name."""
+    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def _crowd_creates(size: int) -> Callable[[Case], list[bytes]]:
+    """Tables made among many."""
+
+    def make(case: Case) -> list[bytes]:
+        serial, dice = next(_serial), random.Random(size)
+        path = f"{namespace_path([f'crowd{size}'])}/tables"
+        body = json.dumps(new_table("NAME", width=10), separators=(",", ":"))
+        name = f"{seed.crowd_table(0)}_{serial:03}_00000"
+        whole = request(case, "POST", path, user="writer", body=json.loads(body.replace("NAME", name)))
+        places = [dice.randrange(size) for _ in range(6_000)]
+        return [
+            whole.replace(b"table_0000000", b"table_%07d" % place).replace(b"_00000", b"_%05d" % i)
+            for i, place in enumerate(places)
+        ]
+
+    return make
+
+
+def _crowd_mixed(size: int) -> Callable[[Case], list[bytes]]:
+    """Three pages and a create by turns, on every connection."""
+
+    def make(case: Case) -> list[bytes]:
+        pages, creates = _crowd_pages(size)(case), _crowd_creates(size)(case)
+        turns = len(creates) // case.connections
+        found: list[bytes] = []
+        for turn in range(turns):
+            for number in range(4 * case.connections):
+                at = turn * case.connections + number % case.connections
+                found.append(creates[at] if number < case.connections else pages[(4 * at + number) % len(pages)])
+        return found
+
+    return make
+
+
+def _crowds() -> tuple[Operation, ...]:
+    found: list[Operation] = []
+    for size in seed.CROWDS:
+        word = f"{size:,} siblings"
+        found += [
+            Operation(key=f"crowd-page-{size}", title=f"page of {PAGE_SIZE} among {word}", requests=_crowd_pages(size), nodes_min=size),
+            Operation(
+                key=f"crowd-create-{size}", title=f"create among {word}", requests=_crowd_creates(size), writes=True,
+                once=True, nodes_min=size, count_max=4_000,
+            ),
+            Operation(
+                key=f"crowd-mixed-{size}", title=f"three pages and a create, {word}", requests=_crowd_mixed(size),
+                writes=True, once=True, nodes_min=size, count_max=8_000,
+            ),
+        ]  # fmt: skip
+    return tuple(found)
+
+
 # ------------------------------------------------------------------------------------------------- the list
 
 _PICKED: Final = {size: min(seed.SINGLE_GRANTS, (size + 2) // 3) for size in seed.LISTS}
@@ -254,6 +332,7 @@ OPERATIONS: Final = (
         key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
         count_max=1_000,
     ),
+    *_crowds(),
 )  # fmt: skip
 
 

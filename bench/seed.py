@@ -36,6 +36,8 @@ WIDE_TABLES = 50
 COMMIT_TABLES = 1024
 LISTS = (1_000, 10_000)
 SIBLINGS = 5_000
+CROWDS = (1_000, 100_000, 1_000_000)
+"""Tables of the namespaces that are paged through while others create in them; a tree has those that it is large enough for."""
 SINGLE_GRANTS = 3_000
 LEAF_TABLES = 8
 _BRANCH_LEVELS = 3
@@ -225,6 +227,12 @@ class Forest:
             self.flush()
         return node_id
 
+    def bare_table(self, parent_id: int, name: str) -> None:
+        """Plant a table that is listed and never loaded: without document and file."""
+        if "small" not in self._tables:
+            self._tables["small"] = self._table_template("small")
+        self._node(self._tables["small"][0], parent_id, name)
+
     def table(self, parent_id: int, name: str, *, like: str, with_file: bool = False) -> int:
         """Plant a copy of a template table; with its metadata file when it will be loaded. Returns its id."""
         if like not in self._tables:
@@ -260,7 +268,7 @@ class Forest:
     def principal(self, name: str) -> int:
         """Plant a user."""
         found = self.draw_id()
-        row = (found, self.metalake_id, int(Kind.USER), name, None, True, "bench", self._now_ms, None, None, 0)
+        row = (found, self.metalake_id, int(Kind.USER), name, None, True, "bench", self._now_ms, None, None, 0, 0)
         self.filler.copy("principal", _columns("principal"), [row])
         return found
 
@@ -325,9 +333,25 @@ def plant(place: Place, shape: Shape) -> None:
         [forest.table(parent, list_table(number), like="small") for number in range(size)]
         for parent, size in zip(lists, LISTS, strict=True)
     ]
+    crowds = _plant_crowds(forest, shape)
     _plant_bulk(forest, parents["tree"], shape)
-    _plant_users(forest, [*hot, *lists, parents["wide"], parents["tree"]], lists, listed)
+    _plant_users(forest, [*hot, *lists, *crowds, parents["wide"], parents["tree"]], lists, listed)
     forest.close()
+
+
+def _plant_crowds(forest: Forest, shape: Shape) -> list[int]:
+    found = []
+    for size in CROWDS:
+        if size <= shape.nodes:
+            found.append(forest.namespace(forest.catalog_id, f"crowd{size}"))
+            for number in range(size):
+                forest.bare_table(found[-1], crowd_table(number))
+    return found
+
+
+def crowd_table(number: int) -> str:
+    """Name a table of a crowd."""
+    return f"table_{number:07}"
 
 
 def _plant_bulk(forest: Forest, root_id: int, shape: Shape) -> None:

@@ -23,3 +23,15 @@ def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     finally:
         if cluster is not None:
             cluster.stop()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what crowds were told, also when all went well."""
+    reports = [each for outcome in ("passed", "failed") for each in terminalreporter.getreports(outcome)]
+    lines = [
+        str(value) for each in reports if each.when == "call" for name, value in each.user_properties if name == "crowd"
+    ]
+    if lines:
+        terminalreporter.section("crowds")
+        for line in sorted(lines):
+            terminalreporter.write_line(line)

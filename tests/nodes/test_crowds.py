@@ -1,6 +1,6 @@
 """Crowds on two nodes: many callers after one table, creators beside granters, granters alone. Nobody is refused for being many.
 
-What a client would try again counts as a refusal here. How many asked, and how long it took, is printed.
+What a client would try again counts as a refusal here. How many asked and were refused is in the run's summary.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 
 from tests.nodes.wire import (
     GRAVITINO,
@@ -29,9 +31,14 @@ TURNS = 6
 Statuses = Counter[int]
 
 
-def crowd(title: str, work: list[Callable[[Wire], list[int]]], world: World) -> Statuses:
+Report = Callable[[str, object], None]
+
+
+def crowd(
+    world: World, title: str, *, work: list[Callable[[Wire], list[int]]], report: Report, nodes: int = 2
+) -> Statuses:  # fmt: skip
     """Let callers work at the same time, spread over both nodes, each on a connection of its own; count the answers."""
-    wires = [Wire(world.nodes[i % 2].uri, user="admin") for i in range(len(work))]
+    wires = [Wire(world.nodes[i % nodes].uri, user="admin") for i in range(len(work))]
     begun = time.monotonic()
     try:
         with ThreadPoolExecutor(len(work)) as threads:
@@ -41,14 +48,18 @@ def crowd(title: str, work: list[Callable[[Wire], list[int]]], world: World) -> 
         for wire in wires:
             wire.close()
     refused = sum(count for status, count in found.items() if status >= 300)
-    print(f"{title}: {found.total()} asked, refused {refused}, {time.monotonic() - begun:.1f} s")
+    store = "PostgreSQL" if "://" in world.database else "SQLite"
+    report(
+        "crowd",
+        f"{title}, nodes: {nodes}, {store}: {found.total()} asked, refused {refused}, {time.monotonic() - begun:.1f} s",
+    )
     return found
 
 
-def committer(number: int) -> Callable[[Wire], list[int]]:
+def committer(number: int, space: str) -> Callable[[Wire], list[int]]:
     """Set a few properties that nobody else sets."""
     return lambda wire: [
-        wire.ask("POST", table_path("crowd", "t"), properties_body(**{f"p{number}-{turn}": "x"})).status
+        wire.ask("POST", table_path(space, "t"), properties_body(**{f"p{number}-{turn}": "x"})).status
         for turn in range(COMMITS)
     ]
 
@@ -73,35 +84,39 @@ def roles(world: World, space: str, count: int) -> None:
         world.role(f"{space}{number}")
 
 
-def test_writers_of_one_table(world: World) -> None:
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_writers_of_one_table(world: World, record_property: Report, nodes: int) -> None:
     """64 callers set properties of one table: all are served, and every property is there."""
-    world.namespace("crowd")
-    world.table("crowd", "t")
+    world.namespace(f"crowd{nodes}")
+    world.table(f"crowd{nodes}", "t")
+    work = [committer(number, f"crowd{nodes}") for number in range(WRITERS)]
 
-    told = crowd("64 writers of one table", [committer(number) for number in range(WRITERS)], world)
+    told = crowd(world, "64 writers of one table", work=work, report=record_property, nodes=nodes)
 
     assert told == {200: WRITERS * COMMITS}
-    metadata = world.admin(1).do("GET", table_path("crowd", "t")).body["metadata"]
+    metadata = world.admin(1).do("GET", table_path(f"crowd{nodes}", "t")).body["metadata"]
     assert isinstance(metadata, dict)
     assert len([name for name in metadata["properties"] if name[0] == "p"]) == WRITERS * COMMITS
 
 
-def test_creators_beside_granters(world: World) -> None:
+def test_creators_beside_granters(world: World, record_property: Report) -> None:
     """8 callers make tables while 8 grant and revoke: whose permits go stale again and again get through as well."""
     roles(world, "beside", GRANTERS)
     work = [creator(number, "beside") for number in range(CREATORS)]
     work += [granter(number, "beside") for number in range(GRANTERS)]
 
-    told = crowd("8 creators, 8 granters", work, world)
+    told = crowd(world, "8 creators and 8 granters", work=work, report=record_property)
 
     assert told == {200: (CREATORS + GRANTERS) * TURNS}
 
 
-def test_granters_alone(world: World) -> None:
+def test_granters_alone(world: World, record_property: Report) -> None:
     """16 callers grant and revoke on one object: none is refused, and each role has what its last turn says."""
     roles(world, "alone", 2 * GRANTERS)
 
-    told = crowd("16 granters", [granter(number, "alone") for number in range(2 * GRANTERS)], world)
+    told = crowd(
+        world, "16 granters", work=[granter(number, "alone") for number in range(2 * GRANTERS)], report=record_property
+    )
 
     assert told == {200: 2 * GRANTERS * TURNS}
     for number in range(2 * GRANTERS):

@@ -163,7 +163,7 @@ def test_empty_and_missing_listings(desk: Desk) -> None:
     desk.namespace("a")
 
     assert page(desk).texts() == []
-    assert page(desk, Asked("x", 3)) == Page([], None)
+    assert list(page(desk, Asked("x", 3)).names) == []
     found = desk.run(desk.ctx().read(MAIN, lambda scene: namespaces_list(scene, ("a",))))
     assert found.texts() == []
 

@@ -5,12 +5,13 @@ May import the rooms below. A page goes on after a name, so it stays right while
 
 from __future__ import annotations
 
+import itertools
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import msgspec
 
-from limnos.access.filters import EVERYTHING, list_filter
+from limnos.access.filters import EVERYTHING, ListFilter, list_filter
 from limnos.view import listings
 from limnos.view.cold import Cold
 from limnos.view.facts import span_key
@@ -38,10 +39,15 @@ class Asked(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Names as JSON strings, in order; `last` is the name to go on after, None when nothing follows."""
+    """Names as JSON strings, in order and in parts; `last` is the name to go on after, None when nothing follows."""
 
-    names: Sequence[bytes]
+    parts: Sequence[Sequence[bytes]]
     last: str | None
+
+    @property
+    def names(self) -> list[bytes]:
+        """All parts as one."""
+        return list(itertools.chain.from_iterable(self.parts))
 
     def texts(self) -> list[str]:
         """Return the names as text."""
@@ -67,9 +73,15 @@ class _Listing:
         self.space = space
         self.zone = scene.zone_of(space[2])
         self.about = (action, scene.user)
-        self.shown = (
-            list_filter(scene.subject, action, chain, scene.owner_of) if scene.rules.access_enabled else EVERYTHING
-        )
+        self.shown = self._filter(chain) if scene.rules.access_enabled else EVERYTHING
+
+    def _filter(self, chain: Chain) -> ListFilter:
+        """Return what the caller sees of the listing, remembered until access moves."""
+        memo, key = self.scene.memo, (*self.about, self.space)
+        found: ListFilter | None = memo.get(key)
+        if found is None:
+            found = memo[key] = list_filter(self.scene.subject, self.about[0], chain, self.scene.owner_of)
+        return found
 
     def need_all(self, after: str) -> None:
         """Raise Cold for the next part when some of the rest is missing, without a look at what is there."""
@@ -79,23 +91,25 @@ class _Listing:
 
     def page(self, asked: Asked) -> Page:
         """Go from block to block until the page is full; what the caller may not see takes no place in it."""
-        names: list[bytes] = []
+        parts: list[Sequence[bytes]] = []
         last, at, wanted = asked.after, asked.after, asked.size
         while True:
-            key, block = self._block(at, began_at=asked.after, wanted=None if wanted is None else wanted - len(names))
+            key, block = self._block(at, began_at=asked.after, wanted=wanted)
             seen = self._seen(key, block)
-            begin = bisect_right(block.names, at)
+            begin = bisect_right(block.names, at) if at == asked.after and at else 0
             first = begin if seen is None else bisect_left(seen, begin)
             count = len(block.names if seen is None else seen)
-            end = count if wanted is None else min(count, first + wanted - len(names))
-            names += block.encoded[first:end] if seen is None else [block.encoded[each] for each in seen[first:end]]
+            end = count if wanted is None else min(count, first + wanted)
             if end > first:
+                parts.append(block.encoded[first:end] if seen is None else [block.encoded[i] for i in seen[first:end]])
                 last = block.names[end - 1 if seen is None else seen[end - 1]]
             if end < count:
-                return Page(names, last)
+                return Page(parts, last)
+            if wanted is not None:
+                wanted -= end - first
             at = key[5]
             if at == "":
-                return Page(names, None)
+                return Page(parts, None)
 
     def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key, Listing]:
         view = self.scene.view

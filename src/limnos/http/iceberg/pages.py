@@ -54,6 +54,6 @@ def _decode(token: str) -> str:
 def join_page(field: bytes, page: Page, *, before: bytes, after: bytes) -> bytes:
     """Build a list body: every name between `before` and `after`."""
     between = b"".join((after, b",", before))
-    items = b"".join((before, between.join(page.names), after)) if page.names else b""
+    items = b"".join((before, between.join(map(between.join, page.parts)), after)) if page.parts else b""
     token = b"null" if page.last is None else b'"' + _encode(page.last) + b'"'
     return b"".join((b'{"', field, b'":[', items, b'],"next-page-token":', token, b"}"))
