@@ -39,15 +39,34 @@ def listen(settings: Settings) -> list[socket.socket]:
     return sockets
 
 
+def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]:
+    """Bind as many sockets to each address, one for each of several processes; connections are spread over them.
+
+    The first bind is an ordinary one, so that an address somebody else has is refused, even if that is shared as well.
+    """
+    groups: list[list[socket.socket]] = [[] for _ in range(count)]
+    for probe in listen(settings):
+        host, port = probe.getsockname()[:2]
+        probe.close()
+        for group in groups:
+            group.append(_bind(host, port, shared=True))
+    for group in groups:
+        for each in group:
+            _begin(each)
+    return groups
+
+
 def can_listen(settings: Settings) -> None:
     """Bind the address and let it go again. Raises CannotListen."""
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)
     found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
         found.bind((host, port))
     except OSError as error:

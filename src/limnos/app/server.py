@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.building import database_of, make_data_directory, warehouse_of
-from limnos.app.listening import can_listen, listen, url_of
-from limnos.app.serving import serve
+from limnos.app.listening import can_listen, listen, listen_together, url_of
+from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
+from limnos.app.workers import Workers
 from limnos.model.errors import CannotStart
 from limnos.store.migrate import current_revision, head_revision, renew_epoch
 from limnos.store.migrate import migrate as migrate_store
@@ -35,13 +36,19 @@ def start(settings: Settings) -> int:
     if settings.log.level != "debug":
         logging.getLogger("alembic").setLevel(logging.WARNING)  # what it migrates, it tells at length
     with told(settings, database_of(settings)) as begun:
-        sockets = listen(settings)
+        count = settings.server.workers
+        groups = [listen(settings)] if count == 1 else listen_together(settings, count)
 
         def announce() -> None:
             begun.is_over = True
-            _announce(settings, sockets)
+            _announce(settings, groups[0])
 
-        serve(settings, sockets, announce)
+        if count > 1:
+            make_data_directory(settings)
+            migrate_store(database_of(settings))  # once, and here its trouble is told in full
+            settle_memory()
+            return Workers(settings, groups, announce).run()
+        serve(settings, groups[0], announce)
     return 0
 
 

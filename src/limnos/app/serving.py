@@ -32,10 +32,15 @@ WAITING_PART = 0.8
 LEAVE_S_MIN = 1.0
 
 
-def serve(settings: Settings, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is called when it serves."""
+def serve(
+    settings: Settings, sockets: list[socket.socket], announce: Callable[[], object], *, lifeline: int | None = None
+) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` is called when it serves.
+
+    `lifeline` is the end of a pipe: when its other end is gone, whoever started this process is, too, and it stops.
+    """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, sockets, announce))
+        runner.run(_serve(settings, sockets, announce, lifeline=lifeline))
 
 
 class _Server(uvicorn.Server):
@@ -58,7 +63,9 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def _serve(settings: Settings, sockets: list[socket.socket], announce: Callable[[], None]) -> None:
+async def _serve(
+    settings: Settings, sockets: list[socket.socket], announce: Callable[[], object], *, lifeline: int | None
+) -> None:
     built = build(settings)
     upkeep: asyncio.Task[None] | None = None
     try:
@@ -66,6 +73,8 @@ async def _serve(settings: Settings, sockets: list[socket.socket], announce: Cal
         upkeep = asyncio.create_task(built.upkeep.run())
         server = _Server(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
+        if lifeline is not None:
+            asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
         announcing = asyncio.create_task(_announce(server, announce))
         await server.serve(sockets=sockets)
         announcing.cancel()
@@ -78,6 +87,11 @@ async def _serve(settings: Settings, sockets: list[socket.socket], announce: Cal
         built.services.chores.close()
         await built.services.store.close()
         built.services.files.close()
+
+
+def _stop_alone(server: _Server, lifeline: int) -> None:
+    asyncio.get_running_loop().remove_reader(lifeline)
+    server.stop()
 
 
 def _config(built: Built, settings: Settings) -> uvicorn.Config:
@@ -97,7 +111,7 @@ def settle_memory() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def _announce(server: uvicorn.Server, announce: Callable[[], None]) -> None:
+async def _announce(server: uvicorn.Server, announce: Callable[[], object]) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
         await asyncio.sleep(0.01)
     settle_memory()

@@ -26,6 +26,7 @@ FLAGS: Mapping[str, str] = {
     "storage.warehouse": "--warehouse",
     "storage.allowed_roots": "--allow-root",
     "storage.allowed_endpoints": "--allow-endpoint",
+    "server.workers": "--workers",
     "server.bare": "--bare",
     "server.admin": "--admin",
     "database.url": "--database",

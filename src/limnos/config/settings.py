@@ -154,6 +154,9 @@ class Server(Section):
         description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
     )
     request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
+    workers: Annotated[int, Field(ge=1, le=200)] = Field(
+        default=1, description="Processes that serve, at one address and from one store: one for each core to use."
+    )
     chore_processes_max: PositiveInt = Field(
         default=2,
         description="Most processes for heavy work on metadata; started when there is some, ended after a minute.",

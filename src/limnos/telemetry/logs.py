@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Literal, TextIO, cast
 
 import structlog
 
+from limnos.telemetry import worker
 from limnos.telemetry.request_ids import current_request_id
 from limnos.telemetry.request_log import RequestLog
 
@@ -100,6 +101,7 @@ def _shared_processors() -> list[Processor]:
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         _add_request_id,
+        _add_worker,
         _blot_secrets,
     ]
 
@@ -115,6 +117,12 @@ def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> E
     request_id = current_request_id.get()
     if request_id is not None:
         event.setdefault("request_id", request_id)
+    return event
+
+
+def _add_worker(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    if worker.number is not None:
+        event.setdefault("worker", worker.number)
     return event
 
 

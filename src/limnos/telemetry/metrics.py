@@ -16,6 +16,8 @@ from bisect import bisect_left
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
+from limnos.telemetry import worker
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -48,7 +50,12 @@ class Registry:
 
     def collect(self) -> Iterator[Family]:
         """Give every metric as prometheus-client wants it."""
-        return (metric.family() for metric in self.all())
+        for metric in self.all():
+            family = metric.family()
+            if worker.number is not None:
+                mine = {"worker": str(worker.number)}
+                family.samples = [sample._replace(labels={**sample.labels, **mine}) for sample in family.samples]
+            yield family
 
 
 REGISTRY: Final = Registry()

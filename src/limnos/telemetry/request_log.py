@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TextIO, cast
 
 import msgspec
 
+from limnos.telemetry import worker
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class _Line(msgspec.Struct, omit_defaults=True, gc=False):
     level: str = msgspec.field()
     timestamp: str = msgspec.field()
     reason: str = ""
+    worker: int | None = None
 
 
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -177,7 +179,7 @@ def _line(entry: tuple[object, ...], offset: float) -> _Line:
     return _Line(
         request_id, method, operation, path[:TEXT_MAX].decode("latin-1"), status, user, client,
         int(seconds * 1e6) / 1e3, size, "request", "limnos.request", "info", _instant(ended + offset),
-        reason and reason.partition("\n")[0][:TEXT_MAX],
+        reason and reason.partition("\n")[0][:TEXT_MAX], worker.number,
     )  # fmt: skip
 
 
