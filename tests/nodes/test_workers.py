@@ -1,0 +1,83 @@
+"""What one worker has acknowledged, the other knows at its next request: the stories of two nodes, told to two workers of one server."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from tests.faults.whole import complaints
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.turns import STORIES, Turn, follow
+from tests.nodes.wire import Wire
+from tests.nodes.world import World
+
+ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "10"))
+SHOWN_MAX = 5
+TRIES = 500
+PROCESS_LETTERS = 12
+"""Of a request id: they say which process answered."""
+
+
+class Workers(World):
+    """Two workers of one server; a caller of a node is one whose connection that worker has."""
+
+    def __init__(self, directory: Path, database: str | None) -> None:
+        super().__init__(directory, database)
+        one = Process(
+            directory / "data", log=directory / "server.log", database=database, env={"LIMNOS__SERVER__WORKERS": "2"}
+        )
+        self.nodes = [one, one]
+        self.processes: list[str] = []
+
+    def __enter__(self) -> Self:
+        self.nodes[0].start()
+        return self
+
+    def wire(self, node: int, who: str) -> Wire:
+        """Return a caller whose connection a certain worker has taken."""
+        found = self._wires.get((node, who))
+        if found is None:
+            found = self._wires[node, who] = self._connected(node, who)
+        return found
+
+    def _connected(self, node: int, who: str) -> Wire:
+        for _ in range(TRIES):
+            uri = self.nodes[0].uri
+            wire = Wire(uri, token=who) if who.startswith("lim_") else Wire(uri, user=who)
+            process = wire.ask("GET", "/health/live").headers["x-request-id"][:PROCESS_LETTERS]
+            if process not in self.processes:
+                self.processes.append(process)
+            if self.processes.index(process) == node:
+                return wire
+            wire.close()
+        raise AssertionError(f"no connection came to worker {node}")
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def workers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """Two workers, and clients that write all the while; at the end the store must be whole."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    try:
+        with Workers(tmp_path_factory.mktemp(request.param), cluster.database() if cluster else None) as running:
+            running.write_all_the_while()
+            yield running
+            running.stop_writing()
+            assert len(running.processes) == 2
+            assert complaints(running.database) == []
+    finally:
+        if cluster is not None:
+            cluster.stop()
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+def test_next_request_at_the_other_worker(workers: Workers, story: Callable[[World], Iterator[Turn]]) -> None:
+    """After a mutation that one worker acknowledged, the very next request to the other is told the right status."""
+    asked, wrong = follow(workers, story, ROUNDS)
+
+    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:SHOWN_MAX])
+    assert asked >= ROUNDS
