@@ -69,10 +69,10 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def make_table(node: LiveServer, namespace: str, name: str) -> None:
+def make_table(node: LiveServer, namespace: str, name: str, *, catalog: str = "main") -> None:
     """Make an Iceberg table as an engine would."""
     answer = httpx2.post(
-        f"{node.uri}/iceberg/v1/lake.main/namespaces/{namespace}/tables",
+        f"{node.uri}/iceberg/v1/lake.{catalog}/namespaces/{namespace}/tables",
         json={"name": name, "schema": SCHEMA},
         headers={"Authorization": f"Bearer {node.token}"},
         trust_env=False,

@@ -132,7 +132,7 @@ def _from_client(error: ClientError, typed: Typed) -> Failure:
     return Failure(
         exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
         code=error.code,
-        message=error.message,
+        message=typed.located(error.message),
         hint=hint_for(error, typed),
         details=details,
     )

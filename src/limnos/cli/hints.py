@@ -29,6 +29,12 @@ _NAMED = re.compile(r"(?:there is no |Illegal )?'?(user|group|role|tag|token|met
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
 """Where a refusal says what was decided; a refusal over Iceberg REST has no other place for it."""
 
+_LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
+"""A message of Iceberg REST: it says which levels, not of which catalog."""
+
+_STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
+"""What who is no member of a metalake is told."""
+
 _OF_LISTS = {"user": "user list", "group": "group list", "role": "role list", "token": "token list"}
 
 _IN_METALAKE = frozenset(
@@ -69,9 +75,18 @@ class Typed:
         except InvalidName:
             return ()
 
+    def located(self, message: str) -> str:
+        """Add the catalog to a message that names what lies in it by its levels alone, as Iceberg's do."""
+        return f"{message} in catalog {self.path[0]}" if self.path and _LEVELS.match(message) else message
+
     def command(self, *words: str) -> str:
         """Spell a command that goes to the same server as the same caller."""
         return shlex.join(["limnos", *words, *self._connection()])
+
+    @staticmethod
+    def spell(*words: str) -> str:
+        """Spell a command of somebody else's."""
+        return shlex.join(["limnos", *words])
 
     def again(self, *more: str) -> str:
         """Spell the same command with more flags; a token typed in it is left to be typed again."""
@@ -105,15 +120,18 @@ def hint_for(error: ClientError, typed: Typed) -> str | None:
         )
     if isinstance(error, DeniedError):
         return _denied(error, typed)
-    if isinstance(error, NotFoundError):
+    if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return _not_found(error, typed)
     return _by_code(error, typed)
 
 
 def _denied(error: DeniedError, typed: Typed) -> str:
     action, kind, target = _decided(error)
+    if stranger := _STRANGER.match(error.message):
+        added = typed.spell("user", "add", stranger[1], "--metalake", stranger[2])
+        return f"an admin of the metalake adds you with '{added}'"
     if not action:
-        return f"'{typed.command('whoami')}' shows who you are; an admin adds you with 'limnos user add NAME'"
+        return f"'{typed.command('whoami')}' shows who you are"
     whole = kind == "metalake" or action in _IN_METALAKE
     words = ["access", "explain", action, *([] if whole or not target else [target])]
     words += ["--kind", kind] if kind and not whole else []

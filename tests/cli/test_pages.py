@@ -1,0 +1,288 @@
+"""What the pages for users say is true: their snippets are run, and what they name exists.
+
+A block is run unless the paragraph before it says "Example". Shell and Python blocks of a page run in order, in one empty
+directory with an empty HOME, against the server that the page itself starts; only the port is another one.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shlex
+import socket
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from cyclopts import App
+
+from limnos.cli import failures
+from limnos.cli.hints import of_extra
+from limnos.cli.main import app
+from limnos.config import load
+from limnos.config.report import variable
+from limnos.config.settings import keys, sections
+from limnos.store.migrate import migrate
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+RUN = ["README.md", "docs/cli.md", "docs/debugging.md", "docs/deploy.md"]
+LANGUAGES = {"sh", "python", "toml", "sql", "text", "json", "mermaid", "ini", "nginx", "dockerfile"}
+COMMAND = re.compile(r"(?:`|^ *|&& |\| |\$ |(?:venv/)?bin/)limnos ([^`\n#&|]+)", re.MULTILINE)
+SECTIONS = "|".join(sections())
+LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
+START_S = 40
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: the paragraph before it, its language, its text."""
+
+    before: str
+    language: str
+    text: str
+
+    @property
+    def is_example(self) -> bool:
+        """Whether it only shows what something looks like."""
+        return "Example" in self.before
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """Every fenced block of a page."""
+    found: list[Block] = []
+    before, fresh, inside = "", True, None
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if inside is None and line.startswith("```"):
+            inside = (line[3:].strip(), [])
+        elif inside is not None and line.startswith("```"):
+            found.append(Block(before, inside[0], "".join(f"{each}\n" for each in inside[1])))
+            before, inside = "", None
+        elif inside is not None:
+            inside[1].append(line)
+        elif line.strip():
+            before, fresh = (line, False) if fresh else (f"{before}\n{line}", False)
+        else:
+            fresh = True
+    return found
+
+
+def commands_of(text: str) -> Iterator[list[str]]:
+    """The command lines of `limnos` in a text, as words."""
+    for found in COMMAND.findall(text):
+        try:
+            yield shlex.split(found.strip())
+        except ValueError:  # a quote that a sentence ends in
+            yield found.split()
+
+
+def resolve(words: list[str]) -> tuple[App | None, list[str]]:
+    """Find the command that words name; returns it and what follows its words."""
+    tree: App = app
+    for at, word in enumerate(words):
+        names = [name for name in tree if not name.startswith("-")]
+        if not names:
+            return tree, words[at:]
+        if word.startswith("-"):
+            return (tree, words[at:]) if word in {"--help", "--version"} else (None, words[at:])
+        if word not in names:
+            return None, words[at:]
+        tree = tree[word]
+    return tree, []
+
+
+def flags_of(command: App) -> set[str]:
+    """Every flag a command takes."""
+    arguments = command.assemble_argument_collection(parse_docstring=True) if command.default_command else ()
+    return {"--help", "--version"} | {
+        name for argument in arguments for name in argument.names if name.startswith("--")
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_of_a_page_exist(page: Path) -> None:
+    """Every `limnos …` that a page names is a command, with flags that it takes."""
+    wrong = []
+    for words in commands_of(page.read_text(encoding="utf-8")):
+        command, rest = resolve(words)
+        if words[0][0] in "…<":
+            continue
+        flags = [word.partition("=")[0].rstrip(".,;") for word in rest if word.startswith("--")]
+        if command is None or [flag for flag in flags if flag not in flags_of(command)]:
+            wrong.append(" ".join(words))
+
+    assert wrong == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_settings_of_a_page_exist(page: Path) -> None:
+    """Every setting and every variable of one that a page names exists, and so does every target of make."""
+    text = page.read_text(encoding="utf-8")
+    known = set(keys())
+    variables = {variable(key) for key in known}
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+
+    named = (
+        set(re.findall(rf"`((?:{SECTIONS})\.[a-z_]+)`", text))
+        if page.name not in {"protocol.md", "benchmarks.md"}
+        else set()
+    )
+    assert {name for name in named if name not in known} == set()
+    assert set(re.findall(r"LIMNOS__\w+", text)) - variables - {"LIMNOS__SECTION__KEY"} == set()
+    assert set(re.findall(r"(?:`|^ *)make ([a-z-]+)", text, re.MULTILINE)) - targets == set()
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name
+)
+def test_links_of_a_page_lead_somewhere(page: Path) -> None:
+    """Every link within the repository leads to a file, and to a heading of it where it names one."""
+    lost = []
+    for target, anchor in LINK.findall(page.read_text(encoding="utf-8")):
+        file = (page.parent / target).resolve() if target else page
+        if not file.exists() or (anchor and anchor[1:] not in anchors_of(file)):
+            lost.append(target + anchor)
+
+    assert lost == []
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub spells them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_planted_mistakes_are_seen() -> None:
+    """The tests above see a command, a flag and a heading that do not exist."""
+    assert resolve(["lss"])[0] is None
+    assert resolve(["access", "explain"])[0] is not None
+    assert "--nope" not in flags_of(app["ls"])
+    assert list(commands_of("x `limnos ls --nope main` and\n    limnos user ad # x\n")) == [
+        ["ls", "--nope", "main"],
+        ["user", "ad"],
+    ]
+    assert "no-such-heading" not in anchors_of(ROOT / "README.md")
+
+
+@pytest.mark.parametrize("name", [*RUN, "docs/settings.md"])
+def test_blocks_say_what_they_are(name: str) -> None:
+    """Each fenced block names its language, so that none escapes being run; settings in TOML can be loaded."""
+    for block in blocks_of(ROOT / name):
+        assert block.language in LANGUAGES, block
+        if block.language == "toml":
+            tomllib.loads(block.text)
+
+
+@pytest.mark.parametrize("name", [*RUN, "docs/settings.md"])
+def test_settings_in_blocks_can_be_used(name: str, tmp_path: Path) -> None:
+    """A settings file that a page shows is one that a server takes."""
+    for block in blocks_of(ROOT / name):
+        if block.language == "toml":
+            (tmp_path / "limnos.toml").write_text(block.text, encoding="utf-8")
+            load(flags={}, file=tmp_path / "limnos.toml", environ={})
+
+
+def test_statements_in_blocks_can_be_run(tmp_path: Path) -> None:
+    """What a page asks the store in SQL is understood by a store."""
+    migrate(str(tmp_path / "limnos.db"))
+    statements = [
+        line
+        for page in PAGES
+        for block in blocks_of(page)
+        if block.language == "sql"
+        for line in block.text.splitlines()
+    ]
+
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as store:
+        for statement in statements:
+            store.execute(statement)
+
+    assert len(statements) >= 3
+
+
+def test_extras_exist() -> None:
+    """Every extra that a page or a hint tells to install is one of the package, and the package is installed from a checkout."""
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    texts += [of_extra(extra) for extra in failures._EXTRAS.values()]
+    lines = [line for text in texts for line in text.splitlines() if "pip install" in line]
+
+    assert [line for line in lines if "install limnos" in line or "install 'limnos" in line] == []
+    extras = [extra for line in lines for group in re.findall(r"\[([a-z0-9,]+)\]'", line) for extra in group.split(",")]
+    assert extras
+    assert set(extras) <= set(known)
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "src" / "limnos").rglob("*.py")), ids=lambda file: file.name)
+def test_commands_in_messages_exist(file: Path) -> None:
+    """A message or hint in the code names no command that there is not."""
+    told = [
+        node.value for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]  # fmt: skip
+    named = [
+        words for text in told for found in re.findall(r"'limnos ([a-z][^'{]*)", text) for words in [found.split()]
+    ]
+
+    assert [words for words in named if resolve(words)[0] is None] == []
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", RUN)
+def test_snippets_run(name: str, tmp_path: Path) -> None:
+    """What a page tells the reader to type works, from the first line to the last, with nothing there before."""
+    port = _free_port()
+    script = tmp_path / "script.sh"
+    script.write_text(script_of(blocks_of(ROOT / name), port), encoding="utf-8")
+    (tmp_path / "home").mkdir()
+    programs = Path(sys.executable).parent
+    environ = {
+        "HOME": str(tmp_path / "home"), "PATH": f"{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8", "NO_PROXY": "*",
+        "LIMNOS_URI": f"http://127.0.0.1:{port}", "LIMNOS__SERVER__LISTEN": f"127.0.0.1:{port}",
+    }  # fmt: skip
+
+    done = subprocess.run(
+        ["bash", str(script)], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=300
+    )
+
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+
+
+HEAD = f"""set -eu -o pipefail
+servers=""
+trap 'for each in $servers; do kill $each 2>&- || true; done; wait' EXIT
+serve() {{
+  "$@" > server.$#.log 2>&1 &
+  servers="$servers $!"
+  for turn in $(seq {START_S * 10}); do grep -q '^ready ' server.$#.log && return; kill -0 $! || break; sleep 0.1; done
+  cat server.$#.log; exit 9
+}}
+"""
+
+
+def script_of(blocks: list[Block], port: int) -> str:
+    """Make one script of a page's blocks: servers go to the background, what make does is another test's."""
+    parts = [HEAD]
+    for block in blocks:
+        if block.is_example or block.language not in {"sh", "python"}:
+            continue
+        text = block.text.replace("8090", str(port))
+        if block.language == "python":
+            parts.append(f"python -W ignore - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n")
+            continue
+        lines = [line for line in text.replace("\\\n", " ").splitlines() if not re.match(r"make |git |cd ", line)]
+        parts += [f"serve {line}\n" if line.startswith("limnos server start") else f"{line}\n" for line in lines]
+    return "".join(parts)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,109 @@
+"""Each hint names the next command in full, and that command does what the hint says: every one is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable
+
+import pytest
+
+from limnos.cli.main import main
+from tests.integration.live import LiveServer
+from tests.integration.test_cli import Done, make_table
+
+COMMAND = re.compile(r"'(limnos (?:[^']|'\"'\"')*)'")
+Typed = Callable[[str], Done]
+
+
+@pytest.fixture
+def typed(server: LiveServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Typed:
+    """Type a command line as the admin, unless it says otherwise; errors come as JSON."""
+    for name in [name for name in os.environ if name.upper().startswith("LIMNOS")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("LIMNOS_URI", server.uri)
+    monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(server.data / "admin.token"))
+
+    def call(line: str) -> Done:
+        code = main(shlex.split(line))
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def furnished(server: LiveServer) -> None:
+    """A catalog `hints` with a table, a role, and `nil`, a user who may do nothing."""
+    flags = ["--uri", server.uri, "--token-file", str(server.data / "admin.token")]
+    for line in (
+        "create catalog hints", "create namespace hints.a", "create namespace hints.a.b", "user add nil", "role create hinted",
+        "create catalog brim", "create namespace brim.x",
+    ):  # fmt: skip
+        assert main([*shlex.split(line), *flags]) == 0, line
+    make_table(server, "a", "t", catalog="hints")
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize("line,expected", [
+    ("create namespace hints.x.y.z --property k=v", ["limnos create namespace hints.x.y.z --property k=v --parents"]),
+    ("create namespace hints.a", ["limnos describe hints.a"]),
+    ("describe hints.a.t --user nil", ["limnos access explain table_load hints.a.t --user nil"]),
+    ("describe hints.a --user nil", ["limnos access explain namespace_load_iceberg hints.a --user nil"]),
+    ("ls hints.a --user nil --kind namespace", ["limnos access explain namespace_list hints --user nil"]),
+    ("mv hints.a.t hints.a.u --kind table --user nil", ["limnos access explain table_rename hints.a.t --kind table --user nil"]),
+    ("drop hints.a.t --kind table --user nil", ["limnos access explain table_drop hints.a.t --user nil"]),
+    ("drop hints --user nil", ["limnos access explain catalog_drop hints --kind catalog --user nil"]),
+    ("create catalog more --user nil", ["limnos access explain catalog_create --user nil"]),
+    ("user add x --user nil", ["limnos access explain user_manage --user nil"]),
+    ("role create x --user nil", ["limnos access explain role_create --user nil"]),
+    ("role describe hinted --user nil", ["limnos access explain role_load hinted --kind role --user nil"]),
+    ("role delete hinted --yes --user nil", ["limnos access explain role_drop hinted --kind role --user nil"]),
+    ("group describe nobody --user nil", ["limnos access explain group_load nobody --kind group --user nil"]),
+    ("user describe nobody", ["limnos user list"]),
+    ("user remove nobody --yes", ["limnos user list"]),
+    ("group describe nobody", ["limnos group list"]),
+    ("group add nobody nil", ["limnos group list"]),
+    ("role describe nothing", ["limnos role list"]),
+    ("grant role nothing --to nil", ["limnos role list"]),
+    ("grant role hinted --to nobody", ["limnos user list"]),
+    ("grant role hinted --to-group nobody", ["limnos group list"]),
+    ("grant use_catalog --on hints --to nothing", ["limnos role list"]),
+    ("owner set hints nobody", ["limnos user list"]),
+    ("token revoke 999999999 --yes", ["limnos token list"]),
+    ("describe nowhere", ["limnos ls"]),
+    ("describe hints.nowhere", ["limnos ls hints"]),
+    ("describe hints.a.nowhere --metalake lake", ["limnos ls hints.a --metalake lake"]),
+    ("ls hints.a.nowhere", ["limnos ls hints"]),
+    ("drop hints.a --yes", ["limnos ls hints.a"]),
+    ("drop brim --yes", ["limnos ls brim", "limnos drop brim --yes --force"]),
+    ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
+])  # fmt: skip
+def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str]) -> None:
+    """What a failure advises is spelled in full, and running it word by word succeeds."""
+    failed = typed(line)
+
+    hint = str(failed.error.get("hint"))
+    assert failed.code in {1, 3, 4, 5}, failed
+    assert COMMAND.findall(hint) == expected, failed.error
+    for command in expected:
+        assert typed(command.removeprefix("limnos ")).code == 0, command
+
+
+@pytest.mark.usefixtures("furnished")
+@pytest.mark.parametrize(
+    "line", ["describe hints.gone", "ls hints.gone", "create namespace hints.a", "create namespace hints.x.y"]
+)
+def test_message_names_the_catalog(typed: Typed, line: str) -> None:
+    """Iceberg's words for a namespace leave out its catalog; the command line adds it."""
+    assert str(typed(line).error["message"]).endswith(" in catalog hints")
+
+
+@pytest.mark.usefixtures("furnished")
+def test_explained_misspelling_advises_no_grant(typed: Typed) -> None:
+    """An admin who misspells a path learns that nothing is there, not what to grant on it."""
+    shown = typed("access explain table_load hints.a.tt --for nil --output table").out
+
+    assert "There is no table hints.a.tt" in shown
+    assert "Grant" not in shown
