@@ -194,8 +194,8 @@ def test_statements_in_blocks_can_be_run(tmp_path: Path) -> None:
     migrate(str(tmp_path / "limnos.db"))
     statements = [
         line
-        for page in PAGES
-        for block in blocks_of(page)
+        for page in RUN
+        for block in blocks_of(ROOT / page)
         if block.language == "sql"
         for line in block.text.splitlines()
     ]
