@@ -1,0 +1,16 @@
+"""Health as a balancer asks for it: over a real connection, where reads run in no task of their own."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from tests.integration.live import LiveServer
+
+
+@pytest.mark.parametrize("path", ["/health", "/health/live", "/health/ready", "/api/health/ready"])
+def test_server_that_serves_says_so(server: LiveServer, path: str) -> None:
+    """A server whose store answers is UP, under every name of the question."""
+    answer = httpx2.get(f"{server.uri}{path}", trust_env=False)
+
+    assert (answer.status_code, answer.json()["status"]) == (200, "UP"), answer.text
