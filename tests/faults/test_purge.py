@@ -82,7 +82,7 @@ def test_killed_purge_goes_on(rig: Rig) -> None:
     assert kept, "the metadata file went before the files that it leads to"
     assert not [path for path in listed if path.exists()]
     assert all(path.exists() for path in strays)
-    assert rig.rows("SELECT 1 FROM task") == []
+    assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
     assert rig.admin.ask("HEAD", table_path(tag, name)).status == 404
     assert complaints(rig.database) == []
 
@@ -99,7 +99,7 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
     rig.start()
 
     assert sum(path.exists() for path in listed) == len(listed) - 1
-    assert len(rig.rows("SELECT 1 FROM task WHERE leased_until > 0")) == 1
+    assert len(rig.rows("SELECT 1 FROM task WHERE leased_until > 0 AND kind = 'purge-table'")) == 1
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.node.stop()
     rig.start()

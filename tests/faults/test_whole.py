@@ -64,7 +64,7 @@ WOUNDS = {
     "untold drop": ("feed_tells_the_tree", f"UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
     "purge of the living": (
         "tasks_are_readable",
-        "INSERT INTO task SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0, NULL, NULL FROM document",
+        "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
     ),
 }
 """What is wrong, the check that must say so, and how it is done."""

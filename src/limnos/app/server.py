@@ -6,18 +6,25 @@ and how to connect; logs go to standard error.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from limnos.app.bootstrap import TOKEN_FILE
-from limnos.app.building import database_of, make_data_directory, warehouse_of
+from limnos.app.building import allowed_of, database_of, make_data_directory, open_store, warehouse_of
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.serving import serve, settle_memory
 from limnos.app.trouble import shown, told
+from limnos.app.upkeep import LEASE_MS
 from limnos.app.workers import Workers
 from limnos.model.errors import CannotStart
+from limnos.model.permits import upkeep_permit
+from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
+from limnos.services.work import Work
 from limnos.store.migrate import current_revision, head_revision, renew_epoch
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
@@ -97,6 +104,32 @@ def migrate(settings: Settings, *, restored: bool = False) -> str:
         return done
     renew_epoch(database_of(settings))
     return f"{done}; every node reads the store afresh, and new ids follow all that were ever given"
+
+
+def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
+    """Do the janitor's round now, or only list what it would take away; returns the paths."""
+    configure(settings.log.level, settings.log.format)
+    return asyncio.run(_clean(settings, dry_run=dry_run))
+
+
+async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
+    store = open_store(settings)
+    permit = upkeep_permit("limnos")
+    try:
+        stated = await store.submit(permit, lambda tx: tx.tasks.told(JANITOR))
+        payload = JanitorPayload() if stated is None else msgspec.json.decode(stated, type=JanitorPayload)
+        work = Work(
+            0,
+            store=store,
+            permit=permit,
+            allowed=allowed_of(settings),
+            warehouse=warehouse_of(settings),
+            lease_ms=LEASE_MS,
+        )
+        _, gone = await janitor_run(work, payload, dry=dry_run)
+    finally:
+        await store.close()
+    return gone
 
 
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:

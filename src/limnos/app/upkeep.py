@@ -146,4 +146,4 @@ def _ensure(tx: Tx) -> None:
     """See that what is done again and again is on the list."""
     for kind in KINDS.values():
         if kind.every_s is not None:
-            tx.tasks.ensure(kind.name, kind.first, delay_ms=round(kind.every_s * 1000))
+            tx.tasks.ensure(kind.name, kind.first, delay_ms=0)

@@ -115,6 +115,20 @@ def migrate(
 
 
 @app.command
+def janitor(
+    *,
+    dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be taken away.")] = False,
+    flags: Flags = NO_FLAGS,
+    output: Output = None,
+) -> None:
+    """Take away metadata files that nobody points to, and empty directories; a server does so once a day."""
+    settings = flags.load().settings
+    clean: Callable[..., Sequence[str]] = room(ROOM, extra="server").janitor
+    rows = [{"path": path} for path in clean(settings, dry_run=dry_run)]
+    show_rows(rows, ["path"], shape=_shape(output), empty="nothing to take away")
+
+
+@app.command
 def config(*, flags: Flags = NO_FLAGS, output: Output = None) -> None:
     """Show every setting with its value and where that comes from. Secrets are masked."""
     from limnos.config.report import rows

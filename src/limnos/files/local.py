@@ -50,6 +50,8 @@ class LocalFiles:
         except FileExistsError as error:
             raise trouble.taken(location) from error
         except OSError as error:
+            if first:
+                _remove_both(_above(path))
             raise trouble.failed("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
@@ -84,6 +86,11 @@ class LocalFiles:
                 return False
             raise trouble.failed("look for", location, error) from error
 
+    def take_back(self, location: str) -> None:
+        """Delete a new table's first file, and the directories that were made for it, as far as they are empty."""
+        self.delete(location)
+        _remove_both(_above(_path(location)))
+
     def delete(self, location: str) -> None:
         try:
             os.unlink(_path(location))
@@ -91,6 +98,11 @@ class LocalFiles:
             return
         except OSError as error:
             raise trouble.failed("delete", location, error) from error
+
+
+def path_of(location: str) -> str:
+    """Return the path of a local location."""
+    return _path(location)
 
 
 def real(location: str) -> str:
@@ -165,6 +177,13 @@ def _make_both(directory: str) -> None:
     """Make a directory whose parent is most likely missing, too."""
     _make(_above(directory))
     _make(directory)
+
+
+def _remove_both(directory: str) -> None:
+    """Remove a new table's directories again, as far as they are empty."""
+    with suppress(OSError):
+        os.rmdir(directory)  # noqa: PTH106 - as above
+        os.rmdir(_above(directory))  # noqa: PTH106 - as above
 
 
 def _write_all(descriptor: int, data: bytes) -> None:

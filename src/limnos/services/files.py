@@ -7,10 +7,11 @@ the file system that cost microseconds.
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.files import LOCAL_FILES, Shares, is_local, store_for
-from limnos.model.errors import StateUnknown, StorageFailed, Unavailable
+from limnos.model.errors import LimnosError, StateUnknown, StorageFailed, Unavailable
 from limnos.store.faults import reach
 from limnos.telemetry.logs import get_logger
 
@@ -47,6 +48,10 @@ class Written:
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):
             return  # it is pointed to, or may be: keep it
+        if self._first and is_local(self._location):
+            with suppress(LimnosError):  # an orphan is the worst that comes of it
+                LOCAL_FILES.take_back(self._location)
+            return
         await self._files.delete(self._location, self._properties)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.purges import PurgePayload, purge_run
 from limnos.services.tables import PURGE
 
@@ -65,7 +66,18 @@ async def _purge(work: Work, payload: PurgePayload) -> Outcome:
     return Outcome(await purge_run(work, payload))
 
 
+async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
+    told_next, gone = await janitor_run(work, payload)
+    return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
+
+
 KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
-    {kind.name: kind for kind in (TaskKind(PURGE, told(PurgePayload, _purge), tries=5),)}
+    {
+        kind.name: kind
+        for kind in (
+            TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
+            TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
+        )
+    }
 )
 """Every kind, by its name in the store."""

@@ -58,6 +58,9 @@ CLAIMS = Sql(
 """Who lies at a location, above it, or (the first few) below it."""
 CLAIMS_MAX = 1000
 _CHOOSE = "choose a location of its own, or leave it out to get one"
+PAGE = Sql(
+    "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
+)
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
@@ -126,6 +129,11 @@ class DocumentWrites:
         """Read a document inside the transaction."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return document_of(rows[0]) if rows else None
+
+    def page(self, after: str, *, limit: int) -> list[tuple[int, str, str]]:
+        """Read the tables (id, location, metadata file) whose locations come after one, in their order."""
+        rows = self.tx.rows(PAGE, {"after": after, "limit": limit})
+        return [(row[0], row[1], row[2]) for row in rows]
 
     def delete(self, node_id: int) -> None:
         """Forget a document; its files stay."""

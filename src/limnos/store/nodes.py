@@ -280,6 +280,7 @@ class NodeWrites:
         return {"actor": self.tx.actor, "now": self.tx.now_ms, "revision": self.tx.revision}
 
 
+CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 
 
@@ -287,3 +288,9 @@ def catalog_properties(tx: Tx, catalog_id: int) -> dict[str, str]:
     """Read a catalog's properties, also of one that was dropped: its files may still have to be deleted."""
     rows = tx.rows(ANY_RECORD, {"id": catalog_id})
     return dict(CatalogRecord.read(rows[0][0]).properties) if rows else {}
+
+
+def catalogs_read(tx: Tx) -> list[tuple[int, CatalogRecord]]:
+    """Read every live catalog of the store: its id and its record."""
+    rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
+    return [(row[0], CatalogRecord.read(row[1])) for row in rows]

@@ -53,7 +53,8 @@ REVIVE = Sql(
 )
 DELETE = Sql("DELETE FROM task WHERE id = :id")
 FORGET = Sql("DELETE FROM task WHERE ended_at < :before AND error IS NULL")
-ANY_OF = Sql("SELECT 1 FROM task WHERE kind = :kind AND ended_at IS NULL LIMIT 1")
+PAYLOADS = Sql("SELECT payload FROM task WHERE kind = :kind AND (ended_at IS NULL OR error IS NOT NULL)")
+ANY_OF = Sql("SELECT payload FROM task WHERE kind = :kind AND ended_at IS NULL LIMIT 1")
 _COLUMNS = "id, kind, payload, created_at, due_at, attempts, leased_until, progress, error, ended_at, result"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM task WHERE id = :id")
 _STATES = {
@@ -143,6 +144,15 @@ class TaskWrites:
     def forget(self, *, keep_ms: int) -> int:
         """Remove what was done longer ago than this; returns how many. What was given up stays."""
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
+
+    def told(self, kind: str) -> str | None:
+        """Read what the task of a kind that is done again and again is to be told next; None when there is none yet."""
+        rows = self.tx.rows(ANY_OF, {"kind": kind})
+        return str(rows[0][0]) if rows else None
+
+    def payloads(self, kind: str) -> list[str]:
+        """Read what the tasks of a kind were told that are not done."""
+        return [row[0] for row in self.tx.rows(PAYLOADS, {"kind": kind})]
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Count tasks by kind and state."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from limnos.model.errors import StalePermit
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, Draft
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, Draft
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import reach
 from limnos.store.nodes import NodeWrites
@@ -106,6 +106,11 @@ class Tx:
     def tasks(self) -> TaskWrites:
         """Work to be done after the commit."""
         return TaskWrites(self)
+
+    def epoch(self) -> int:
+        """Read the store's epoch."""
+        found: int = self.rows(EPOCH, {})[0][0]
+        return found
 
     def changed(self, draft: Draft) -> None:
         """Record what the mutation did; every write of a resource calls this."""

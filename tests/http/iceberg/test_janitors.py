@@ -1,0 +1,259 @@
+"""The janitor: what nobody points to goes, and nothing else, once it is old enough."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from limnos.app.server import janitor
+from limnos.config.settings import Server, Settings
+from limnos.model.uuids import new_uuid
+from limnos.services.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
+from tests.http.driver import Node
+from tests.http.iceberg.wire import commit, files_of, local, make_space, make_table, set_properties, table_path
+
+NOW = time.time_ns() // 1_000_000
+OLD = NOW - GRACE_MS - 3_600_000
+"""An hour longer ago than the grace time."""
+BEFORE = OLD - 86_400_000
+"""When the store began to watch, where a test does not say otherwise."""
+
+
+@pytest.fixture
+def watched(node: Node) -> Node:
+    """A node whose store has watched for longer than the grace time."""
+    make_space(node, "a")
+    watch(node, since_ms=BEFORE)
+    return node
+
+
+def watch(node: Node, *, since_ms: int, mark: str = "ours") -> None:
+    """Put the janitor's task as it is after its first round, due now."""
+    store, permit = node.built.services.store, node.built.upkeep._permit
+
+    def put(tx) -> None:  # noqa: ANN001
+        payload = msgspec.json.encode(JanitorPayload(since_ms, tx.epoch(), mark)).decode()
+        tx.tasks.create(JANITOR, payload)
+
+    node.runner.run(store.submit(permit, put))
+
+
+def clean(node: Node) -> None:
+    """Do the janitor's round."""
+    assert node.runner.run(node.built.upkeep.run_one()) is True
+
+
+def file_name(version: int, at_ms: int = OLD) -> str:
+    """The name of a metadata file of that moment."""
+    return f"{version:05d}-{new_uuid(at_ms)}.metadata.json"
+
+
+def beside(node: Node, name: str) -> Path:
+    """Put a file beside the metadata files of table `a.t`."""
+    path = local(node.get(table_path("a", "t"))["metadata-location"]).with_name(name)
+    path.write_text("{}")
+    return path
+
+
+def leftover(node: Node, *, at_ms: int = OLD, files: tuple[str, ...] | None = None) -> Path:
+    """Make the directory of a create that failed, with these files; by default a first metadata file."""
+    home = node.data / "warehouse" / "main" / new_uuid(at_ms).replace("-", "")
+    (home / "data").mkdir(parents=True)
+    (home / "metadata").mkdir()
+    for name in (f"metadata/{file_name(0)}",) if files is None else files:
+        (home / name).write_text("{}")
+    return home
+
+
+def test_files_that_lost_go(watched: Node) -> None:
+    """A metadata file whose version another one has that the table names was never committed."""
+    make_table(watched, "a", "t")
+    commit(watched, "a", "t", updates=[set_properties(k="v")])
+    before = set(files_of(watched))
+    lost = [beside(watched, file_name(version)) for version in (0, 1)]
+
+    clean(watched)
+
+    assert set(files_of(watched)) == before
+    assert not any(path.exists() for path in lost)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        file_name(0, NOW), file_name(0, BEFORE - 1), file_name(7), "00000-x.metadata.json", "v1.metadata.json", "snap-1.avro",
+        file_name(0).replace("-7", "-4", 1), f"{file_name(0)}.crc",
+    ],
+)  # fmt: skip
+def test_other_files_stay(watched: Node, name: str) -> None:
+    """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our pattern, stays."""
+    make_table(watched, "a", "t")
+    path = beside(watched, name)
+
+    clean(watched)
+
+    assert path.exists()
+
+
+def test_files_that_fell_off_the_log_stay(watched: Node) -> None:
+    """They were committed once; only a table's own setting takes them away."""
+    made = make_table(watched, "a", "t", properties={"write.metadata.previous-versions-max": "1"})
+    path = local(made["metadata-location"])
+    old = path.with_name(file_name(0))
+    path.rename(old)
+    for number in range(3):
+        commit(watched, "a", "t", updates=[set_properties(k=str(number))])
+
+    clean(watched)
+
+    assert old.exists()
+
+
+@pytest.mark.parametrize("files", [None, ()])
+def test_what_failed_creates_left_goes(watched: Node, files: tuple[str, ...] | None) -> None:
+    """A directory of ours with nothing but a first metadata file, or nothing, goes; the mark tells whose warehouse it is."""
+    home = leftover(watched, files=files)
+
+    clean(watched)
+
+    assert not home.exists()
+    assert (home.parent / MARK).read_text() == "ours"
+
+
+KEPT = {
+    "data": ("data/x.parquet",),
+    "a commit": (f"metadata/{file_name(0)}", f"metadata/{file_name(1)}"),
+    "a later version": (f"metadata/{file_name(3)}",),
+    "a young file": (f"metadata/{file_name(0, NOW)}",),
+    "something else": ("x",),
+}
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_directories_with_anything_else_stay(watched: Node, kind: str) -> None:
+    """A dropped table's files are its last owner's."""
+    home = leftover(watched, files=KEPT[kind])
+
+    clean(watched)
+
+    assert all((home / name).exists() for name in KEPT[kind])
+
+
+@pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1])
+def test_directories_outside_the_watch_stay(watched: Node, at_ms: int) -> None:
+    """A create that is under way, and what was there before the store began to watch, is left alone."""
+    home = leftover(watched, at_ms=at_ms)
+
+    clean(watched)
+
+    assert (home / "metadata").exists()
+
+
+def test_live_and_pending_tables_stay(watched: Node) -> None:
+    """A table that nobody ever committed to is a table; one that a purge waits for is the purge's."""
+    live, dropped = leftover(watched), leftover(watched)
+    for name, home in (("live", live), ("dropped", dropped)):
+        file = next((home / "metadata").iterdir())
+        made = make_table(watched, "a", "model")
+        watched.delete(table_path("a", "model"))
+        text = {**made["metadata"], "location": f"file://{home}"}
+        file.write_text(json.dumps(text))
+        body = {"name": name, "metadata-location": f"file://{file}"}
+        assert watched.post("/iceberg/v1/lake.main/namespaces/a/register", body).status == 200
+    watched.delete(f"{table_path('a', 'dropped')}?purgeRequested=true")
+
+    clean(watched)
+
+    assert list((live / "metadata").iterdir())
+    assert list((dropped / "metadata").iterdir())
+
+
+def test_warehouse_of_another_store_is_left_alone(watched: Node) -> None:
+    """Two servers may share a warehouse: what one does not know may be the other's table."""
+    home = leftover(watched)
+    (home.parent / MARK).write_text("theirs")
+
+    clean(watched)
+
+    assert list((home / "metadata").iterdir())
+
+
+def test_first_round_only_begins_to_watch(node: Node) -> None:
+    """A store that is new, upgraded or restored takes nothing for garbage that it has not seen come."""
+    make_space(node, "a")
+    watch(node, since_ms=BEFORE)
+    home = leftover(node)
+    node.runner.run(
+        node.built.services.store.submit(
+            node.built.upkeep._permit,
+            lambda tx: tx.session.rows(janitors_sql("UPDATE store SET epoch = epoch + 1"), {}),
+        )
+    )
+
+    clean(node)
+
+    assert list((home / "metadata").iterdir())
+    stated = node.runner.run(
+        node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.told(JANITOR))
+    )
+    assert msgspec.json.decode(stated, type=JanitorPayload).since_ms >= NOW
+    assert msgspec.json.decode(stated, type=JanitorPayload).mark == "ours"
+
+
+def janitors_sql(text: str):  # noqa: ANN201
+    """A statement."""
+    from limnos.store.sql import Sql
+
+    return Sql(text)
+
+
+def test_dry_run_lists_and_takes_nothing(watched: Node) -> None:
+    """The command tells the same paths first, and takes them away when it is meant."""
+    home = leftover(watched)
+    make_table(watched, "a", "t")
+    lost = beside(watched, file_name(0))
+    settings = Settings(server=Server(data=str(watched.data)))
+
+    told = janitor(settings, dry_run=True)
+    before = lost.exists() and home.exists()
+    done = janitor(settings, dry_run=False)
+
+    assert before
+    assert (
+        set(told) == set(done) == {str(lost), str(home), *(f"{home}/{name}" for name in ("data", "metadata")), done[1]}
+    )
+    assert not lost.exists()
+    assert not home.exists()
+
+
+def test_round_is_on_the_list_of_every_server(node: Node) -> None:
+    """The janitor comes again by itself, once for the whole store."""
+    for _ in range(2):
+        node.runner.run(node.built.upkeep.sweep())
+    clean(node)
+
+    counts = node.runner.run(node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.counts()))
+
+    assert counts == {(JANITOR, "waiting"): 1}
+    assert node.runner.run(node.built.upkeep.run_one()) is False
+
+
+def test_failed_creates_leave_no_directories(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A create that is refused, or whose file cannot be written, takes its directories away again."""
+    make_table(node, "a", "t")
+    before = sorted((node.data / "warehouse").rglob("*"))
+    body = {"name": "t", "schema": {"type": "struct", "fields": []}}
+    refused = node.post("/iceberg/v1/lake.main/namespaces/a/tables", body)
+    monkeypatch.setattr("limnos.files.local._write_all", _full)
+    full = node.post("/iceberg/v1/lake.main/namespaces/a/tables", {**body, "name": "u"})
+
+    assert (refused.status, full.status) == (409, 503)
+    assert sorted((node.data / "warehouse").rglob("*")) == before
+
+
+def _full(_descriptor: int, _data: bytes) -> None:
+    raise OSError(28, "No space left on device")
