@@ -96,7 +96,7 @@ async def table_stage(
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
 
     Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
-    directories. If the commit never comes, they are swept with other empty ones.
+    directories. If the commit never comes, they stay empty.
     """
 
     def look(scene: Scene) -> Draft:
