@@ -1,0 +1,174 @@
+"""Bodies with one thing wrong, thousands of them made by a seed: whatever is sent, nothing is our failure."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import Node
+from tests.http.iceberg.wire import (
+    SCHEMA,
+    commit,
+    creation,
+    local,
+    make_space,
+    make_table,
+    node_over,
+    point,
+    snapshot,
+    space_path,
+    table_path,
+)
+
+ROUNDS = 400
+ODD: list[object] = [
+    None, True, False, 0, -1, 1, 1000, 2**31, 2**53, 2**63, -(2**63) - 1, 10**40, 0.5, -0.0, 1e300, "", " ", "x", "\x00", "é", "\ud83d\ude00", "x" * 300,
+    "-1", "main", "long", "struct", "decimal(0,0)", "bucket[0]", "file:///", "s3://", [], [[]], [None], [0], [{}], ["x"], {}, {"": ""}, {"type": "struct"},
+    {"type": "list"}, {"a": {"b": [1, 2.5, None]}},
+]  # fmt: skip
+FIELDS = [{"source-id": 1, "name": "p", "transform": "bucket[4]", "field-id": 1000}]
+ORDER = [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]
+UPDATES: list[dict] = [
+    {"action": "assign-uuid", "uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1"},
+    {"action": "upgrade-format-version", "format-version": 2},
+    {"action": "add-schema", "schema": {**SCHEMA, "identifier-field-ids": []}, "last-column-id": 2},
+    {"action": "set-current-schema", "schema-id": -1},
+    {"action": "add-spec", "spec": {"spec-id": 1, "fields": FIELDS}},
+    {"action": "set-default-spec", "spec-id": -1},
+    {"action": "add-sort-order", "sort-order": {"order-id": 1, "fields": ORDER}},
+    {"action": "set-default-sort-order", "sort-order-id": -1},
+    snapshot(1),
+    point(1),
+    {"action": "set-statistics", "statistics": {"snapshot-id": 100, "statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
+    {"action": "set-partition-statistics", "partition-statistics": {"snapshot-id": 100, "statistics-path": "x", "file-size-in-bytes": 1}},
+    {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "5", "k": "v"}},
+    {"action": "remove-properties", "removals": ["k"]},
+    {"action": "remove-snapshot-ref", "ref-name": "gone"},
+    {"action": "remove-snapshots", "snapshot-ids": [100]},
+    {"action": "remove-schemas", "schema-ids": [7]},
+    {"action": "remove-partition-specs", "spec-ids": [7]},
+    {"action": "remove-statistics", "snapshot-id": 7},
+    {"action": "add-encryption-key", "encryption-key": {"key-id": "k", "encrypted-key-metadata": "x"}},
+]  # fmt: skip
+REQUIREMENTS: list[dict] = [
+    {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+    {"type": "assert-current-schema-id", "current-schema-id": 0},
+    {"type": "assert-default-spec-id", "default-spec-id": 0},
+]
+CREATE = {
+    "name": "made", "schema": SCHEMA, "location": None, "partition-spec": {"spec-id": 0, "fields": FIELDS},
+    "write-order": {"order-id": 1, "fields": ORDER}, "stage-create": False, "properties": {"format-version": "2", "k": "v"},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """One node for all."""
+    with node_over(tmp_path_factory.mktemp("mutations")) as running:
+        make_space(running, "a")
+        yield running
+
+
+def places(value: object) -> Iterator[tuple[object, object]]:
+    """Every container and key below a value."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in list(inside):
+        yield value, key
+        yield from places(item)
+
+
+def mutated(chance: random.Random, value: object) -> object:
+    """A copy of a JSON value with one or two things wrong."""
+    changed = copy.deepcopy(value)
+    for _ in range(chance.choice([1, 1, 2])):
+        found = list(places(changed))
+        if not found:
+            break
+        container, key = chance.choice(found)
+        kind = chance.randrange(4)
+        if kind == 0:
+            del container[key]  # type: ignore[attr-defined]
+        elif kind == 1 and isinstance(container, list):
+            container.append(copy.deepcopy(container[key]))  # type: ignore[call-overload]
+        else:
+            container[key] = chance.choice(ODD)  # type: ignore[index]
+    return changed
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_commits(node: Node, seed: int) -> None:
+    """A commit of several updates with something wrong is done, or refused as wrong; so are those after it."""
+    chance = random.Random(seed)
+    for number in range(ROUNDS // 4):
+        name = f"t{seed}_{number // 20}"
+        if number % 20 == 0:
+            make_table(node, "a", name)
+        asked = chance.sample(UPDATES, chance.randint(1, 6))
+        body = {"requirements": chance.sample(REQUIREMENTS, chance.randint(0, 1)), "updates": asked}
+        sent = mutated(chance, body)
+
+        answer = node.ask("POST", table_path("a", name), json.dumps(sent).encode())
+
+        assert answer.status in (200, 400, 409), (sent, answer.body)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_creates(node: Node, seed: int) -> None:
+    """A create with something wrong is done, or refused as wrong; what was made can be committed to."""
+    chance = random.Random(seed)
+    for number in range(ROUNDS // 4):
+        sent = mutated(chance, {**CREATE, "name": f"c{seed}_{number}"})
+
+        answer = node.ask("POST", f"{space_path('a')}/tables", json.dumps(sent).encode())
+
+        assert answer.status in (200, 400, 409), (sent, answer.body)
+        if answer.status == 200 and isinstance(sent, dict) and not sent.get("stage-create"):
+            after = commit(node, "a", str(sent["name"]), updates=[{"action": "set-properties", "updates": {"n": "1"}}])
+            assert after.status == 200, (sent, after.body)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_registered_files(node: Node, tmp_path: Path, seed: int, version: int) -> None:
+    """A metadata file with something wrong is refused, or is a table from then on that takes every kind of commit."""
+    chance = random.Random(seed)
+    kept = f"k{version}_{seed}"
+    made = make_table(node, "a", kept, properties={"format-version": str(version)})
+    file = local(made["metadata-location"])
+    whole = json.loads(file.read_bytes())
+    node.delete(table_path("a", kept))
+    for number in range(ROUNDS // 16):
+        sent = mutated(chance, whole)
+        copied = file.with_name(f"{number:05d}-x.metadata.json")
+        copied.write_text(json.dumps(sent))
+        name = f"r{version}_{seed}_{number}"
+
+        answer = node.post(f"{space_path('a')}/register", {"name": name, "metadata-location": f"file://{copied}"})
+
+        assert answer.status in (200, 400, 409), (sent, answer.body)
+        if answer.status == 200:
+            for update in chance.sample(UPDATES, 6):
+                after = commit(node, "a", name, updates=[update])
+                assert after.status in (200, 400, 409), (sent, update, after.body)
+            node.delete(table_path("a", name))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_staged_creates(node: Node, seed: int) -> None:
+    """The commit of a staged create with something wrong makes the table, or is refused as wrong."""
+    chance = random.Random(seed)
+    staged = node.done("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
+    location = str(staged["metadata"]["location"])
+    for number in range(ROUNDS // 8):
+        sent = mutated(
+            chance, {"requirements": [{"type": "assert-create"}], "updates": creation(f"{location}{number}")}
+        )
+
+        answer = node.ask("POST", table_path("a", f"s{seed}_{number}"), json.dumps(sent).encode())
+
+        assert answer.status in (200, 400, 404, 409), (sent, answer.body)
