@@ -4,7 +4,7 @@ May import `telemetry`, uvicorn and the application. An ordinary request (HTTP/1
 short, nothing before it on the connection unanswered) goes straight to the application, and its answer leaves in one
 write; where the application answers at once, that happens inside the parser's callback, without a task. Everything
 else goes uvicorn's way through ASGI, to the same answers: with `server.lane = false` all requests do. This leans on
-uvicorn's internals, so its minor version is pinned and `tests/http/test_connection.py` runs both ways.
+uvicorn's internals, so its minor version is pinned and `tests/http/test_connection.py` runs both ways (docs/decisions/0028).
 """
 
 from __future__ import annotations

@@ -98,6 +98,8 @@ class GuardedProtocol(HttpToolsProtocol):
     `cycle` is uvicorn's word for the exchange under way.
     """
 
+    application: Application
+    """What answers."""
     _phase = Phase.IDLE
     _steps = 0
     _unparsed_bytes = 0
@@ -108,17 +110,13 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wrap the transport of a new connection, and begin to look at it."""
         super().connection_made(GatheringTransport(transport, self.loop))  # type: ignore[arg-type]
+        self.application = cast("Application", self.config.app)
         self.application.patience.watch(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Look at it no longer."""
         self.application.patience.forget(self)
         super().connection_lost(exc)
-
-    @property
-    def application(self) -> Application:
-        """What answers."""
-        return cast("Application", self.config.app)
 
     # -- bytes come in -----------------------------------------------------------------------------------------
 
