@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import DBAPIConnection
 
 _LOCK = 0x4C494D4E
+CONNECT_S = 5
+"""So long a start waits for a database that takes connections and says nothing."""
 _ID_EPOCH_S = 1_600_000_000
 EPOCHS = 2**52
 """How many epochs there are to draw from."""
@@ -77,7 +79,10 @@ def _engine_url(database: str) -> URL:
     """Spell a `postgresql://` URL for SQLAlchemy with the driver we ship; a path is an SQLite file."""
     if "://" not in database:
         return URL.create("sqlite", database=database)
-    return make_url(database).set(drivername="postgresql+psycopg")
+    url = make_url(database).set(drivername="postgresql+psycopg")
+    if "connect_timeout" in url.query:
+        return url
+    return url.update_query_dict({"connect_timeout": str(CONNECT_S)})
 
 
 def _engine(database: str) -> Engine:
