@@ -160,3 +160,8 @@ class Request:
             return msgspec.json.decode(data, type=shape)
         except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadRequest(f"Malformed json request: {error}") from None
+
+    @staticmethod
+    def glance(data: bytes, part: type[T]) -> T:
+        """Decode what is looked at of a body that somebody else decodes whole; it is not the body's shape."""
+        return Request.decode(data, part)

@@ -147,7 +147,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     data = await request.body()
     namespace = levels_of(params[0])
     if len(data) > REQUEST_BYTES_MAX:
-        large = request.decode(data, LargeCreate)
+        large = request.glance(data, LargeCreate)
         wanted = iceberg_tables.TableRequest(_new_name(large.name), large.location, None, None, None, None, data)
         stages = large.stage_create
     else:
@@ -191,7 +191,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 def _glance(request: Request, data: bytes) -> CommitTable:
     """Look at a large commit for what makes it a create; requirements and updates are for the chore that does it."""
-    seen = request.decode(data, LargeCommit)
+    seen = request.glance(data, LargeCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
