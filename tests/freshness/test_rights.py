@@ -20,19 +20,21 @@ from limnos.model.records import NamespaceRecord
 from limnos.services import context, scene
 from limnos.services.grants import Wish, privileges_grant, roles_give
 from limnos.services.groups import member_remove, members_add
-from limnos.services.namespaces import namespace_move, namespaces_list
+from limnos.services.iceberg_tables import table_create
+from limnos.services.namespaces import namespace_create, namespace_move, namespaces_list
 from limnos.services.owners import owner_set
 from limnos.services.scene import Scene, Scope
-from limnos.services.tables import table_drop, table_find
+from limnos.services.tables import table_drop, table_find, tables_list
 from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
 from limnos.store.nodes import NodeWrites
-from limnos.view.facts import name_key, owner_key, principal_key
-from limnos.view.view import View
+from limnos.view.facts import Key, Value, name_key, owner_key, principal_key
+from limnos.view.gate import COLD_READS
+from limnos.view.view import View, Zone
 from tests.backends import Database
 from tests.freshness.plants import memberships_not_touched, own_zone_only, paths_not_forgotten
 from tests.freshness.test_scripts import Patch, Stage, Story, late_join, request_comes_during_a_read, tell
-from tests.inprocess import LAKE, MAIN
+from tests.inprocess import LAKE, MAIN, new_table
 
 RIGHT = ((Privilege.SELECT_TABLE, Condition.ALLOW),)
 
@@ -177,7 +179,45 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
     return None if told in ("Forbidden", "NotFound") else f"ana {told} a table that was dropped before she came"
 
 
+async def others_write_during_a_list(stage: Stage) -> str | None:
+    """While a listing is read, a table is made elsewhere in the catalog, and the view has heard of it: nothing is read twice."""
+    ctx, node = stage.node.ctx(), stage.node
+    zones = await ctx.read(MAIN, lambda of: of.place.zones)
+    await namespace_create(stage.admin, MAIN, levels=("b",), properties={})
+    await stage.admin.read(MAIN, lambda of: tables_list(of, ("b",)))
+    others: list[float] = []
+
+    async def reads() -> tuple[list[str], float]:
+        before, others[:] = COLD_READS[()], []
+        listed = await ctx.read(MAIN, lambda of: tables_list(of, ("a",)).texts())
+        for key in [key for key in node.view.items() if key[0] == "block"]:
+            node.view._forget(key)
+        return listed, COLD_READS[()] - before - sum(others)
+
+    async def meanwhile() -> None:
+        before = COLD_READS[()]
+        await table_create(stage.admin, MAIN, namespace=("b",), request=new_table("x"))
+        others.append(COLD_READS[()] - before)
+        await node.gate.ask(zones, "neighbour")
+
+    await reads()
+    quiet = await reads()
+    stage.store.in_load = meanwhile
+    busy = await reads()
+    return None if quiet == busy and others else f"{busy} instead of {quiet}"
+
+
 # ------------------------------------------------------------------------------------------------- the bugs
+
+
+def blocks_of_the_very_revision(patch: Patch) -> None:
+    """A block counts as current only if nothing at all has moved in its zone."""
+    real = View._is_current
+
+    def is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
+        return real(zone, key, value, revision) and (key[0] != "block" or zone.revision == revision)
+
+    patch.setattr(View, "_is_current", staticmethod(is_current))
 
 
 def paired_without_the_server(patch: Patch) -> None:
@@ -242,6 +282,7 @@ STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {
     "namespace moves before the commit": (namespace_moves_before_the_commit, (quiet_namespaces,)),
     "object vanishes before the grant": (object_vanishes_before_the_grant, (granted_unseen,)),
     "two names in a revision": (two_names_in_a_revision, (one_row_of_a_revision,)),
+    "others write during a list": (others_write_during_a_list, (blocks_of_the_very_revision,)),
     "catalog is learnt on the way": (catalog_is_learnt_on_the_way, (covered_from_above,)),
 }
 BUGS = {f"{name}, {bug.__name__}": (story, bug) for name, (story, bugs) in STORIES.items() for bug in bugs}

@@ -65,8 +65,9 @@ def hold_off(desk: Desk, patch: pytest.MonkeyPatch) -> list[int]:
     """Say for ever that permits are stale; counts how often it was tried."""
     tries: list[int] = []
 
-    async def submit(*_: Any, **__: Any) -> None:  # noqa: ANN401 - as the store has it
+    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
         tries.append(1)
+        begun()
         raise StalePermit
 
     patch.setattr(desk.node.store, "submit", submit)
