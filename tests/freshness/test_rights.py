@@ -7,6 +7,7 @@ holds a read back are those of `test_scripts`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -126,11 +127,11 @@ async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
     """A table is dropped between the decision to grant on it and the transaction: no rule on it may be stored."""
     real, dropped = stage.store.submit, list[str]()
 
-    async def submit(permit: Permit[object], mutation: Callable[[tx.Tx], object]) -> object:
+    async def submit(permit: Permit[object], mutation: Callable[[tx.Tx], object], **options: Any) -> object:  # noqa: ANN401 - as the store has it
         if not dropped:
             dropped.append("t")
             await table_drop(stage.admin, MAIN, namespace=("a",), name="t", purge=False)
-        return await real(permit, mutation)
+        return await real(permit, mutation, **options)
 
     stage.store.submit = submit  # type: ignore[method-assign]
     wish = Wish(Kind.TABLE, "main.a.t", RIGHT)
