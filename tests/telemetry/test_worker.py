@@ -1,0 +1,28 @@
+"""Which worker a process is stands in its log lines and metrics, and in neither where there is only one."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from limnos.telemetry import worker
+from limnos.telemetry.logs import configure, get_logger
+from limnos.telemetry.metrics import Counter, Registry, render
+
+
+@pytest.mark.parametrize("number", [None, 3])
+def test_worker_is_told(monkeypatch: pytest.MonkeyPatch, number: int | None) -> None:
+    """A worker's lines and series carry its number; a process alone carries none."""
+    monkeypatch.setattr(worker, "number", number)
+    registry, stream = Registry(), io.StringIO()
+    Counter("limnos_things_total", "Things.", ("kind",), registry=registry)["a",] += 1
+
+    configure("info", "json", stream=stream)
+    get_logger("limnos.test").info("said")
+    text = render(registry).decode()
+
+    assert json.loads(stream.getvalue()).get("worker") == number
+    assert ('worker="3"' in text) is (number is not None)
+    assert 'kind="a"' in text
