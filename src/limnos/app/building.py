@@ -14,7 +14,7 @@ from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.chores import ChoreProcesses
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
-from limnos.files import Allowed, root_of
+from limnos.files import Allowed, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
 from limnos.http.door import Door
@@ -70,12 +70,16 @@ def _listens_on(settings: Settings) -> tuple[str, ...]:
 
 
 def allowed_of(settings: Settings) -> Allowed:
-    """Return what catalogs may use: the warehouse of the server, and what its settings add; never its own data."""
+    """Return what catalogs may use: the warehouse of the server, and what its settings add; never its own data.
+
+    The warehouse in the data directory is open also when new tables go elsewhere: older ones lie there.
+    """
     warehouse = root_of(warehouse_of(settings))
     data = Path(settings.server.data)
     kept = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
-    opened = dict.fromkeys(root_of(f"{path}/warehouse") for path in kept)
-    roots = dict.fromkeys((warehouse, *map(root_of, settings.storage.allowed_roots)))
+    inner = [root_of(f"{path}/warehouse") for path in kept]
+    opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in kept) else [warehouse])])
+    roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
     return Allowed(tuple(roots), settings.storage.allowed_endpoints, tuple(kept), tuple(opened))
 
 

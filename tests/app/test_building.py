@@ -1,0 +1,37 @@
+"""What a node is built of: what its settings allow to catalogs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.app.building import allowed_of, warehouse_of
+from limnos.config.settings import Server, Settings, Storage
+
+
+@pytest.mark.parametrize("warehouse", [None, "/elsewhere", "s3://b/k", "{data}/tables", "{data}"])
+def test_the_servers_own_directory_is_never_open(tmp_path: Path, warehouse: str | None) -> None:
+    """Wherever the warehouse is, database and token are out of reach, and older tables in the first one are not."""
+    given = None if warehouse is None else warehouse.format(data=tmp_path)
+    settings = Settings(server=Server(data=str(tmp_path)), storage=Storage(warehouse=given, allowed_roots=("/",)))
+
+    allowed = allowed_of(settings)
+
+    assert not allowed.covers(f"{tmp_path}/limnos.db")
+    assert not allowed.covers(str(tmp_path))
+    assert allowed.covers(f"{tmp_path}/warehouse/main/t")
+    assert given == str(tmp_path) or allowed.covers(f"{warehouse_of(settings)}/t")
+
+
+@pytest.mark.parametrize("warehouse", ["/elsewhere", "s3://b/k"])
+def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
+    """A server whose new tables go elsewhere still serves the old ones, and nothing beside the two."""
+    settings = Settings(server=Server(data=str(tmp_path)), storage=Storage(warehouse=warehouse))
+
+    allowed = allowed_of(settings)
+
+    assert allowed.covers(f"{warehouse}/t")
+    assert allowed.covers(f"{tmp_path}/warehouse/main/t")
+    assert not allowed.covers(f"{tmp_path}/keys")
+    assert not allowed.covers("/etc")
