@@ -76,10 +76,15 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class Ruled(msgspec.Struct, frozen=True):
-    """A role with its rules."""
+    """A role with its rules.
+
+    `nodes`: parent, kind and name of each live object of the rules, and of everything above it, by id; None when they
+    were not read together with the rules.
+    """
 
     role: RoleEntity
     grants: tuple[Grant, ...]
+    nodes: dict[int, tuple[int, Kind, str]] | None = None
 
 
 class Token(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from limnos.model.privileges import Condition, Privilege, check_binding, check_c
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
 from limnos.services.scene import Scope
 from limnos.services.together import read_together
-from limnos.services.users import Holder, principal_require, role_names
+from limnos.services.users import Holder, principal_require
 from limnos.view.cold import for_each, need
 from limnos.view.facts import rules_key
 
@@ -179,7 +179,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
-    return Ruled(role, tx.roles.grants(role))
+    return tx.roles.ruled(role)
 
 
 async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tuple[Wish, ...]) -> Ruled:
@@ -204,7 +204,7 @@ def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> Ruled:
     for node in permit.command.held:
         tx.nodes.hold(node)
     tx.roles.replace(role, permit.command.grants)
-    return Ruled(role, tx.roles.grants(role))
+    return tx.roles.ruled(role)
 
 
 def _held_role(tx: Tx, role: RoleEntity) -> RoleEntity:
@@ -231,9 +231,7 @@ async def roles_give(
         entities = tuple(for_each(roles, lambda role: _known_role(scene, role)))
         return scene.permit(RolesChange(principal, entities, gives), decision)
 
-    principal = await ctx.write(Scope(metalake), decide, roles_change)
-    names = await ctx.read(Scope(metalake), lambda scene: role_names(scene, principal.id))
-    return Holder(principal, names)
+    return await ctx.write(Scope(metalake), decide, roles_change)
 
 
 def _known_role(scene: Scene, name: str) -> RoleEntity:
@@ -243,7 +241,7 @@ def _known_role(scene: Scene, name: str) -> RoleEntity:
     return found
 
 
-def roles_change(tx: Tx, permit: Permit[RolesChange]) -> Principal:
+def roles_change(tx: Tx, permit: Permit[RolesChange]) -> Holder:
     """Write or delete the holdings, if user and roles are still there."""
     principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
     for role in permit.command.roles:
@@ -252,4 +250,4 @@ def roles_change(tx: Tx, permit: Permit[RolesChange]) -> Principal:
             tx.roles.give(held, principal)
         else:
             tx.roles.take(held, principal)
-    return principal
+    return Holder(principal, tx.roles.held_by(principal))

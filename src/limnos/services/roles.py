@@ -92,7 +92,9 @@ class RoleObject(NamedTuple):
 
 async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
     """Name the live objects of a role's rules, in the order of their paths; rules on what was dropped are left out."""
-    nodes = await ctx.look_up(lambda: role_objects_read(found.role.id))
+    nodes = found.nodes
+    if nodes is None:
+        nodes = await ctx.look_up(lambda: role_objects_read(found.role.id))
     by_id: dict[int, list[Grant]] = {}
     for grant in found.grants:
         by_id.setdefault(grant.object_id, []).append(grant)
@@ -178,7 +180,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
     role = tx.roles.create(command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id)
     if command.grants:
         tx.roles.allow(role, command.grants)
-    return Ruled(role, tx.roles.grants(role))
+    return tx.roles.ruled(role)
 
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from limnos.model.entities import Grant, Principal, RoleEntity
+from limnos.model.entities import Grant, Principal, RoleEntity, Ruled
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import RoleRecord, encode
@@ -37,6 +37,9 @@ GRANTS = Sql(
 ROLES_OF = Sql(
     "SELECT m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
     " WHERE m.principal_id = :id ORDER BY m.role_id"
+)
+ROLE_NAMES_OF = Sql(
+    "SELECT r.name FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0 WHERE m.principal_id = :id"
 )
 ROLES_ON = Sql(
     "SELECT DISTINCT r.name FROM access_grant g JOIN role r ON r.id = g.role_id AND r.deleted = 0"
@@ -144,6 +147,15 @@ class RoleWrites:
         """Read a role by name inside the transaction."""
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
         return role_of(rows[0]) if rows else None
+
+    def ruled(self, role: RoleEntity) -> Ruled:
+        """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read."""
+        rows = self.tx.rows(OBJECTS, {"id": role.id})
+        return Ruled(role, self.grants(role), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows})
+
+    def held_by(self, principal: Principal) -> tuple[str, ...]:
+        """Read the names of the roles that a user or group holds directly, sorted."""
+        return tuple(sorted(row[0] for row in self.tx.rows(ROLE_NAMES_OF, {"id": principal.id})))
 
     def is_alive(self, role_id: int) -> bool:
         """Say whether the role is still there."""

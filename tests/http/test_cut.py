@@ -1,0 +1,162 @@
+"""The database goes away in the moment after a COMMIT: whoever wrote is answered all the same, on every route.
+
+A 503 says that nothing was committed. An answer that needed another read could not keep that promise.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+import pytest
+
+from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.gravitino.protocol import GravitinoProtocol
+from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.model.errors import Unavailable
+from tests.http.admin.test_tasks import poisoned, work
+from tests.http.driver import API, OWN, Node
+from tests.http.iceberg.wire import ROOT, SCHEMA, SPACES, make_table, set_properties, table_path
+
+LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
+ROLE = f"{LAKE}/permissions/roles/hands"
+RULES = [{"name": "use_schema", "condition": "allow"}]
+OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
+PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
+ROLES = {"roleNames": ["hands"]}
+READ_ONLY = {
+    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access"
+}  # fmt: skip
+"""Operations with a body that write nothing."""
+
+
+class Write(NamedTuple):
+    """A request that writes, in a world that `furnish` made."""
+
+    method: str
+    target: str
+    body: object = None
+
+
+WRITES: dict[str, Write] = {
+    "create-namespace": Write("POST", SPACES, {"namespace": ["n"]}),
+    "drop-namespace": Write("DELETE", f"{SPACES}/empty"),
+    "update-properties": Write("POST", f"{SPACES}/a/properties", {"updates": {"k": "v"}}),
+    "create-table": Write("POST", f"{SPACES}/a/tables", {"name": "n", "schema": SCHEMA}),
+    "register-table": Write("POST", f"{SPACES}/a/register", {"name": "n", "metadata-location": "LOCATION"}),
+    "commit-table": Write("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}),
+    "drop-table": Write("DELETE", table_path("a", "t")),
+    "rename-table": Write(
+        "POST", f"{ROOT}/tables/rename",
+        {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["empty"], "name": "n"}},
+    ),
+    "create-metalake": Write("POST", API, {"name": "n"}),
+    "alter-metalake": Write("PUT", LAKE, PROPERTY),
+    "set-metalake": Write("PATCH", LAKE, {"inUse": False}),
+    "drop-metalake": Write("DELETE", f"{API}/pond"),
+    "create-catalog": Write("POST", f"{LAKE}/catalogs", {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
+    "alter-catalog": Write("PUT", MAIN, PROPERTY),
+    "set-catalog": Write("PATCH", MAIN, {"inUse": False}),
+    "drop-catalog": Write("DELETE", f"{LAKE}/catalogs/side"),
+    "create-schema": Write("POST", f"{MAIN}/schemas", {"name": "n"}),
+    "alter-schema": Write("PUT", f"{MAIN}/schemas/a", PROPERTY),
+    "drop-schema": Write("DELETE", f"{MAIN}/schemas/empty"),
+    "add-user": Write("POST", f"{LAKE}/users", {"name": "n"}),
+    "remove-user": Write("DELETE", f"{LAKE}/users/ana"),
+    "add-group": Write("POST", f"{LAKE}/groups", {"name": "n"}),
+    "remove-group": Write("DELETE", f"{LAKE}/groups/crew"),
+    "create-role": Write("POST", f"{LAKE}/roles", {"name": "n", "properties": {}, "securableObjects": OBJECTS}),
+    "drop-role": Write("DELETE", f"{LAKE}/roles/hands"),
+    "grant-roles-to-user": Write("PUT", f"{LAKE}/permissions/users/bob/grant", ROLES),
+    "revoke-roles-from-user": Write("PUT", f"{LAKE}/permissions/users/ana/revoke", ROLES),
+    "grant-roles-to-group": Write("PUT", f"{LAKE}/permissions/groups/crew/grant", ROLES),
+    "revoke-roles-from-group": Write("PUT", f"{LAKE}/permissions/groups/staff/revoke", ROLES),
+    "grant-privileges": Write("PUT", f"{ROLE}/CATALOG/main/grant", {"privileges": RULES}),
+    "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
+    "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
+    "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
+    "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
+    "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
+    "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
+    "enable-user": Write("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False}),
+    "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
+    "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
+    "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
+}  # fmt: skip
+
+
+def operations() -> set[str]:
+    """Every operation of every protocol that is no read."""
+    routers = [each().router for each in (IcebergProtocol, GravitinoProtocol, AdminProtocol)]
+    found = {route.operation for router in routers for route in router.routes if route.method not in ("GET", "HEAD")}
+    return {name.removesuffix("-default-catalog") for name in found}
+
+
+def furnish(node: Node) -> dict[str, str]:
+    """Make what the writes are about; returns what can't be known before: ids, and a metadata file without a table."""
+    poisoned(node)
+    work(node)
+    location = str(make_table(node, "a", "gone")["metadata-location"])
+    assert node.delete(table_path("a", "gone")).status == 204
+    make_table(node, "a", "t")
+    node.done("POST", SPACES, {"namespace": ["empty"]})
+    for path, body in (
+        ("users", {"name": "ana"}), ("users", {"name": "bob"}), ("groups", {"name": "crew"}), ("groups", {"name": "staff"}),
+        ("roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS}),
+        ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
+    ):  # fmt: skip
+        node.done("POST", f"{LAKE}/{path}", body)
+    node.done("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES)
+    node.done("PUT", f"{LAKE}/permissions/groups/staff/grant", ROLES)
+    node.post(f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]})
+    node.done("PATCH", f"{LAKE}/catalogs/side", {"inUse": False})
+    node.done("POST", API, {"name": "pond"})
+    node.done("PATCH", f"{API}/pond", {"inUse": False})
+    token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
+    (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    return {"LOCATION": location, "TOKEN": str(token["id"]), "TASK": str(task["id"])}
+
+
+def cut_after_commit(node: Node, patch: pytest.MonkeyPatch) -> list[int]:
+    """Let the next commit succeed and nothing of the store after it; returns a list that notes the commit."""
+    store, commits = node.built.services.store, []
+
+    def gone() -> NoReturn:
+        raise Unavailable("The database does not answer: try again")
+
+    for name in ("gate", "load", "moment"):
+        real = getattr(store, name)
+        patch.setattr(store, name, lambda *args, real=real: gone() if commits else real(*args))
+    for name in ("submit", "submit_held"):
+
+        async def submit(*args: object, real: object = getattr(store, name), **named: object) -> object:
+            if commits:
+                gone()
+            found = await real(*args, **named)  # type: ignore[operator]
+            commits.append(1)
+            return found
+
+        patch.setattr(store, name, submit)
+    return commits
+
+
+def test_every_write_is_tried() -> None:
+    """No route that writes is forgotten here."""
+    assert operations() - READ_ONLY == set(WRITES)
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
+    """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
+    names = furnish(node)
+    method, target, body = WRITES[operation]
+    for word, value in names.items():
+        target = target.replace(word, value)
+        if isinstance(body, dict):
+            body = {key: value if each == word else each for key, each in body.items()}
+    commits = cut_after_commit(node, monkeypatch)
+
+    answer = node.ask(method, target, body)
+
+    monkeypatch.undo()
+    assert commits, f"nothing was committed: {answer}"
+    assert answer.status in (200, 201, 204), answer
