@@ -137,7 +137,7 @@ def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
 
     assert (done.code, done.out) == (0, "already at version 1\n")
     assert settings_of(rooms).server.data == "d"
-    assert rooms.given[-1][1] == {"restored": False}
+    assert rooms.given[-1][1] == {"restored": False, "keeps_tokens": False}
 
 
 def test_migrate_hands_on_that_the_store_was_restored(run: Run, rooms: SimpleNamespace) -> None:
@@ -145,7 +145,7 @@ def test_migrate_hands_on_that_the_store_was_restored(run: Run, rooms: SimpleNam
     done = run("server", "migrate", "--restored")
 
     assert done.code == 0, done.err
-    assert rooms.given[-1][1] == {"restored": True}
+    assert rooms.given[-1][1] == {"restored": True, "keeps_tokens": False}
 
 
 def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -377,7 +377,7 @@ def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
 def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: LiveServer) -> None:
     """After `server migrate --restored` a server that lived through it serves what is there, and its next id is far above."""
     run("create", "namespace", "main.before_restore")
-    told = run("server", "migrate", "--restored", "--data", str(node.data))
+    told = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
     run("create", "namespace", "main.after_restore")
     listed = run("ls", "main").result
 

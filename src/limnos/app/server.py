@@ -25,7 +25,7 @@ from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
 from limnos.services.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.work import Work
-from limnos.store.migrate import current_revision, head_revision, renew_epoch
+from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
 
@@ -91,10 +91,11 @@ def _can_open(settings: Settings) -> None:
     )
 
 
-def migrate(settings: Settings, *, restored: bool = False) -> str:
+def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = False) -> str:
     """Bring the store to this release's schema; says what was done.
 
-    `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back.
+    `restored`: it was put back from a backup, so no node may go on with what it knows, and no id may come back;
+    and as nobody can tell which tokens were revoked since, they all are, unless `keeps_tokens`.
     """
     with told(settings, database_of(settings)):
         make_data_directory(settings)
@@ -103,7 +104,8 @@ def migrate(settings: Settings, *, restored: bool = False) -> str:
     if not restored:
         return done
     renew_epoch(database_of(settings))
-    return f"{done}; every node reads the store afresh, and new ids follow all that were ever given"
+    revoked = 0 if keeps_tokens else revoke_tokens(database_of(settings))
+    return f"{done}; every node reads the store afresh, and new ids follow all that were ever given; tokens revoked: {revoked}"
 
 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:

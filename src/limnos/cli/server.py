@@ -1,4 +1,4 @@
-"""`server start | check | migrate | config`.
+"""`server start | check | migrate | backup | restore | config`.
 
 May import `config` and `model`; the server itself only when it is started, checked or migrated.
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 app = App(name="server")
 ROOM = "limnos.app.server"
+BACKUPS = "limnos.app.backups"
 
 Output = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")]
 
@@ -106,12 +107,42 @@ def migrate(
     restored: Annotated[
         bool, Parameter(negative="", help="The store was just put back from a backup: tell every node.")
     ] = False,
+    keep_tokens: Annotated[
+        bool, Parameter(negative="", help="With --restored: keep tokens valid that may have been revoked since.")
+    ] = False,
     flags: Flags = NO_FLAGS,
 ) -> None:
     """Bring the store's schema up to this version; a server does so too when it starts."""
     settings = flags.load().settings
     bring: Callable[..., str] = room(ROOM, extra="server").migrate
-    print(bring(settings, restored=restored))
+    print(bring(settings, restored=restored, keeps_tokens=keep_tokens))
+
+
+@app.command
+def backup(file: Path, /, *, flags: Flags = NO_FLAGS) -> None:
+    """Copy an SQLite store to FILE, whole, also while a server runs. An existing file is not written over."""
+    settings = flags.load().settings
+    copy: Callable[..., str] = room(BACKUPS, extra="server").backup
+    print(copy(settings, file))
+
+
+@app.command
+def restore(
+    file: Path,
+    /,
+    *,
+    keep_tokens: Annotated[
+        bool, Parameter(negative="", help="Keep tokens valid although nobody can tell which were revoked since.")
+    ] = False,
+    plain_copy: Annotated[
+        bool, Parameter(negative="", help="Vouch for a copy that `server backup` did not make: no server ran.")
+    ] = False,
+    flags: Flags = NO_FLAGS,
+) -> None:
+    """Put a backup in the place of an SQLite store that no server uses; the one that was there is kept beside it."""
+    settings = flags.load().settings
+    put_back: Callable[..., str] = room(BACKUPS, extra="server").restore
+    print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy))
 
 
 @app.command

@@ -38,6 +38,8 @@ EPOCHS = 2**52
 _RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
 _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
+_REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
+
 
 class WrongSchema(LimnosError):
     """The store was made by a newer release, or needs a migration that was not asked for."""
@@ -165,5 +167,15 @@ def renew_epoch(database: str) -> None:
             connection.execute(_RENEW, params)
             if connection.dialect.name == "postgresql":
                 connection.execute(_RENEW_SEQUENCE, {"first": first})
+    finally:
+        engine.dispose()
+
+
+def revoke_tokens(database: str) -> int:
+    """Revoke every token of a store that was restored; returns how many were valid. Nodes learn of it by the new epoch."""
+    engine = _engine(database)
+    try:
+        with engine.begin() as connection:
+            return connection.execute(_REVOKE).rowcount
     finally:
         engine.dispose()
