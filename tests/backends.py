@@ -8,6 +8,7 @@ server for each test process, in a directory of its own; as root it runs under a
 from __future__ import annotations
 
 import asyncio
+import atexit
 import shutil
 import sqlite3
 import sys
@@ -120,8 +121,9 @@ class PostgresServer:
         return Database("postgres", self._recycled)
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop it, for good: the wheel would stop it again at exit, and make its directory anew for that."""
         self._server.cleanup()
+        atexit.unregister(self._server._cleanup)
 
 
 def _pgserver(folder: Path) -> ModuleType:
