@@ -296,7 +296,13 @@ def test_client_that_goes_away_after_its_request(served: Served) -> None:
 
 @pytest.mark.parametrize(
     "junk",
-    [b"frobnicate\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    [
+        b"frobnicate\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
 )
 def test_what_is_no_http(served: Served, wire: Wire, junk: bytes) -> None:
     """Bytes that are no HTTP are answered 400 by the parser and hung up on; others are served."""

@@ -79,12 +79,14 @@ class LaneProtocol(GuardedProtocol):
         self._enter(headers)
         if self._is_ordinary(headers):
             self.cycle = Exchange(headers)  # type: ignore[assignment]
+            self._phase = Phase.BODY
             return
         url, fields, expects = self.url, self.headers, self.expect_100_continue
         HttpToolsProtocol.on_message_begin(self)
         self.url, self.expect_100_continue = url, expects
         self.headers += fields  # the scope holds this very list
         HttpToolsProtocol.on_headers_complete(self)
+        self._phase = Phase.BODY
         self.headers = []
 
     def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:

@@ -156,6 +156,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Look at the head, then let it in."""
         self._enter(dict(self.headers))
         super().on_headers_complete()
+        self._phase = Phase.BODY  # from here on there is a cycle, which a refusal is about
         self.headers = []  # fields behind a body are no part of the head that was looked at
 
     def _enter(self, headers: dict[bytes, bytes]) -> None:
@@ -166,7 +167,6 @@ class GuardedProtocol(HttpToolsProtocol):
             local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
             door.check(self.headers, headers, url=self.url, version=version, local=local)
         self._unparsed_bytes = 0
-        self._phase = Phase.BODY
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, or pass it over when its request is answered already."""
