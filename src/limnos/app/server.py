@@ -111,7 +111,9 @@ def migrate(settings: Settings, *, restored: bool = False, keeps_tokens: bool = 
 def janitor(settings: Settings, *, dry_run: bool) -> list[str]:
     """Do the janitor's round now, or only list what it would take away; returns the paths."""
     configure(settings.log.level, settings.log.format)
-    return asyncio.run(_clean(settings, dry_run=dry_run))
+    with told(settings, database_of(settings)):
+        make_data_directory(settings)
+        return asyncio.run(_clean(settings, dry_run=dry_run))
 
 
 async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:

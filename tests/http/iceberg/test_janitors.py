@@ -11,6 +11,7 @@ import pytest
 
 from limnos.app.server import janitor
 from limnos.config.settings import Server, Settings
+from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
 from limnos.services.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
 from tests.http.driver import Node
@@ -228,6 +229,15 @@ def test_dry_run_lists_and_takes_nothing(watched: Node) -> None:
     )
     assert not lost.exists()
     assert not home.exists()
+
+
+def test_a_store_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """The command ends in words, not in a trace, where no store can be; a new one has nothing to take away."""
+    (tmp_path / "file").write_text("x")
+
+    with pytest.raises(CannotStart):
+        janitor(Settings(server=Server(data=str(tmp_path / "file"))), dry_run=True)
+    assert janitor(Settings(server=Server(data=str(tmp_path / "new"))), dry_run=True) == []
 
 
 def test_round_is_on_the_list_of_every_server(node: Node) -> None:
