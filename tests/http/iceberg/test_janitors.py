@@ -83,17 +83,28 @@ def test_files_that_lost_go(watched: Node) -> None:
     assert not any(path.exists() for path in lost)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        file_name(0, NOW), file_name(0, BEFORE - 1), file_name(7), "00000-x.metadata.json", "v1.metadata.json", "snap-1.avro",
-        file_name(0).replace("-7", "-4", 1), f"{file_name(0)}.crc",
-    ],
-)  # fmt: skip
-def test_other_files_stay(watched: Node, name: str) -> None:
+def another_uuid(name: str) -> str:
+    """The name with a UUID of another version, which we do not draw."""
+    return f"{name[:20]}4{name[21:]}"
+
+
+OTHERS = {
+    "young": lambda: file_name(0, NOW),
+    "before the watch": lambda: file_name(0, BEFORE - 1),
+    "of no version that is named": lambda: file_name(7),
+    "no uuid": lambda: "00000-x.metadata.json",
+    "another writer's": lambda: "v1.metadata.json",
+    "no metadata": lambda: "snap-1.avro",
+    "another kind of uuid": lambda: another_uuid(file_name(0)),
+    "a checksum": lambda: f"{file_name(0)}.crc",
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_other_files_stay(watched: Node, kind: str) -> None:
     """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our pattern, stays."""
     make_table(watched, "a", "t")
-    path = beside(watched, name)
+    path = beside(watched, OTHERS[kind]())
 
     clean(watched)
 
@@ -144,7 +155,7 @@ def test_directories_with_anything_else_stay(watched: Node, kind: str) -> None:
     assert all((home / name).exists() for name in KEPT[kind])
 
 
-@pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1])
+@pytest.mark.parametrize("at_ms", [NOW, BEFORE - 1], ids=["young", "before the watch"])
 def test_directories_outside_the_watch_stay(watched: Node, at_ms: int) -> None:
     """A create that is under way, and what was there before the store began to watch, is left alone."""
     home = leftover(watched, at_ms=at_ms)
