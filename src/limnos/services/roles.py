@@ -19,6 +19,7 @@ from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
 from limnos.services.objects import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
+from limnos.store.ancestry import path_of
 from limnos.store.roles import role_objects_read
 from limnos.view.cold import need, need_all
 from limnos.view.facts import all_roles_key, owner_key, role_key, roles_on_key, rules_key
@@ -100,21 +101,10 @@ async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
         by_id.setdefault(grant.object_id, []).append(grant)
     objects = []
     for object_id, grants in by_id.items():
-        path = _path_of(object_id, nodes)
+        path = path_of(object_id, nodes)
         if path is not None:
             objects.append(RoleObject(nodes[object_id][1], path, tuple(grants)))
     return sorted(objects, key=lambda each: (each.kind is not Kind.METALAKE, each.path, each.kind))
-
-
-def _path_of(object_id: int, nodes: dict[int, tuple[int, Kind, str]]) -> tuple[str, ...] | None:
-    """Follow the parents up to the metalake; None when something on the way was dropped."""
-    names: list[str] = []
-    while object_id in nodes:
-        object_id, kind, name = nodes[object_id]
-        if kind is Kind.METALAKE:
-            return tuple(reversed(names)) or (name,)
-        names.append(name)
-    return None
 
 
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:

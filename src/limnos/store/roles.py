@@ -1,6 +1,6 @@
 """Roles, their rules, and who holds them.
 
-May import `model` and the room's `sql`, `changes`. Everything here moves the metalake's access revision.
+May import `model` and the room's `sql`, `changes`, `ancestry`. Everything here moves the metalake's access revision.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from limnos.model.entities import Grant, Principal, RoleEntity, Ruled
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import RoleRecord, encode
+from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import Draft
 from limnos.store.sql import Load, Row, Sql, Value
 
@@ -45,13 +46,7 @@ ROLES_ON = Sql(
     "SELECT DISTINCT r.name FROM access_grant g JOIN role r ON r.id = g.role_id AND r.deleted = 0"
     " WHERE g.object_id = :id ORDER BY r.name"
 )
-OBJECTS = Sql(
-    "WITH RECURSIVE up (id, parent_id, kind, name) AS ("
-    "SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.deleted = 0"
-    " AND n.id IN (SELECT g.object_id FROM access_grant g WHERE g.role_id = :id)"
-    " UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id AND p.deleted = 0"
-    ") SELECT id, parent_id, kind, name FROM up"
-)
+OBJECTS = with_ancestors("SELECT g.object_id FROM access_grant g WHERE g.role_id = :id")
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -131,10 +126,10 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
     return tuple(row[0] for row in rows)
 
 
-def role_objects_read(role_id: int) -> Load[dict[int, tuple[int, Kind, str]]]:
+def role_objects_read(role_id: int) -> Load[Ancestry]:
     """Read parent, kind and name of each live object that a role has a rule on, and of everything above it, by id."""
     rows = yield OBJECTS, {"id": role_id}
-    return {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows}
+    return ancestry_of(rows)
 
 
 class RoleWrites:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})
-"""Version 2 differs from 1 in one body about tags, which is not served yet."""
+"""Version 2 differs from 1 in one body alone, that of attaching tags."""
 _ACCESS_OFF = (
     "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
     "(start the server with --access on)"

@@ -1,0 +1,43 @@
+"""Where objects lie: the names from some nodes up to their metalake, in one statement.
+
+May import `model` and the room's `sql`. For answers that name objects by their ids, such as what a role grants on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.sql import Row, Sql
+
+Ancestry = dict[int, tuple[int, Kind, str]]
+"""By id: parent, kind and name of the nodes that were asked for and of everything above them."""
+
+
+def with_ancestors(chosen: str) -> Sql:
+    """Build the statement for the live nodes whose ids a subselect chooses."""
+    return Sql(
+        "WITH RECURSIVE up (id, parent_id, kind, name) AS ("
+        f"SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.deleted = 0 AND n.id IN ({chosen})"
+        " UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id AND p.deleted = 0"
+        ") SELECT id, parent_id, kind, name FROM up"
+    )
+
+
+def ancestry_of(rows: Sequence[Row]) -> Ancestry:
+    """Read the statement's rows."""
+    return {row[0]: (row[1], KINDS[row[2]], row[3]) for row in rows}
+
+
+def path_of(object_id: int, nodes: Ancestry) -> tuple[str, ...] | None:
+    """Follow the parents up to the metalake: the path below it, for a metalake its own name.
+
+    None when something on the way was dropped.
+    """
+    names: list[str] = []
+    while object_id in nodes:
+        object_id, kind, name = nodes[object_id]
+        if kind is Kind.METALAKE:
+            return tuple(reversed(names)) or (name,)
+        names.append(name)
+    return None
