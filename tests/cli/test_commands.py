@@ -448,6 +448,26 @@ def test_members_must_be_named(fake: Fake, limnos: Run) -> None:
     assert "limnos group add staff ana" in str(done.error["hint"])
 
 
+def test_tags_are_made_attached_and_shown(fake: Fake, limnos: Run) -> None:
+    """The verbs of `tag`: of the tag itself, of what it is on, and of what an object has."""
+    tag, row = {"name": "red", "comment": "c"}, {"name": "red", "comment": "c", "properties": {}}
+    on = f"{M}/objects/catalog/main/tags"
+    fake.on("POST", f"{M}/tags", {"tag": tag}).on("GET", f"{M}/tags?details=true", {"tags": [tag]})
+    fake.on("GET", f"{M}/tags/red", {"tag": tag}).on("DELETE", f"{M}/tags/red", {"dropped": True})
+    fake.on("GET", f"{M}/tags/red/objects", {"metadataObjects": [{"fullName": "main.a", "type": "schema"}]})
+    fake.on("GET", f"{on}?details=true", {"tags": [{**tag, "inherited": False}]}).on("POST", on, {"names": ["red"]})
+
+    assert limnos("tag", "create", "red", "--comment", "c").result == row
+    assert limnos("tag", "list").result == [row]
+    assert limnos("tag", "list", "main").result == [{**row, "inherited": False}]
+    assert limnos("tag", "describe", "red").result == {**row, "objects": [{"kind": "namespace", "object": "main.a"}]}
+    assert limnos("tag", "add", "red", "main").result == {"object": "main", "tags": ["red"]}
+    assert fake.asked[-1].body == {"tagsToAdd": ["red"], "tagsToRemove": []}
+    assert limnos("tag", "remove", "red", "main").result == {"object": "main", "tags": ["red"]}
+    assert fake.asked[-1].body == {"tagsToAdd": [], "tagsToRemove": ["red"]}
+    assert limnos("tag", "delete", "red").result == {"deleted": "red"}
+
+
 def test_roles_are_made_shown_and_deleted(fake: Fake, limnos: Run) -> None:
     """The verbs of `role`; a role is described by one row per privilege and object."""
     privileges = [{"name": "USE_SCHEMA", "condition": "allow"}, {"name": "select_table", "condition": "deny"}]

@@ -26,6 +26,7 @@ ROLE = {
     ],
     "audit": {},
 }
+TAG = {"name": "red", "comment": "c", "properties": {}, "audit": {}}
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
 PAGE = "pageToken=&pageSize=1000"
 
@@ -227,6 +228,49 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         f"{M}/roles",
         {"name": "r", "properties": {}, "securableObjects": []},
         {"role": ROLE},
+    ),
+    ("tags", lambda c: c.tags.list()[0].name, "GET", f"{M}/tags?details=true", None, {"tags": [TAG]}),
+    ("tag", lambda c: c.tags.get("red").comment, "GET", f"{M}/tags/red", None, {"tag": TAG}),
+    (
+        "tag-create",
+        lambda c: c.tags.create("red", comment="c"),
+        "POST",
+        f"{M}/tags",
+        {"name": "red", "comment": "c", "properties": {}},
+        {"tag": TAG},
+    ),
+    ("tag-delete", lambda c: c.tags.delete("red"), "DELETE", f"{M}/tags/red", None, {"dropped": True}),
+    (
+        "tag-objects",
+        lambda c: c.tags.objects("red")[0].full_name,
+        "GET",
+        f"{M}/tags/red/objects",
+        None,
+        {"metadataObjects": [{"fullName": "main.a", "type": "schema"}]},
+    ),
+    (
+        "tags-on",
+        lambda c: c.tags.on("main.a", kind="namespace")[0].inherited,
+        "GET",
+        f"{M}/objects/schema/main.a/tags?details=true",
+        None,
+        {"tags": [{**TAG, "inherited": True}]},
+    ),
+    (
+        "tags-change",
+        lambda c: c.tags.change("main", kind="catalog", adds=["red"], removes=["blue"]),
+        "POST",
+        f"{M}/objects/catalog/main/tags",
+        {"tagsToAdd": ["red"], "tagsToRemove": ["blue"]},
+        {"names": ["red"]},
+    ),
+    (
+        "tag-owner",
+        lambda c: c.owners.get("red", kind="tag"),
+        "GET",
+        f"{M}/owners/tag/red",
+        None,
+        {"owner": {"name": "ana", "type": "user"}},
     ),
     ("role-delete", lambda c: c.roles.delete("r"), "DELETE", f"{M}/roles/r", None, {"dropped": True}),
     (

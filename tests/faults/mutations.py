@@ -188,9 +188,25 @@ def token_create(rig: Rig) -> Case:
     return Case("POST", f"{OWN}/tokens", {"name": tag}, is_done, (200, 201))
 
 
+def tags_associate(rig: Rig) -> Case:
+    """Attach two tags to a table at once."""
+    tag = _table(rig)
+    names = [f"one_{tag}", f"two_{tag}"]
+    for name in names:
+        rig.admin.do("POST", f"{GRAVITINO}/tags", {"name": name})
+    path = f"{GRAVITINO}/objects/table/main.{tag}.t/tags"
+
+    def is_done() -> bool:
+        found = rig.admin.do("GET", path).body["names"]
+        assert found in ([], names), f"half of them: {found}"
+        return bool(found)
+
+    return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
+
+
 WITH_FILE = (table_create, table_commit)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, table_purge, table_rename, privilege_grant, role_give, owner_set,
-    user_disable, token_create,
+    user_disable, token_create, tags_associate,
 )  # fmt: skip

@@ -31,6 +31,7 @@ from limnos.services import (
     owners,
     roles,
     tables,
+    tags,
     tokens,
     users,
 )
@@ -44,6 +45,7 @@ from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
 
 USERS = ("ana", "bob", "eve")
 GROUPS = ("g", "h")
+TAGS = ("red", "blue")
 ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
 NAMES = ("a", "b")
@@ -99,6 +101,10 @@ class World:
         """The names of something of this kind that is there, mostly; None for the rest."""
         there = [names for found, names in self.tree() if found == kind]
         return self.dice.choice(there) if there and self.dice.random() < (0.95 if self.focus else 0.8) else None
+
+    def tag(self) -> str:
+        """A tag's name, there or not."""
+        return self.dice.choice(TAGS)
 
     def metalake(self) -> str:
         """The metalake's name now."""
@@ -356,6 +362,31 @@ def owner_set(world: World, ctx: Context) -> Work:
     )
 
 
+def tag_make(world: World, ctx: Context) -> Work:
+    """Make a tag."""
+    return tags.tag_create(ctx, metalake=world.metalake(), name=world.tag(), comment=None, properties={})
+
+
+def tag_rename(world: World, ctx: Context) -> Work:
+    """Rename a tag."""
+    return tags.tag_alter(ctx, metalake=world.metalake(), name=world.tag(), edits=Edits(name=world.tag()))
+
+
+def tag_drop(world: World, ctx: Context) -> Work:
+    """Drop a tag."""
+    return tags.tag_drop(ctx, metalake=world.metalake(), name=world.tag())
+
+
+def tag_associate(world: World, ctx: Context) -> Work:
+    """Attach a tag to an object, or detach it."""
+    kind, full_name = world.securable()
+    names = (world.tag(),)
+    adds, removes = (names, ()) if world.dice.random() < 0.7 else ((), names)
+    return tags.tags_associate(
+        ctx, metalake=world.metalake(), kind=kind, full_name=full_name, adds=adds, removes=removes
+    )
+
+
 async def token_make(world: World, ctx: Context) -> object:
     """Make a token for a user."""
     user = world.user()
@@ -384,7 +415,7 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
-    token_make: 1, token_revoke: 1,
+    token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
     table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
@@ -429,7 +460,7 @@ class Question:
             return type(error).__name__, str(error)
 
 
-_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 1, 1, 2]
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2]
 
 
 def questions(world: World) -> Question:
@@ -452,11 +483,13 @@ def questions(world: World) -> Question:
         ("members", lake, lambda scene: groups.members_list(scene, "g")),
         (f"role {role}", lake, lambda scene: roles.role_load(scene, role)),
         ("roles", lake, roles.roles_list),
+        (f"tags of {table}", at, lambda scene: tags_on(scene, table)),
+        ("tags", lake, tags.tags_list),
         ("tokens", Scope(), lambda scene: tokens.tokens_list(scene, scene.user)),
         ("metalakes", Scope(), metalakes.metalakes_list),
         (f"who {user}", lake, lambda scene: scene.subject_of(user)),
     ]
-    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 1] if world.focus else _WEIGHTS
+    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] if world.focus else _WEIGHTS
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
 
@@ -464,6 +497,12 @@ def questions(world: World) -> Question:
 def shown(found: Page) -> list[str]:
     """The names of a listing that the caller sees."""
     return found.texts()
+
+
+def tags_on(scene: Scene, levels: Levels) -> object:
+    """The tags that a table has or inherits, for who may load it."""
+    found = scene.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
+    return tags.tags_of(scene, found.chain)
 
 
 def decisions(scene: Scene, levels: Levels, kind: Kind, action: Action) -> object:

@@ -34,6 +34,8 @@ CALLERS: dict[str, tuple[str, str]] = {
     "grouper": ("manage_groups", ""),
     "granter": ("manage_grants", ""),
     "leader": ("manage_groups manage_grants", ""),
+    "tagger": ("create_tag", ""),
+    "applier": ("apply_tag", USE),
     "holder": ("", ""),
     "keeper": ("", "use_catalog"),
     "tabler": ("", f"{USE} create_schema"),
@@ -44,7 +46,7 @@ CALLERS: dict[str, tuple[str, str]] = {
 """Each column: what the caller is granted on the metalake, and on the catalog.
 
 `nobody` sends no credential, `stranger` is no user of the metalake. `holder` holds the roles and is in the groups, `keeper` owns the
-namespaces and the roles, `tabler` the tables, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
+namespaces, the roles and the tags, `tabler` the tables, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
 a mere member who owns the roles that were made to grant the others their rights.
 """
 OWN_OBJECTS = ("mv", "away", "empty", "alter")
@@ -93,6 +95,8 @@ def prepare(node: Node) -> None:
     for name in ("hand", "spare"):
         _make_role(node, name)
     node.done("POST", f"{lake}/groups", {"name": "crew"})
+    node.done("POST", f"{lake}/tags", {"name": "red"})
+    node.done("POST", f"{lake}/objects/CATALOG/main/tags", {"tagsToAdd": ["red"]})
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
@@ -106,6 +110,8 @@ def prepare(node: Node) -> None:
         own(node, "keeper", "SCHEMA", f"main.{space}")
     for role in ("hand", *(f"role_{who}" for who in CALLERS)):
         own(node, "keeper", "ROLE", role)
+    for tag in ("red", *(f"tag_{who}" for who in CALLERS)):
+        own(node, "keeper", "TAG", tag)
     for table in ("t", *(f"{name}_{who}" for name in ("mvt", "awayt") for who in CALLERS)):
         own(node, "tabler", "TABLE", f"main.there.{table}")
     own(node, "owner", "CATALOG", "main")
@@ -116,6 +122,7 @@ def _prepare_own(node: Node, who: str) -> None:
     node.done("POST", f"{API}/lake/users", {"name": f"user_{who}"})
     node.done("POST", f"{API}/lake/groups", {"name": f"group_{who}"})
     _make_role(node, f"role_{who}")
+    node.done("POST", f"{API}/lake/tags", {"name": f"tag_{who}"})
     for name in OWN_OBJECTS:
         wire.make_space(node, f"{name}_{who}")
     for name in ("mvt", "awayt"):

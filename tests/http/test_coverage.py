@@ -17,7 +17,7 @@ from tests.http.iceberg import wire
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 59
+ALLOWED_MAX = 60
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should refuse."""
 
 CALLERS = {
@@ -38,6 +38,7 @@ BODIES: dict[str, object] = {
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
     "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
+    "create-tag": {"name": "n"}, "alter-tag": {"updates": []}, "associate-tags": {"tagsToAdd": []}, "associate-tags-old": {"tagsToAdd": []},
     "create-metalake": {"name": "n"}, "alter-metalake": {"updates": []}, "set-metalake": {"inUse": False},
     "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},
     "test-catalog": {"updates": []}, "create-schema": {"name": "n"}, "alter-schema": {"updates": []}, "add-user": {"name": "n"}, "add-group": {"name": "n"},

@@ -75,6 +75,11 @@ WRITES: dict[str, Write] = {
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
     "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
     "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
+    "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
+    "alter-tag": Write("PUT", f"{LAKE}/tags/red", PROPERTY),
+    "drop-tag": Write("DELETE", f"{LAKE}/tags/red"),
+    "associate-tags": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/tags", {"tagsToAdd": ["red"]}),
+    "associate-tags-old": Write("POST", f"{LAKE}/tags/SCHEMA/main.a", {"tagsToAdd": ["red"]}),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
     "enable-user": Write("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False}),
@@ -102,7 +107,7 @@ def furnish(node: Node) -> dict[str, str]:
     for path, body in (
         ("users", {"name": "ana"}), ("users", {"name": "bob"}), ("groups", {"name": "crew"}), ("groups", {"name": "staff"}),
         ("roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS}),
-        ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
+        ("tags", {"name": "red"}), ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
     ):  # fmt: skip
         node.done("POST", f"{LAKE}/{path}", body)
     node.done("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES)

@@ -20,8 +20,10 @@ from gravitino.api.metadata_object import MetadataObject
 from gravitino.api.metadata_objects import MetadataObjects
 from gravitino.api.metalake_change import MetalakeChange
 from gravitino.api.schema_change import SchemaChange
+from gravitino.api.tag.tag_change import TagChange
 from gravitino.auth.basic_auth_provider import BasicAuthProvider
 from gravitino.client.metadata_object_role_operations import MetadataObjectRoleOperations
+from gravitino.client.metadata_object_tag_operations import MetadataObjectTagOperations
 
 URI, WAREHOUSE = sys.argv[1:]
 LAKE = "grav_py"
@@ -140,6 +142,7 @@ def grants(lake: GravitinoClient) -> None:
         lambda: len(lake.revoke_privileges_from_role("r", schema, schema.privileges()).securable_objects()) == 1,
     )
     see("refused-again", lambda: main.create_schema("A:B:E", "", {}))
+    tags(lake, schema)
     see("grant-unknown-role", lambda: lake.grant_roles_to_user(["none"], "ana"))
     see("grant-group", lambda: lake.grant_roles_to_group(["r"], "staff").roles())
     see("revoke-group", lambda: lake.revoke_roles_from_group(["r"], "staff").roles())
@@ -149,6 +152,26 @@ def grants(lake: GravitinoClient) -> None:
     see("roles", lake.list_role_names)
     see("role-delete", lambda: [lake.delete_role("r"), lake.delete_role("r")])
     see("role-missing", lambda: lake.get_role("r"))
+
+
+def tags(lake: GravitinoClient, schema: MetadataObject) -> None:
+    """Tags, what they are on, and what came down to it."""
+    on = MetadataObjectTagOperations(LAKE, schema, lake._rest_client)
+    above = MetadataObjectTagOperations(LAKE, SecurableObjects.of_catalog("main", []), lake._rest_client)
+    see("tag-create", lambda: [lake.create_tag(name, "c", {"k": "v"}).name() for name in ("red", "blue")])
+    see("tag-again", lambda: lake.create_tag("red", "c", {}))
+    see(
+        "tag-alter",
+        lambda: lake.alter_tag("red", TagChange.rename("rot"), TagChange.set_property("k", "w")).properties(),
+    )
+    see("tag-associate", lambda: [above.associate_tags(["rot"], []), on.associate_tags(["blue"], ["rot"])])
+    see("tag-twice", lambda: on.associate_tags(["blue"], []))
+    see("tags-on", lambda: [on.list_tags(), [[tag.name(), tag.inherited()] for tag in on.list_tags_info()]])
+    see("tag-on", lambda: on.get_tag("rot").comment())
+    see("tag-objects", lambda: [each.full_name() for each in lake.get_tag("blue").associated_objects().objects()])
+    see("tags", lambda: [lake.list_tags(), [tag.name() for tag in lake.list_tags_info()]])
+    see("tag-delete", lambda: [lake.delete_tag("blue"), lake.delete_tag("blue"), on.list_tags()])
+    see("tag-missing", lambda: lake.get_tag("blue"))
 
 
 def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:

@@ -161,6 +161,24 @@ def test_grants(seen: Seen) -> None:
     assert seen["role-delete"] == [True, False]
 
 
+def test_tags(seen: Seen) -> None:
+    """Tags are made, renamed, attached, inherited and dropped as the client calls it."""
+    assert seen["tag-create"] == ["red", "blue"]
+    assert seen["tag-alter"] == {"k": "w"}
+    assert seen["tag-associate"] == [["rot"], ["blue"]]
+    assert seen["tags-on"] == [["blue", "rot"], [["blue", False], ["rot", True]]]
+    assert seen["tag-on"] == "c"
+    assert seen["tag-objects"] == ["main.A:B"]
+    assert seen["tags"] == [["blue", "rot"]] * 2
+    assert seen["tag-delete"] == [True, False, ["rot"]]
+    expected = {
+        "tag-again": "TagAlreadyExistsException red",
+        "tag-twice": "TagAlreadyAssociatedException blue",
+        "tag-missing": "NoSuchTagException blue",
+    }
+    assert starts(seen, expected) == {}
+
+
 def test_refusals(seen: Seen) -> None:
     """A refusal arrives with the missing privilege and its object; a mistake as its own exception."""
     expected = {

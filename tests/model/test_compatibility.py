@@ -28,6 +28,7 @@ DECODERS: dict[str, Callable[[bytes], Record]] = {
     "NamespaceRecord": records.NamespaceRecord.read,
     "TableRecord": records.TableRecord.read,
     "RoleRecord": records.RoleRecord.read,
+    "TagRecord": records.TagRecord.read,
 }
 
 

@@ -22,6 +22,7 @@ from limnos.model.records import (
     Record,
     RoleRecord,
     TableRecord,
+    TagRecord,
     UnreadableRecord,
 )
 
@@ -34,6 +35,7 @@ RECORDS = st.one_of(
     st.builds(NamespaceRecord, COMMENT, PROPERTIES),
     st.builds(TableRecord, COMMENT, PROPERTIES),
     st.builds(RoleRecord, PROPERTIES),
+    st.builds(TagRecord, COMMENT, PROPERTIES),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     MetalakeRecord: records.MetalakeRecord.read,
@@ -41,6 +43,7 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     NamespaceRecord: records.NamespaceRecord.read,
     TableRecord: records.TableRecord.read,
     RoleRecord: records.RoleRecord.read,
+    TagRecord: records.TagRecord.read,
 }
 PLAIN: list[Record] = [
     MetalakeRecord("lake", {"a": "1"}, True),
@@ -48,6 +51,7 @@ PLAIN: list[Record] = [
     NamespaceRecord("space", {"a": "1"}),
     TableRecord("table", {"a": "1"}),
     RoleRecord({"a": "1"}),
+    TagRecord("tag", {"a": "1"}),
 ]
 
 

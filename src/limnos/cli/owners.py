@@ -16,8 +16,8 @@ from limnos.client import NotFoundError
 app = App(name="owner")
 
 OwnedKind = Annotated[
-    Literal["metalake", "catalog", "namespace", "table", "role"] | None,
-    Parameter(help="What PATH is, when it is not plain: with `metalake` or `role`, PATH is its name."),
+    Literal["metalake", "catalog", "namespace", "table", "role", "tag"] | None,
+    Parameter(help="What PATH is, when it is not plain: with `metalake`, `role` or `tag`, PATH is its name."),
 ]
 
 

@@ -27,6 +27,7 @@ from limnos.client.owners import Owners
 from limnos.client.roles import Roles
 from limnos.client.server import Server
 from limnos.client.tables import Tables
+from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
 from limnos.client.tokens import Tokens
 from limnos.client.users import Users
@@ -49,6 +50,7 @@ class _Resources(Generic[S]):
         self.users = Users(sender, scope)
         self.groups = Groups(sender, scope)
         self.roles = Roles(sender, scope)
+        self.tags = Tags(sender, scope)
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
         self.tasks = Tasks(sender, scope)

@@ -112,6 +112,23 @@ class Role(msgspec.Struct, frozen=True, rename="camel"):
     audit: Audit = Audit()
 
 
+class Tag(msgspec.Struct, frozen=True, rename="camel"):
+    """A tag; `inherited` is told where it was asked for on an object."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    inherited: bool | None = None
+    audit: Audit = Audit()
+
+
+class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
+    """An object of the tree, as Gravitino spells it."""
+
+    full_name: str
+    type: str
+
+
 class Owner(msgspec.Struct, frozen=True):
     """Who owns an object; `type` is `user` or `group`."""
 

@@ -51,7 +51,11 @@ class UnreadableRecord(LimnosError):
 
 
 _Described = (
-    records_pb2.MetalakeRecord | records_pb2.CatalogRecord | records_pb2.NamespaceRecord | records_pb2.TableRecord
+    records_pb2.MetalakeRecord
+    | records_pb2.CatalogRecord
+    | records_pb2.NamespaceRecord
+    | records_pb2.TableRecord
+    | records_pb2.TagRecord
 )
 _Message = _Described | records_pb2.RoleRecord
 D = TypeVar("D", bound=_Described)
@@ -153,6 +157,25 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class TagRecord:
+    """A tag of a metalake."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.TagRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        return _described(records_pb2.TagRecord.FromString(self.unknown), self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.TagRecord(), data, kind="tag")
+        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRecord:
     """A role, without its rules."""
 
@@ -172,13 +195,14 @@ class RoleRecord:
         return cls(dict(message.properties), unknown=_unknown(message))
 
 
-NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord
+NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | TagRecord
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.METALAKE: MetalakeRecord,
     Kind.CATALOG: CatalogRecord,
     Kind.NAMESPACE: NamespaceRecord,
     Kind.TABLE: TableRecord,
+    Kind.TAG: TagRecord,
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""
 

@@ -173,6 +173,16 @@ role_member = Table(
 )
 Index("role_member_role", role_member.c.role_id)
 
+tag_object = Table(
+    "tag_object",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("tag_id", Id, nullable=False),
+    PrimaryKeyConstraint("object_id", "tag_id"),
+    sqlite_with_rowid=False,
+)
+Index("tag_object_tag", tag_object.c.tag_id)
+
 group_member = Table(
     "group_member",
     metadata,

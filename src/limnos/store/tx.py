@@ -17,6 +17,7 @@ from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.roles import RoleWrites
+from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
 
@@ -91,6 +92,11 @@ class Tx:
     def roles(self) -> RoleWrites:
         """Roles, rules and holders."""
         return RoleWrites(self)
+
+    @property
+    def tags(self) -> TagWrites:
+        """What tags are on."""
+        return TagWrites(self)
 
     @property
     def tokens(self) -> TokenWrites:

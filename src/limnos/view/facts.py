@@ -11,7 +11,7 @@ from typing import Any
 
 from limnos.model.entities import Change, Document, Listing, Node
 from limnos.model.kinds import ROOT_ID, Kind
-from limnos.store import documents, nodes, owners, principals, roles, tokens
+from limnos.store import documents, nodes, owners, principals, roles, tags, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
 
@@ -110,6 +110,11 @@ def roles_on_key(object_id: int, metalake_id: int) -> Key:
     return ("roles on", object_id, metalake_id)
 
 
+def tags_on_key(object_id: int) -> Key:
+    """Ids of the tags that are on an object itself, dropped ones among them."""
+    return ("tags on", object_id)
+
+
 def token_key(token_id: int) -> Key:
     """A token by id, or None."""
     return ("token", token_id)
@@ -137,6 +142,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "holders": roles.holders_read,
     "all roles": roles.roles_read,
     "roles on": lambda object_id, _: roles.roles_on_read(object_id),
+    "tags on": tags.tags_on_read,
     "token": tokens.token_read,
     "tokens": tokens.tokens_read,
 }
@@ -204,6 +210,8 @@ def touched(change: Change) -> list[Key]:
 
 def _touched_by_node(change: Change) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
+    if change.operation in ("attach", "detach"):
+        return [tags_on_key(change.new_parent or ROOT_ID)]
     if change.operation == "commit":
         return [document_key(node_id)]
     if change.operation == "own":

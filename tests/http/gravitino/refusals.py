@@ -17,7 +17,7 @@ PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]
 RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
 KINDS = (
     ("METALAKE", "lake", None), ("CATALOG", "main", "nowhere"), ("SCHEMA", "main.there", "main.gone"),
-    ("TABLE", "main.there.t", "main.there.gone"), ("ROLE", "hand", "gone"),
+    ("TABLE", "main.there.t", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
 )  # fmt: skip
 """Kinds of object, the one that is there, and one that is not."""
 
@@ -40,6 +40,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_roles(who)
     yield from _of_permissions()
     yield from _of_owners()
+    yield from _of_tags(who)
 
 
 def _of_metalakes(who: str) -> Iterator[Case]:
@@ -134,8 +135,9 @@ def _of_permissions() -> Iterator[Case]:
             yield _case(route, f"no {kind}", "lake", "gone", body={"roleNames": ["spare"]})
             yield _case(route, "no role", "lake", names[0], body={"roleNames": ["gone"]})
         route = f"PUT /metalakes/{{m}}/permissions/roles/{{r}}/{{type}}/{{fullName}}/{verb}"
-        for kind, name, missing in KINDS[:-1]:
-            rule = {"privileges": [{"name": "select_table" if kind == "TABLE" else "use_schema", "condition": "allow"}]}
+        for kind, name, missing in (each for each in KINDS if each[0] != "ROLE"):
+            right = {"TABLE": "select_table", "TAG": "apply_tag"}.get(kind, "use_schema")
+            rule = {"privileges": [{"name": right, "condition": "allow"}]}
             yield _case(route, kind.lower(), "lake", "spare", kind, name, body=rule)
             if missing is not None:
                 yield _case(route, f"no {kind.lower()}", "lake", "spare", kind, missing, body=rule)
@@ -145,7 +147,14 @@ def _of_permissions() -> Iterator[Case]:
 
 
 def _of_owners() -> Iterator[Case]:
-    owners = {"METALAKE": "laker", "CATALOG": "owner", "SCHEMA": "keeper", "TABLE": "tabler", "ROLE": "keeper"}
+    owners = {
+        "METALAKE": "laker",
+        "CATALOG": "owner",
+        "SCHEMA": "keeper",
+        "TABLE": "tabler",
+        "ROLE": "keeper",
+        "TAG": "keeper",
+    }
     route = "/metalakes/{m}/owners/{type}/{fullName}"
     for kind, name, missing in KINDS:
         body = {"name": owners[kind], "type": "USER"}
@@ -157,6 +166,27 @@ def _of_owners() -> Iterator[Case]:
     yield _case(f"PUT {route}", "to nobody", "lake", "CATALOG", "main", body={"name": "gone", "type": "USER"})
 
 
+def _of_tags(who: str) -> Iterator[Case]:
+    yield _case("GET /metalakes/{m}/tags", "names", "lake")
+    yield _case("GET /metalakes/{m}/tags", "details", "lake", query="?details=true")
+    yield _case("POST /metalakes/{m}/tags", "new", "lake", body={"name": f"new_{who}"})
+    yield _case("POST /metalakes/{m}/tags", "taken name", "lake", body={"name": "red"})
+    for name, thing in (("red", "tag"), ("gone", "no tag")):
+        yield _case("GET /metalakes/{m}/tags/{tag}", thing, "lake", name)
+        yield _case("GET /metalakes/{m}/tags/{tag}/objects", thing, "lake", name)
+        yield _case("PUT /metalakes/{m}/tags/{tag}", thing, "lake", name, body=PROPERTY)
+    yield _case("DELETE /metalakes/{m}/tags/{tag}", "tag", "lake", f"tag_{who}")
+    yield _case("DELETE /metalakes/{m}/tags/{tag}", "no tag", "lake", "gone")
+    for on in ("/metalakes/{m}/objects/{type}/{fullName}/tags", "/metalakes/{m}/tags/{type}/{fullName}"):
+        for kind, name, missing in KINDS[1:4]:
+            for full_name, thing in ((name, kind.lower()), (missing, f"no {kind.lower()}")):
+                yield _case(f"GET {on}", thing, "lake", kind, str(full_name))
+                yield _case(f"POST {on}", thing, "lake", kind, str(full_name), body={"tagsToRemove": ["red"]})
+        yield _case(f"POST {on}", "no tag", "lake", "TABLE", "main.there.t", body={"tagsToAdd": ["gone"]})
+        yield _case(f"GET {on}/{{tag}}", "tag", "lake", "TABLE", "main.there.t", "red")
+        yield _case(f"GET {on}/{{tag}}", "no tag", "lake", "TABLE", "main.there.t", "gone")
+
+
 _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 """What is not there, and what stands for what is."""
 
@@ -164,8 +194,8 @@ _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["message"])
-    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}")
-    for name in (*own, "main.there.t", "dummys", "dummy", "idles", "idle", "crew", "hand", "main.there.there"):
+    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}", f"tag_{who}")
+    for name in (*own, "main.there.t", "dummys", "dummy", "idles", "idle", "crew", "hand", "red", "main.there.there"):
         message = message.replace(name, "main.there" if name.startswith("main") else "there")
     for missing, there in _SPELLED.items():
         message = message.replace(missing, there)

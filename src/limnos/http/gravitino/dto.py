@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
-from limnos.model.kinds import Kind
+from limnos.model.kinds import Form, Kind
 from limnos.model.privileges import Privilege
 from limnos.names.fullname import FullName, render_quoted
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from limnos.model.entities import Node, Principal, RoleEntity
-    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord
+    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TagRecord
     from limnos.names.logical import LogicalCodec
     from limnos.services.roles import RoleObject
     from limnos.services.users import Holder
@@ -83,6 +83,23 @@ def schema(node: Node, name: str) -> Json:
     return compact(name=name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
 
 
+def tag(node: Node, *, inherited: bool | None = None) -> Json:
+    """Encode a tag; `inherited` is told where the question was about an object."""
+    record = cast("TagRecord", node.record)
+    return compact(
+        name=node.name,
+        comment=record.comment,
+        properties=dict(record.properties),
+        audit=audit(node),
+        inherited=inherited,
+    )
+
+
+def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> Json:
+    """Encode an object of the tree by its full name and type."""
+    return {"fullName": full_name(kind, path, codec), "type": "schema" if kind is Kind.NAMESPACE else kind.word}
+
+
 def user(holder: Holder) -> Json:
     """Encode a user with the roles held directly."""
     return {**group(holder), "enabled": holder.principal.enabled}
@@ -109,16 +126,15 @@ def _securable(found: RoleObject, codec: LogicalCodec) -> Json:
         {"name": Privilege(grant.privilege).word, "condition": "allow" if grant.allowed else "deny"}
         for grant in found.grants
     ]
-    kind = "schema" if found.kind is Kind.NAMESPACE else found.kind.word
-    return {"fullName": _full_name(found, codec), "type": kind, "privileges": rules}
+    return {**metadata_object(found.kind, found.path, codec), "privileges": rules}
 
 
-def _full_name(found: RoleObject, codec: LogicalCodec) -> str:
+def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
     """Spell an object so that it has one reading: names with dots stand in back-quotes."""
-    head, *rest = found.path
-    if found.kind is Kind.METALAKE:
+    head, *rest = path
+    if kind is Kind.METALAKE or kind.form is Form.APART:
         return head
-    if found.kind in (Kind.CATALOG, Kind.NAMESPACE):
+    if kind in (Kind.CATALOG, Kind.NAMESPACE):
         return render_quoted(FullName(head, tuple(rest)), codec=codec)
     return render_quoted(FullName(head, tuple(rest[:-1]), rest[-1]), codec=codec)
 

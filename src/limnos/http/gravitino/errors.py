@@ -18,7 +18,7 @@ SUBJECT = "subject"
 _WORDS = {
     "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
     "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
-    "group": "Group", "role": "Role", "object": "MetadataObject",
+    "group": "Group", "role": "Role", "tag": "Tag", "object": "MetadataObject",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
 
@@ -92,6 +92,8 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
         return 400, 1001, "IllegalNameIdentifierException"
     if isinstance(error, errors.NotFound) and error.kind not in _WORDS:
         return 404, 1003, "NotFoundException"
+    if isinstance(error, errors.AlreadyExists) and error.kind == "attachment":
+        return 409, 1004, "TagAlreadyAssociatedException"
     for kind, status, code, name in _BY_KIND:
         if isinstance(error, kind):
             return status, code, name.format(_WORDS.get(getattr(error, "kind", ""), "Entity"))
