@@ -14,8 +14,8 @@ from limnos.http.response import Response
 from limnos.model import errors
 from limnos.model.errors import LimnosError, StorageFailed
 
-UNEXPECTED = (LimnosError, errors.StateUnknown)
-"""What is answered 500 on purpose."""
+UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart)
+"""What is answered 500 on purpose, and what no request meets."""
 
 
 def kinds() -> Iterator[type[LimnosError]]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.store import modes
 from limnos.store.migrate import migrate
 from limnos.store.modes import private_database, private_directory
 
@@ -42,19 +43,20 @@ def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
-def test_open_store_of_before_is_closed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_open_store_of_before_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that an earlier release left readable for others are closed at the next start, and each is told."""
     path = tmp_path / "limnos.db"
     migrate(str(path))
     for each in tmp_path.iterdir():
         each.chmod(0o644)
     (tmp_path / "limnos.db-wal").touch(0o664)
+    told: list[str] = []
+    monkeypatch.setattr(modes.log, "warning", lambda event, **_: told.append(event))
 
     migrate(str(path))
 
     assert {mode(each) for each in tmp_path.iterdir()} == {0o600}
-    told = capsys.readouterr()
-    assert "closed to other users" in told.out + told.err
+    assert "closed to other users of this machine" in told
 
 
 def test_locks_survive_the_closing(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 
 _FLAGS_ALONE = frozenset({
     "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
-    "--restored", "--dry-run",
+    "--restored", "--dry-run", "--keep-tokens", "--plain-copy",
 })  # fmt: skip
 """Flags without a value, as far as commands with a path among their words have them."""
 

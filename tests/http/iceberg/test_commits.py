@@ -535,8 +535,8 @@ def test_deadline_in_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -> N
     node.built.application.deadlines.seconds = 0.05
     submit = node.built.services.store.submit
 
-    async def slow(*given: object) -> object:
-        done = await submit(*given)
+    async def slow(*given: object, **more: object) -> object:
+        done = await submit(*given, **more)
         await asyncio.sleep(30)
         return done
 
