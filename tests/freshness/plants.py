@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.services import scene
 from limnos.store import nodes, sqlite, tx, upkeep
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.interface import Known
 from limnos.store.sql import Load, Sql
 from limnos.view import facts, view
@@ -337,7 +337,7 @@ def metalake_only(patch: Patch) -> None:
 @plant_in_crowd
 def name_not_checked(patch: Patch) -> None:
     """The mutation takes the permit's object under whatever name it has now."""
-    patch.setattr(nodes.NodeWrites, "hold", lambda self, node: self.by_id(node.id))
+    patch.setattr(nodes.NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
 
 
 @plant
@@ -349,7 +349,7 @@ def quiet_catalogs(patch: Patch) -> None:
         quiet = node.kind <= Kind.CATALOG
         real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and not quiet)
 
-    patch.setattr(nodes.NodeWrites, "place", place)
+    patch.setattr(nodes.NodeWrites, "move", place)
 
 
 @plant_in_crowd
@@ -367,7 +367,7 @@ def quiet_disabling(patch: Patch) -> None:
 def _quiet(patch: Patch, operation: str) -> None:
     real = tx.Tx.changed
 
-    def changed(self: tx.Tx, draft: Draft) -> None:
+    def changed(self: tx.Tx, draft: ChangeDraft) -> None:
         real(self, msgspec.structs.replace(draft, moves_access=False) if draft.operation == operation else draft)
 
     patch.setattr(tx.Tx, "changed", changed)

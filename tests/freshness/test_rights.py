@@ -49,7 +49,7 @@ def dropping(of: Scene) -> Permit[TreeNode]:
 async def outcome(stage: Stage, permit: Permit[TreeNode]) -> str | None:
     """Carry a drop out under a permit that has gone stale; None when it is refused."""
     try:
-        await stage.store.submit(permit, lambda tx: tx.nodes.drop(tx.nodes.hold(permit.command)))
+        await stage.store.submit(permit, lambda tx: tx.nodes.drop(tx.nodes.confirm(permit.command)))
     except StalePermit:
         return None
     return "the table was dropped by a right that had gone"
@@ -241,13 +241,13 @@ def quiet_namespaces(patch: Patch) -> None:
     def place(self: NodeWrites, node: TreeNode, *, parent_id: int, name: str, moves_access: bool) -> None:
         real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and node.kind is not Kind.NAMESPACE)
 
-    patch.setattr(NodeWrites, "place", place)
+    patch.setattr(NodeWrites, "move", place)
 
 
 def granted_unseen(patch: Patch) -> None:
     """A grant looks neither at the catalog's access revision nor at the object."""
     own_zone_only(patch)
-    patch.setattr(NodeWrites, "hold", lambda self, node: node)
+    patch.setattr(NodeWrites, "confirm", lambda self, node: node)
 
 
 def one_row_of_a_revision(patch: Patch) -> None:

@@ -31,7 +31,7 @@ from limnos.services.scene import Scene, Scope
 from limnos.services.tables import table_drop, table_find, table_move
 from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
-from limnos.store.changes import NOTHING, Draft, Moved
+from limnos.store.changes import NOTHING, ChangeDraft, Moved
 from limnos.store.interface import Known
 from limnos.store.jobs import nobody_asks
 from limnos.store.migrate import renew_epoch
@@ -297,7 +297,7 @@ async def path_means_another_table(stage: Stage) -> str | None:
     permit = await stage.node.ctx().read(MAIN, decide)
     await stage.exchange()
     try:
-        held = await stage.store.submit(permit, lambda tx: tx.nodes.hold(permit.command))
+        held = await stage.store.submit(permit, lambda tx: tx.nodes.confirm(permit.command))
     except StalePermit:
         return None
     return f"the mutation got {held.id} named {held.name}, it was decided on {permit.command.id}"
@@ -311,8 +311,8 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
     permit = await stage.node.ctx().read(MAIN, decide)
-    moving = Draft("own", Kind.TABLE, permit.command.id, "table", moves_access=True)
-    quiet = Draft("alter", Kind.TABLE, permit.command.id, "table")
+    moving = ChangeDraft("own", Kind.TABLE, permit.command.id, "table", moves_access=True)
+    quiet = ChangeDraft("alter", Kind.TABLE, permit.command.id, "table")
     told = await asyncio.gather(
         *(stage.store.submit(permit, lambda tx, draft=draft: tx.changed(draft)) for draft in (moving, quiet)),
         return_exceptions=True,
@@ -414,15 +414,15 @@ def changes_then_facts(patch: Patch) -> None:
 def by_name(patch: Patch) -> None:
     """The mutation resolves its name anew instead of taking the permit's object."""
 
-    def hold(self: NodeWrites, node: TreeNode) -> TreeNode:
+    def confirm(self: NodeWrites, node: TreeNode) -> TreeNode:
         return self.find(node.parent_id, node.name_space, node.name) or self.tx.stale()
 
-    patch.setattr(NodeWrites, "hold", hold)
+    patch.setattr(NodeWrites, "confirm", confirm)
 
 
 def name_not_checked(patch: Patch) -> None:
     """The mutation takes the permit's object under whatever name it has now."""
-    patch.setattr(NodeWrites, "hold", lambda self, node: self.by_id(node.id))
+    patch.setattr(NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
 
 
 def batch_blind(patch: Patch) -> None:

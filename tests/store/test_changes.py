@@ -23,9 +23,9 @@ def test_feed_tells_old_and_new_names(lab: Lab, world: World) -> None:
     main = world.main.id
     a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=main)
     b = lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=main)
-    lab.write(lambda tx: tx.nodes.place(b, parent_id=main, name="c", moves_access=False), zone=main)
+    lab.write(lambda tx: tx.nodes.move(b, parent_id=main, name="c", moves_access=False), zone=main)
     held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
-    lab.write(lambda tx: tx.nodes.place(held, parent_id=a.id, name="d", moves_access=True), zone=main)
+    lab.write(lambda tx: tx.nodes.move(held, parent_id=a.id, name="d", moves_access=True), zone=main)
     held = lab.write(lambda tx: tx.nodes.by_id(b.id), zone=main)
     lab.write(lambda tx: tx.nodes.drop(held), zone=main)
 

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.errors import AlreadyExists, StalePermit
 from limnos.model.kinds import Kind
-from limnos.store.changes import Draft, changes_read
+from limnos.store.changes import ChangeDraft, changes_read
 from limnos.store.tx import Tx
 from tests.backends import Lab
 from tests.store.world import World, add_namespace
@@ -17,13 +17,13 @@ from tests.store.world import World, add_namespace
 
 def touch(tx: Tx) -> int:
     """Record a change that alters nothing; returns the revision it got."""
-    tx.changed(Draft("alter", Kind.NAMESPACE, 1))
+    tx.changed(ChangeDraft("alter", Kind.NAMESPACE, 1))
     return tx.revision
 
 
 def move_access(tx: Tx) -> int:
     """Record a change that may alter a decision."""
-    tx.changed(Draft("alter", Kind.NAMESPACE, 1, moves_access=True))
+    tx.changed(ChangeDraft("alter", Kind.NAMESPACE, 1, moves_access=True))
     return tx.revision
 
 

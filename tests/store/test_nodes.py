@@ -154,7 +154,7 @@ def test_place_writes_one_row(lab: Lab, world: World) -> None:
     a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
     target = lab.write(lambda tx: add_namespace(tx, world.main, "t"), zone=world.main.id)
 
-    lab.write(lambda tx: tx.nodes.place(b, parent_id=target.id, name="B", moves_access=True), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.move(b, parent_id=target.id, name="B", moves_access=True), zone=world.main.id)
 
     moved = lab.load(path_read(world.main.id, [("namespace", name) for name in ("t", "B", "c")]))
     assert [node.id for node in moved] == [target.id, b.id, c.id]
@@ -171,10 +171,10 @@ def test_place_refuses_a_taken_name(lab: Lab, world: World) -> None:
 
     with pytest.raises(AlreadyExists):
         lab.write(
-            lambda tx: tx.nodes.place(a, parent_id=world.main.id, name="b", moves_access=False), zone=world.main.id
+            lambda tx: tx.nodes.move(a, parent_id=world.main.id, name="b", moves_access=False), zone=world.main.id
         )
 
-    lab.write(lambda tx: tx.nodes.place(a, parent_id=world.main.id, name="a", moves_access=False), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.move(a, parent_id=world.main.id, name="a", moves_access=False), zone=world.main.id)
     assert lab.load(node_read(a.id)).name == "a"
 
 
@@ -190,12 +190,12 @@ def test_hold_refuses_what_has_moved(lab: Lab, world: World, how: str) -> None:
             add_namespace(tx, outer, "b")
         if how in ("rename", "move"):
             parent = world.main.id if how == "move" else outer.id
-            tx.nodes.place(node, parent_id=parent, name="c" if how == "rename" else "b", moves_access=False)
+            tx.nodes.move(node, parent_id=parent, name="c" if how == "rename" else "b", moves_access=False)
 
     lab.write(change, zone=world.main.id)
 
     with pytest.raises(StalePermit):
-        lab.write(lambda tx: tx.nodes.hold(node), zone=world.main.id)
+        lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
 
 
 def test_hold_returns_what_is_stored_now(lab: Lab, world: World) -> None:
@@ -204,7 +204,7 @@ def test_hold_returns_what_is_stored_now(lab: Lab, world: World) -> None:
     changed = NamespaceRecord(comment="new", properties={})
     lab.write(lambda tx: tx.nodes.write_record(node, changed), zone=world.main.id)
 
-    held = lab.write(lambda tx: tx.nodes.hold(node), zone=world.main.id)
+    held = lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
 
     assert held.record == lab.load(node_read(node.id)).record
     assert held.record.comment == "new"

@@ -265,7 +265,7 @@ def test_connection_lost_at_the_commit(server_lab: Lab, monkeypatch: pytest.Monk
         runs.append(1)
         return touch(tx)
 
-    monkeypatch.setattr(postgres, "reach", die)
+    monkeypatch.setattr(postgres, "fault_point", die)
     with pytest.raises(StateUnknown, match="look before you repeat it"):
         server_lab.write(mutation)
 
@@ -322,7 +322,7 @@ def test_commit_lost_in_a_batch(server_lab: Lab, monkeypatch: pytest.MonkeyPatch
         if point == "before-commit":
             server_lab.database.sql(KILL_ALL)
 
-    monkeypatch.setattr(postgres, "reach", die)
+    monkeypatch.setattr(postgres, "fault_point", die)
     told = submit_all(server_lab, touch, touch, touch)
 
     monkeypatch.undo()

@@ -214,7 +214,7 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
 def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     """Write the catalog's new record, then its new name."""
     command = permit.command
-    held = tx.nodes.hold(command.catalog)
+    held = tx.nodes.confirm(command.catalog)
     record = cast("CatalogRecord", held.record)
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
@@ -225,7 +225,7 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     )
     tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
     if command.edits.name is not None and command.edits.name != held.name:
-        tx.nodes.place(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
+        tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(held.id)
 
 
@@ -236,12 +236,12 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -
         decision = scene.require(Action.CATALOG_DROP, scene.place.outer)
         return scene.permit(CatalogDrop(scene.catalog, force), decision, zone=scene.metalake.id)
 
-    await ctx.write(Scope(metalake, name), decide, catalog_bury)
+    await ctx.write(Scope(metalake, name), decide, catalog_delete)
 
 
-def catalog_bury(tx: Tx, permit: Permit[CatalogDrop]) -> None:
+def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     """Drop the catalog's node; whatever hung below it can be reached no more."""
-    held = tx.nodes.hold(permit.command.catalog)
+    held = tx.nodes.confirm(permit.command.catalog)
     if not permit.command.force:
         if cast("CatalogRecord", held.record).in_use:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")

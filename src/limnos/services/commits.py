@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.iceberg import metadata as documents
-from limnos.formats.iceberg import requirements as demands
-from limnos.formats.iceberg import updates as changes
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg import requirements as iceberg_requirements
+from limnos.formats.iceberg import updates as iceberg_updates
 from limnos.formats.iceberg.chores import CommitTerms
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.services.chores import is_heavy
-from limnos.services.iceberg_tables import Whole, document_of, draft_read, settled_whole, table_make, whole_of
+from limnos.services.iceberg_tables import Whole, document_of, new_table_read, settled_whole, table_make, whole_of
 from limnos.services.places import Place, own_part, place_of
 from limnos.services.tables import table_find
 from limnos.store.documents import claims_read
@@ -108,7 +108,7 @@ async def table_commit(
     `raw` is the body of a large request; `updates` are not looked at then, and `requirements` only for a create.
     Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
     """
-    if demands.is_create(requirements):
+    if iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
     def look(scene: Scene) -> Base:
@@ -119,7 +119,11 @@ async def table_commit(
     base = await asked.base()
     made = await _make_in_turn(asked, base)
     if made.built is not None:
-        gone = changes.removed_metadata_files(*made.built) if documents.deletes_old_files(made.built[1]) else []
+        gone = (
+            iceberg_updates.removed_metadata_files(*made.built)
+            if iceberg_metadata.deletes_old_files(made.built[1])
+            else []
+        )
         await _clean(ctx, made.document, gone=gone, place=base.place)
     return made.document, base.place.catalog
 
@@ -131,7 +135,7 @@ async def _make_in_turn(asked: Asked, base: Base) -> Made:
         async with services.lines.turn(number):
             return await _make(asked, base)
     if asked.requirements and not is_heavy(base.document):
-        demands.check(_metadata(services.recent, base.document), asked.requirements)
+        iceberg_requirements.check(_metadata(services.recent, base.document), asked.requirements)
     async with services.lines.turn(number):
         return await _make(asked, await asked.base())
 
@@ -160,7 +164,7 @@ async def _make(asked: Asked, base: Base) -> Made:
 
 
 def _metadata(recent: RecentMetadata, document: Document) -> Json:
-    return documents.with_uuid(recent.get(document) or documents.decode(document.body), document.uuid)
+    return iceberg_metadata.with_uuid(recent.get(document) or iceberg_metadata.decode(document.body), document.uuid)
 
 
 async def _build(asked: Asked, document: Document) -> tuple[Json, Whole] | None:
@@ -168,8 +172,8 @@ async def _build(asked: Asked, document: Document) -> tuple[Json, Whole] | None:
     services, now_ms = asked.ctx.services, asked.now_ms()
     if asked.raw is None and not is_heavy(document):
         base = _metadata(services.recent, document)
-        demands.check(base, asked.requirements)
-        new = changes.apply(base, asked.updates, now_ms=now_ms, previous_location=document.metadata_location)
+        iceberg_requirements.check(base, asked.requirements)
+        new = iceberg_updates.apply(base, asked.updates, now_ms=now_ms, previous_location=document.metadata_location)
         return None if new is base else (base, Whole(new))
     raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
     terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location))
@@ -247,10 +251,10 @@ async def _commit_create(
 ) -> tuple[Document, CatalogRecord]:  # fmt: skip
     """Make the table of a staged create: the commit carries everything."""
     try:
-        draft = await draft_read(ctx, scope, namespace, name)
+        draft = await new_table_read(ctx, scope, namespace, name)
         now_ms = ctx.services.store.time.now_ms()
         if raw is None:
-            whole = Whole(changes.apply(None, updates, now_ms=now_ms, previous_location=None))
+            whole = Whole(iceberg_updates.apply(None, updates, now_ms=now_ms, previous_location=None))
         else:
             whole = whole_of(await ctx.services.chores.do("iceberg-commit-create", raw, b"%d" % now_ms))
         return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)

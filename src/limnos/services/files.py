@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limnos.files import LOCAL_FILES, Shares, is_local, store_for
 from limnos.model.errors import LimnosError, StateUnknown, StorageFailed, Unavailable
-from limnos.store.faults import reach
+from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Written:
 
     async def __aenter__(self) -> None:
         await self._files.write(self._location, self._data, self._properties, first=self._first)
-        reach("file-written")
+        fault_point("file-written")
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         if error is None or isinstance(error, (StateUnknown, asyncio.CancelledError, TimeoutError)):

@@ -174,7 +174,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> Ruled:
     command = permit.command
     role = _held_role(tx, command.role)
     if command.held is not None:
-        tx.nodes.hold(command.held)
+        tx.nodes.confirm(command.held)
     if command.grants_them:
         tx.roles.allow(role, command.grants)
     else:
@@ -202,7 +202,7 @@ def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> Ruled:
     """Write the new rules in place of the old, if what they are about is still there."""
     role = _held_role(tx, permit.command.role)
     for node in permit.command.held:
-        tx.nodes.hold(node)
+        tx.nodes.confirm(node)
     tx.roles.replace(role, permit.command.grants)
     return tx.roles.ruled(role)
 

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import check_size, is_local, is_within, normalise
-from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.chores import CreateTerms
 from limnos.formats.iceberg.create import new_table
 from limnos.model.entities import Document, Node
@@ -24,7 +24,7 @@ from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.places import Place, place_of
-from limnos.services.tables import Draft, TableCreate, draft_of, table_find, table_insert
+from limnos.services.tables import NewTable, TableCreate, new_table_of, table_find, table_insert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,8 +99,8 @@ async def table_stage(
     directories. If the commit never comes, they stay empty.
     """
 
-    def look(scene: Scene) -> Draft:
-        draft = draft_of(scene, namespace, request.name, Action.TABLE_CREATE)
+    def look(scene: Scene) -> NewTable:
+        draft = new_table_of(scene, namespace, request.name, Action.TABLE_CREATE)
         taken, _ = scene.find((*namespace, request.name), Kind.TABLE)  # no mutation will look
         if taken is not None:
             raise AlreadyExists(f"Table already exists: {render((*namespace, request.name))}", kind=taken.kind.word)
@@ -117,17 +117,17 @@ async def table_create(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
 ) -> tuple[Document, CatalogRecord]:
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
-    draft = await draft_read(ctx, scope, namespace, request.name)
+    draft = await new_table_read(ctx, scope, namespace, request.name)
     whole = await build(ctx, request, draft)
     return await table_make(ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft)
 
 
-async def draft_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> Draft:
+async def new_table_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> NewTable:
     """Decide on making a table, before its metadata is built."""
-    return await ctx.read(scope, lambda scene: draft_of(scene, namespace, name, Action.TABLE_CREATE))
+    return await ctx.read(scope, lambda scene: new_table_of(scene, namespace, name, Action.TABLE_CREATE))
 
 
-async def build(ctx: Context, request: TableRequest, draft: Draft) -> Whole:
+async def build(ctx: Context, request: TableRequest, draft: NewTable) -> Whole:
     """Build a new table's metadata; without a location of its own it gets one that no other table has."""
     now_ms = ctx.services.store.time.now_ms()
     table_uuid = new_uuid(now_ms)
@@ -145,7 +145,7 @@ async def build(ctx: Context, request: TableRequest, draft: Draft) -> Whole:
 
 
 async def table_make(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: Draft
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: NewTable
 ) -> tuple[Document, CatalogRecord]:
     """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
     whole = await settled_whole(ctx.services.chores, whole)
@@ -153,7 +153,7 @@ async def table_make(
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return draft_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
+        return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         made = await _make(ctx, scope, decide, (*namespace, name), first=draft.command(name, document))
@@ -196,18 +196,18 @@ def document_of(
     every commit. Raises OutsideRoots, BadRequest.
     """
     metadata = whole.metadata
-    version = documents.version_of(None if previous is None else previous.metadata_location) + 1
-    packs = documents.wants_gzip(metadata)
+    version = iceberg_metadata.version_of(None if previous is None else previous.metadata_location) + 1
+    packs = iceberg_metadata.wants_gzip(metadata)
     table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
     stays = previous is not None and location == previous.location
     taken = location if stays else place.normal_location(location, table_uuid)
     directory = _directory(metadata, before)
     document = Document(
         node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
-        metadata_location=f"{directory}/{documents.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
-        body=documents.encode(metadata) if whole.body is None else whole.body,
+        metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
+        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
-    return document, (whole.packed or documents.pack(document.body)) if packs else document.body
+    return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body
 
 
 def _directory(metadata: Json, before: Json | None) -> str:
@@ -216,19 +216,19 @@ def _directory(metadata: Json, before: Json | None) -> str:
     A directory elsewhere is refused to the commit that brings it; one that was taken earlier is not written to.
     """
     location = cast("str", metadata["location"])
-    default = f"{documents.strip_slash(location)}/metadata"
-    directory = documents.metadata_directory(metadata)
+    default = f"{iceberg_metadata.strip_slash(location)}/metadata"
+    directory = iceberg_metadata.metadata_directory(metadata)
     if directory == default:
         return directory
     check_size(directory)
     if is_within(directory, [location]):
         return directory
-    if before is not None and documents.stated_path(before) == documents.stated_path(metadata) and (
+    if before is not None and iceberg_metadata.stated_path(before) == iceberg_metadata.stated_path(metadata) and (
         before["location"] == location or not is_within(directory, [cast("str", before["location"])])
     ):  # fmt: skip
         return default
     raise BadRequest(
-        f"Property '{documents.METADATA_PATH}' is {directory}, which is not below the table's location {location}: "
+        f"Property '{iceberg_metadata.METADATA_PATH}' is {directory}, which is not below the table's location {location}: "
         "remove the property, or choose a directory below the location"
     )
 
@@ -246,7 +246,7 @@ async def table_register(
                 scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
             scene.require(Action.TABLE_DROP, chain)
             return place_of(scene), scene.document(taken.id)
-        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
+        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
 
     place, replaced = await ctx.read(scope, look)
     place.check(metadata_location)
@@ -259,11 +259,11 @@ async def table_register(
         node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
         uuid=cast("str", metadata["table-uuid"]), location=taken_at,
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=documents.encode(metadata) if whole.body is None else whole.body,
+        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
 
     def decide(scene: Scene) -> Permit[TableCreate]:
-        return draft_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
+        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
 
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
@@ -277,23 +277,23 @@ async def table_register(
 
     if replaced is None:
         return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
-    return await ctx.write(scope, decide_again, table_point), place.catalog
+    return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
 async def _registrable(ctx: Context, data: bytes) -> Whole:
     """Check a metadata file, and give it a uuid if it has none."""
     uuid = new_uuid(_now_ms())
-    if len(data) > REQUEST_BYTES_MAX or documents.is_packed(data):
+    if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
         return whole_of(await ctx.services.chores.do("iceberg-register", data, uuid.encode()))
-    metadata = documents.decode(data)
-    documents.check_registrable(metadata)
-    return Whole(documents.with_uuid(metadata, uuid))
+    metadata = iceberg_metadata.decode(data)
+    iceberg_metadata.check_registrable(metadata)
+    return Whole(iceberg_metadata.with_uuid(metadata, uuid))
 
 
-def table_point(tx: Tx, permit: Permit[TableReplace]) -> Document:
+def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
     """Replace the table's document."""
     command = permit.command
-    held = tx.nodes.hold(command.table)
+    held = tx.nodes.confirm(command.table)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     tx.nodes.committed(held)

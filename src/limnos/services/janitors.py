@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.files import is_local, path_of
-from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.services.places import place_within
 from limnos.services.purges import PurgePayload
 from limnos.services.tables import PURGE
@@ -98,10 +98,10 @@ def is_table_within(name: str, watch: Watch) -> bool:
 
 def losers(directory: str, document: Document, watch: Watch) -> list[str]:
     """List the metadata files in a live table's directory that lost to another of the same version."""
-    metadata = documents.decode(document.body)
-    logged = [row.get("metadata-file") for row in documents.rows(metadata, "metadata-log")]
+    metadata = iceberg_metadata.decode(document.body)
+    logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
     named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
-    versions = {documents.version_of(name) for name in named}
+    versions = {iceberg_metadata.version_of(name) for name in named}
     found = [name for name in _names(directory) if name not in named]
     return [f"{directory}/{name}" for name in found if version_within(name, watch) in versions]
 

@@ -136,7 +136,7 @@ async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
 def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     """Write the metalake's new record, then its new name."""
     command = permit.command
-    held = tx.nodes.hold(command.metalake)
+    held = tx.nodes.confirm(command.metalake)
     record = cast("MetalakeRecord", held.record)
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
@@ -147,7 +147,7 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     )
     tx.nodes.write_record(held, changed, moves_access=in_use != record.in_use)
     if command.edits.name is not None and command.edits.name != held.name:
-        tx.nodes.place(held, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
+        tx.nodes.move(held, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(held.id)
 
 
@@ -158,12 +158,12 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
         decision = scene.require(Action.METALAKE_DROP, scene.place.outer)
         return scene.permit(MetalakeDrop(scene.metalake, force), decision, zone=ROOT_ID)
 
-    await ctx.write(Scope(name), decide, metalake_bury)
+    await ctx.write(Scope(name), decide, metalake_delete)
 
 
-def metalake_bury(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
+def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
     """Drop the metalake's node; whatever hung below it can be reached no more."""
-    held = tx.nodes.hold(permit.command.metalake)
+    held = tx.nodes.confirm(permit.command.metalake)
     if not permit.command.force:
         if cast("MetalakeRecord", held.record).in_use:
             raise InUse(f"Metalake {held.name} is enabled: disable it first, or force the drop", kind="metalake")

@@ -160,7 +160,7 @@ async def namespace_create(
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
     """Insert the missing parents, outermost first, and the namespace itself."""
     command = permit.command
-    parent = tx.nodes.hold(command.parent)
+    parent = tx.nodes.confirm(command.parent)
     for position, name in enumerate(command.names, 1):
         last = position == len(command.names)
         if not last and tx.nodes.find(parent.id, command.space, name) is not None:
@@ -197,7 +197,7 @@ async def namespace_edit(
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     """Write the namespace's edited record."""
     command = permit.command
-    held = tx.nodes.hold(command.namespace)
+    held = tx.nodes.confirm(command.namespace)
     before = cast("NamespaceRecord", held.record)
     tx.nodes.write_record(held, located(before, command.edit(before), command.place))
     return tx.nodes.by_id(held.id)
@@ -210,12 +210,12 @@ async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
         node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
         return scene.permit(NamespaceDrop(node), decision)
 
-    await ctx.write(scope, decide, namespace_bury)
+    await ctx.write(scope, decide, namespace_delete)
 
 
-def namespace_bury(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
+def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     """Drop the namespace if nothing is in it."""
-    held = tx.nodes.hold(permit.command.namespace)
+    held = tx.nodes.confirm(permit.command.namespace)
     tx.nodes.require_empty(held)
     tx.nodes.drop(held)
 
@@ -235,7 +235,7 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
         room = PARTS_MAX - len(target) if len(target) > len(source) else None
         return scene.permit(NamespaceMove(node, into, target[-1], room), *decisions)
 
-    await ctx.write(scope, decide, namespace_place)
+    await ctx.write(scope, decide, namespace_reparent)
 
 
 def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
@@ -248,13 +248,13 @@ def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
     return node, chain
 
 
-def namespace_place(tx: Tx, permit: Permit[NamespaceMove]) -> None:
+def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
     """Put the namespace where it goes."""
     command = permit.command
-    held = tx.nodes.hold(command.namespace)
-    into = tx.nodes.hold(command.into)
+    held = tx.nodes.confirm(command.namespace)
+    into = tx.nodes.confirm(command.into)
     if tx.nodes.is_below(into.id, held.id):
         raise BadRequest(f"Namespace {held.name} cannot be moved into itself or below itself: choose another target")
     if command.room is not None and tx.nodes.height(held.id) > command.room:
         raise BadRequest(f"Moved there, what lies in namespace {held.name} would be deeper than {PARTS_MAX} levels")
-    tx.nodes.place(held, parent_id=into.id, name=command.name, moves_access=True)
+    tx.nodes.move(held, parent_id=into.id, name=command.name, moves_access=True)

@@ -65,7 +65,7 @@ def owner_write(tx: Tx, permit: Permit[OwnerSet]) -> None:
     target, principal = permit.command.target, permit.command.principal
     space, name = "", None
     if target.node is not None:
-        held = tx.nodes.hold(target.node)
+        held = tx.nodes.confirm(target.node)
         space, name = held.name_space, held.name
     elif not tx.roles.is_alive(target.id):
         tx.stale()

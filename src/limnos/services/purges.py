@@ -16,9 +16,9 @@ import fastavro
 import msgspec
 
 from limnos.files import is_local, is_within, real, store_for, sweep_empty
-from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
-from limnos.store.faults import PURGE_POINT, reach
+from limnos.store.faults import PURGE_POINT, fault_point
 from limnos.store.nodes import catalog_properties
 from limnos.telemetry.logs import get_logger
 
@@ -102,7 +102,7 @@ class Purge:
             if self._is_own(location):
                 store_for(location, self.properties).delete(location)
                 self.deleted += 1
-                reach(PURGE_POINT)
+                fault_point(PURGE_POINT)
             else:
                 self._keep(location)
             if (self.deleted + self.kept_count) % FILES_PER_BEAT == 0:
@@ -144,16 +144,16 @@ class Purge:
         data = self._read(place, METADATA_BYTES_MAX) if is_within(place, self.roots) else None
         if data is None:
             return
-        metadata = documents.decode(data)
+        metadata = iceberg_metadata.decode(data)
         if self.location is None:
             self.location = str(metadata.get("location"))
-        keeps_data = (documents.property_of(metadata, "gc.enabled") or "true").lower() == "false"
+        keeps_data = (iceberg_metadata.property_of(metadata, "gc.enabled") or "true").lower() == "false"
         seen: set[str] = set()
-        for snapshot in documents.rows(metadata, "snapshots"):
+        for snapshot in iceberg_metadata.rows(metadata, "snapshots"):
             yield from self._of_snapshot(snapshot, seen, keeps_data=keeps_data)
         for key in ("statistics", "partition-statistics"):
-            yield from _texts(documents.rows(metadata, key), "statistics-path")
-        yield from _texts(documents.rows(metadata, "metadata-log"), "metadata-file")
+            yield from _texts(iceberg_metadata.rows(metadata, key), "statistics-path")
+        yield from _texts(iceberg_metadata.rows(metadata, "metadata-log"), "metadata-file")
         yield place
 
     def _of_snapshot(self, snapshot: Json, seen: set[str], *, keeps_data: bool) -> Iterator[str]:

@@ -166,7 +166,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> Ruled:
     """Insert the role and its rules, if what they are about is still there."""
     command = permit.command
     for node in command.held:
-        tx.nodes.hold(node)
+        tx.nodes.confirm(node)
     role = tx.roles.create(command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id)
     if command.grants:
         tx.roles.allow(role, command.grants)
@@ -180,10 +180,10 @@ async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
         role, _, decision = role_look_up(scene, name, Action.ROLE_DROP)
         return scene.permit(RoleDrop(role), decision)
 
-    await ctx.write(Scope(metalake), decide, role_bury)
+    await ctx.write(Scope(metalake), decide, role_delete)
 
 
-def role_bury(tx: Tx, permit: Permit[RoleDrop]) -> None:
+def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:
     """Drop the role if it is still the one that was decided on."""
     found = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
     if found is None or found.id != permit.command.role.id:

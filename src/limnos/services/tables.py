@@ -81,7 +81,7 @@ def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
 
 
-class Draft(NamedTuple):
+class NewTable(NamedTuple):
     """A table about to be made: permission to make it, and where its files go."""
 
     permit: Permit[None]
@@ -103,7 +103,7 @@ class Draft(NamedTuple):
         return f"{self.home}/{table_uuid.replace('-', '')}"
 
 
-def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draft:
+def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> NewTable:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
@@ -111,7 +111,7 @@ def draft_of(scene: Scene, namespace: Levels, name: str, action: Action) -> Draf
     if scene.is_taken(node.id, Kind.TABLE, name):
         raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
     permit = scene.permit(None, decision)
-    return Draft(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
+    return NewTable(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
 
 
 def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
@@ -145,14 +145,14 @@ async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str
             task = msgspec.json.encode(payload).decode()
         return scene.permit(TableDrop(node, task), decision)
 
-    await ctx.write(scope, decide, table_bury)
+    await ctx.write(scope, decide, table_delete)
     if purge:
         ctx.services.wake_worker()
 
 
-def table_bury(tx: Tx, permit: Permit[TableDrop]) -> None:
+def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
     """Drop the table and its document, and leave the task."""
-    held = tx.nodes.hold(permit.command.table)
+    held = tx.nodes.confirm(permit.command.table)
     if permit.command.purge is not None:
         document = tx.documents.read(held.id)
         stated = msgspec.json.decode(permit.command.purge)
@@ -182,11 +182,11 @@ async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Leve
             raise AlreadyExists(f"Table already exists: {render(target)}", kind=taken.kind.word)
         return scene.permit(TableMove(node, into, target[-1]), *decisions)
 
-    await ctx.write(scope, decide, table_place)
+    await ctx.write(scope, decide, table_reparent)
 
 
-def table_place(tx: Tx, permit: Permit[TableMove]) -> None:
+def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
     """Put the table where it goes. Grants hang on its id and move with it; what is above it changes who may."""
-    held = tx.nodes.hold(permit.command.table)
-    into = tx.nodes.hold(permit.command.into)
-    tx.nodes.place(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
+    held = tx.nodes.confirm(permit.command.table)
+    into = tx.nodes.confirm(permit.command.into)
+    tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)

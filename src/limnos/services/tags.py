@@ -155,13 +155,13 @@ async def tag_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> 
 
 def tag_update(tx: Tx, permit: Permit[TagAlter]) -> Node:
     """Write the tag's edited record, then its new name."""
-    held, edits = tx.nodes.hold(permit.command.tag), permit.command.edits
+    held, edits = tx.nodes.confirm(permit.command.tag), permit.command.edits
     record = cast("TagRecord", held.record)
     tx.nodes.write_record(
         held, replace(record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties))
     )
     if edits.name is not None and edits.name != held.name:
-        tx.nodes.place(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
+        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
     return tx.nodes.by_id(held.id)
 
 
@@ -178,7 +178,7 @@ async def tag_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 def tag_delete(tx: Tx, permit: Permit[TagDrop]) -> None:
     """Drop the tag; what it was on is swept later, for its id never comes back."""
-    tx.nodes.drop(tx.nodes.hold(permit.command.tag))
+    tx.nodes.drop(tx.nodes.confirm(permit.command.tag))
 
 
 # ------------------------------------------------------------------------------------------------ on objects
@@ -258,12 +258,12 @@ async def tags_associate(
 def tags_change(tx: Tx, permit: Permit[TagsChange]) -> tuple[str, ...]:
     """Write and delete the attachments, if the object and the tags are still there."""
     command = permit.command
-    target = tx.nodes.hold(command.target)
+    target = tx.nodes.confirm(command.target)
     for tag in command.attached:
-        if not tx.tags.attach(tx.nodes.hold(tag).id, target.id):
+        if not tx.tags.attach(tx.nodes.confirm(tag).id, target.id):
             raise AlreadyExists(f"Tag {tag.name} is on {target.kind.word} {target.name} already", kind="attachment")
     for tag in command.detached:
-        tx.tags.detach(tx.nodes.hold(tag).id, target.id)
+        tx.tags.detach(tx.nodes.confirm(tag).id, target.id)
     return tuple([name for tag_id, name in tx.tags.on(target.id) if tag_id in command.shown])
 
 

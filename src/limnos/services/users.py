@@ -163,10 +163,10 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
             raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
         return scene.permit(PrincipalRemove(found), decision)
 
-    await ctx.write(Scope(metalake), decide, principal_bury)
+    await ctx.write(Scope(metalake), decide, principal_delete)
 
 
-def principal_bury(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
+def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
     """Remove the user or group if it is still the one that was decided on."""
     found = tx.principals.by_id(permit.command.principal.id)
     if found is None:

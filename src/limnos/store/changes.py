@@ -97,7 +97,7 @@ def moved_of(rows: list[Row]) -> Moved:
     )
 
 
-class Draft(msgspec.Struct, frozen=True):
+class ChangeDraft(msgspec.Struct, frozen=True):
     """A change that a running mutation has made; it gets zone, revision, time and actor when the mutation ends."""
 
     operation: str

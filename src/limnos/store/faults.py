@@ -33,7 +33,7 @@ _fault = _Fault(os.environ.get("LIMNOS_FAULT", ""))
 _file = os.environ.get("LIMNOS_FAULT_FILE", "")
 
 
-def reach(point: str) -> None:
+def fault_point(point: str) -> None:
     """Die or stop here if the environment says so."""
     if _file:
         _look()

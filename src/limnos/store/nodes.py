@@ -16,7 +16,7 @@ from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class NodeWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def hold(self, node: Node) -> Node:
+    def confirm(self, node: Node) -> Node:
         """Read the node again by id, parent and name. Raises StalePermit when any of the three has moved."""
         rows = self.tx.rows(HELD, {"id": node.id, "parent": node.parent_id, "name": node.name})
         if not rows:
@@ -224,7 +224,7 @@ class NodeWrites:
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
             tx.owners.insert(node_id, owner_id)
-        tx.changed(Draft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
+        tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
         return Node(
             node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
             tx.revision, record,
@@ -235,31 +235,35 @@ class NodeWrites:
         kind = taken.kind.word if taken else space
         raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
 
-    def place(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
+    def move(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
         """Give the node another parent or name, or both: one row, however large the subtree. Raises AlreadyExists."""
         taken = self.find(parent_id, node.name_space, name)
         if taken is not None and taken.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
         self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, **self._stamp()})
         self.tx.changed(
-            Draft("move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access)
+            ChangeDraft(
+                "move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access
+            )
         )
 
     def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
         self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
-        self.tx.changed(Draft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
+        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
 
     def committed(self, node: Node) -> None:
         """Record a commit to the node's document. The node's own row says who changed the node, not its data."""
-        self.tx.changed(Draft("commit", node.kind, node.id, node.name_space))
+        self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
 
     def drop(self, node: Node) -> None:
         """Bury the node and its owner. Grants on it stay until swept: ids never come back."""
         self.tx.count(BURY, {"id": node.id, **self._stamp()})
         self.tx.count(DISOWN, {"id": node.id})
         self.tx.changed(
-            Draft("drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True)
+            ChangeDraft(
+                "drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True
+            )
         )
 
     def height(self, node_id: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.model.kinds import Kind
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ class OwnerWrites:
     ) -> None:
         """Hand an object to another principal. Its parent and its name are told so that listings follow."""
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
-        self.tx.changed(Draft("own", kind, object_id, space, parent_id, None, None, name, True, principal_id))
+        self.tx.changed(ChangeDraft("own", kind, object_id, space, parent_id, None, None, name, True, principal_id))

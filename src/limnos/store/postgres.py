@@ -18,7 +18,7 @@ import psycopg
 
 from limnos.model.errors import BadRequest, Unavailable
 from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, Moved, clock_params, gate_query_postgres, moved_of
-from limnos.store.faults import reach
+from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
 from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
 from limnos.store.lines import WriteLine, open_line
@@ -279,11 +279,11 @@ class PostgresStore:
         """One transaction: locks, each job with its permit, clock and changes, commit."""
         ran = 0
         try:
-            reach("begin")
+            fault_point("begin")
             permit = jobs[0].permit
             session = PostgresSession(connection, permit.zone, jobs=len(jobs))
             session.lock(permit)
-            reach("locked")
+            fault_point("locked")
             batch = Batch(session, now_ms=self.time.now_ms())
             batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
             _decide(jobs[0])
@@ -291,13 +291,13 @@ class PostgresStore:
                 _run_job(jobs[ran], batch, session)
                 ran += 1
             batch.finish()
-            reach("before-commit")
+            fault_point("before-commit")
         except BaseException:
             if not connection.closed:
                 connection.rollback()
             raise
         self._commit(connection)
-        reach("after-commit")
+        fault_point("after-commit")
         return ran
 
     @staticmethod

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import KINDS, Kind
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class PrincipalWrites:
     ) -> None:
         """Record the change; for a membership the group stands as the new parent."""
         self.tx.changed(
-            Draft(
+            ChangeDraft(
                 operation, found.kind, found.id, "", found.metalake_id if old else None, found.name if old else None,
                 group.id if group else found.metalake_id if new else None, found.name if new else None,
                 moves_access=True,

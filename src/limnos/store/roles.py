@@ -13,7 +13,7 @@ from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import RoleRecord, encode
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class RoleWrites:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
             tx.owners.insert(found.id, owner_id)
-        tx.changed(Draft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True))
+        tx.changed(ChangeDraft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True))
         return found
 
     def drop(self, role: RoleEntity) -> None:
@@ -231,7 +231,7 @@ class RoleWrites:
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
         """Record that a principal's roles changed; the role stands as the new parent."""
         self.tx.changed(
-            Draft(
+            ChangeDraft(
                 operation, principal.kind, principal.id, "", principal.metalake_id, principal.name, role.id, None,
                 moves_access=True,
             )
@@ -239,5 +239,5 @@ class RoleWrites:
 
     def _changed(self, operation: str, role: RoleEntity) -> None:
         self.tx.changed(
-            Draft(operation, Kind.ROLE, role.id, "", role.metalake_id, role.name, None, None, moves_access=True)
+            ChangeDraft(operation, Kind.ROLE, role.id, "", role.metalake_id, role.name, None, None, moves_access=True)
         )

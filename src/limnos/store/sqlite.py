@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import Unavailable
 from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate_params, gate_text, moved_of
-from limnos.store.faults import reach
+from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
 from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
 from limnos.store.sql import Load, Params, Row, Sql
@@ -238,12 +238,12 @@ class SqliteStore:
 
     async def _begin(self) -> None:
         """Take the file's write lock; the wait for another process happens in a thread."""
-        reach("begin")
+        fault_point("begin")
         try:
             self._writer.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
             await self._thread.run(self._begin_waiting)
-        reach("locked")
+        fault_point("locked")
 
     def _begin_waiting(self) -> None:
         """Wait in short stretches, for SQLite's own wait can't be ended from outside."""
@@ -267,11 +267,11 @@ class SqliteStore:
             self._writer.execute("ROLLBACK")
             return
         self._session.settle_ids()
-        reach("before-commit")
+        fault_point("before-commit")
         self._committing = True
         await self._thread.run(self._commit_now)
         self._committing = False
-        reach("after-commit")
+        fault_point("after-commit")
 
     def _commit_now(self) -> None:
         self._writer.execute("COMMIT")

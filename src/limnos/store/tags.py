@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
 
 if TYPE_CHECKING:
@@ -67,5 +67,5 @@ class TagWrites:
         """Run the statement; what it touched is the object, named as the new parent."""
         if not self.tx.count(statement, {"object": object_id, "tag": tag_id}):
             return False
-        self.tx.changed(Draft(operation, Kind.TAG, tag_id, Kind.TAG.word, new_parent=object_id))
+        self.tx.changed(ChangeDraft(operation, Kind.TAG, tag_id, Kind.TAG.word, new_parent=object_id))
         return True

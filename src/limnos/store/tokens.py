@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.model.entities import Token
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import Trust
-from limnos.store.changes import Draft
+from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
@@ -93,4 +93,4 @@ class TokenWrites:
         return revoked
 
     def _changed(self, operation: str, token: Token) -> None:
-        self.tx.changed(Draft(operation, Kind.TOKEN, token.id, "", ROOT_ID, token.user, moves_access=True))
+        self.tx.changed(ChangeDraft(operation, Kind.TOKEN, token.id, "", ROOT_ID, token.user, moves_access=True))

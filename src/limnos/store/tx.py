@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from limnos.model.errors import StalePermit
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, Draft
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
 from limnos.store.documents import DocumentWrites
-from limnos.store.faults import reach
+from limnos.store.faults import fault_point
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
@@ -68,7 +68,7 @@ class Tx:
         self.request_id = permit.request_id
         self.revision = revision
         self.now_ms = now_ms
-        self.drafts: list[Draft] = []
+        self.drafts: list[ChangeDraft] = []
         self.rows = session.rows
         self.count = session.count
         self.next_id = session.next_id
@@ -118,7 +118,7 @@ class Tx:
         found: int = self.rows(EPOCH, {})[0][0]
         return found
 
-    def changed(self, draft: Draft) -> None:
+    def changed(self, draft: ChangeDraft) -> None:
         """Record what the mutation did; every write of a resource calls this."""
         self.drafts.append(draft)
 
@@ -179,11 +179,11 @@ class Batch:
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
         """Check the permit and run the mutation; its effects count only if this returns."""
         self.check(permit)
-        reach("permitted")
+        fault_point("permitted")
         revision, access_revision = self.clock(permit.zone)
         tx = Tx(self.session, permit=permit, revision=revision + 1, now_ms=self.now_ms)
         result = mutation(tx)
-        reach("written")
+        fault_point("written")
         self._ran = True
         if tx.drafts:
             self._keep(permit.zone, tx, revision + 1, access_revision)
@@ -212,7 +212,7 @@ class Batch:
         if not self._moved:
             return self._ran
         self.session.many(CHANGE_NEW, self._changes)
-        reach("drafted")
+        fault_point("drafted")
         for zone in self._moved:
             revision, access_revision = self._clocks[zone]
             self.session.count(CLOCK_MOVE, {"zone": zone, "revision": revision, "access_revision": access_revision})

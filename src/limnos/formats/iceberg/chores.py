@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import requirements, updates
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
@@ -65,15 +65,15 @@ def _outline(metadata: Json) -> bytes:
 
 def _whole(metadata: Json) -> list[bytes]:
     """The outline, the document's bytes, and those compressed when the table asks for it."""
-    body = documents.encode(metadata)
-    return [_outline(metadata), body, documents.pack(body) if documents.wants_gzip(metadata) else b""]
+    body = iceberg_metadata.encode(metadata)
+    return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]
 
 
 def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     assert isinstance(asked, CommitBody)  # noqa: S101 - for the type checker
-    base = documents.with_uuid(documents.decode(body), known.uuid)
+    base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
     requirements.check(base, asked.requirements)
     new = updates.apply(base, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
     return [] if new is base else [_outline(base), *_whole(new)]
@@ -100,19 +100,19 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
 
 def register(data: bytes, uuid: bytes) -> list[bytes]:
     """Check a metadata file: outline and bytes, with a uuid if it had none."""
-    metadata = documents.decode(data)
-    documents.check_registrable(metadata)
-    return _whole(documents.with_uuid(metadata, uuid.decode()))[:2]
+    metadata = iceberg_metadata.decode(data)
+    iceberg_metadata.check_registrable(metadata)
+    return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
 
 
 def relocate(body: bytes, location: bytes) -> list[bytes]:
     """Give a document another spelling of its location: bytes, packed."""
-    return _whole({**documents.decode(body), "location": location.decode()})[1:]
+    return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
 
 
 def refs_only(body: bytes) -> list[bytes]:
     """Reduce a document to the snapshots that references point to."""
-    return [documents.encode(documents.refs_only(documents.decode(body)))]
+    return [iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(body)))]
 
 
 CHORES: Mapping[str, Callable[..., list[bytes]]] = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.formats.iceberg import metadata as documents
+from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.response import JSON, Response, no_content
@@ -130,7 +130,7 @@ async def _refs_only(ctx: Context, document: Document) -> bytes:
     if is_heavy(document):
         (reduced,) = await ctx.services.chores.do("iceberg-refs-only", document.body)
         return reduced
-    return documents.encode(documents.refs_only(documents.decode(document.body)))
+    return iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(document.body)))
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
