@@ -343,7 +343,7 @@ def name_not_checked(patch: Patch) -> None:
 @plant
 def quiet_catalogs(patch: Patch) -> None:
     """Renaming a catalog or metalake does not move the access revision."""
-    real = nodes.NodeWrites.place
+    real = nodes.NodeWrites.move
 
     def place(self: nodes.NodeWrites, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
         quiet = node.kind <= Kind.CATALOG

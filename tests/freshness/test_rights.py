@@ -236,7 +236,7 @@ def paired_without_the_server(patch: Patch) -> None:
 
 def quiet_namespaces(patch: Patch) -> None:
     """Moving a namespace does not move access, though every path below it changes."""
-    real = NodeWrites.place
+    real = NodeWrites.move
 
     def place(self: NodeWrites, node: TreeNode, *, parent_id: int, name: str, moves_access: bool) -> None:
         real(self, node, parent_id=parent_id, name=name, moves_access=moves_access and node.kind is not Kind.NAMESPACE)

@@ -16,13 +16,14 @@ SPACES = "/iceberg/v1/lake.main/namespaces"
 
 
 def lines_with(data: Path, request_id: str) -> list[dict]:
-    """What `grep` finds, as soon as it is there."""
+    """What `grep` finds of the request's own line, as soon as it is there; a warning of it may stand before."""
     until = time.monotonic() + 20
     while time.monotonic() < until:
         texts = [file.read_text() for file in data.parent.glob("*.log")]
-        found = [line for text in texts for line in text.splitlines() if request_id in line]
+        lines = [json.loads(line) for text in texts for line in text.splitlines() if request_id in line]
+        found = [line for line in lines if "status" in line]
         if found:
-            return [json.loads(line) for line in found]
+            return found
         time.sleep(0.02)
     return []
 
