@@ -147,6 +147,28 @@ def test_http_1_0(wire: Wire) -> None:
     assert wire.ended()
 
 
+def test_second_head_is_looked_at_though_the_first_was_ordinary(served: Served, wire: Wire) -> None:
+    """What is remembered of a connection lets in nothing but the very same fields, of the same version."""
+    usual = request("GET", TABLE)
+    for other, status in (
+        (usual.replace(b"host: localhost", b"host: evil.example.com"), 421),
+        (usual.replace(b"\r\n\r\n", b"\r\norigin: http://evil.example.com\r\n\r\n"), 403),
+        (usual.replace(b"GET ", b"GET http://evil.example.com", 1), 421),
+    ):
+        with closing(Wire(served.port)) as each:
+            for _ in range(2):
+                each.send(usual)
+                assert each.answer().status == 200
+            each.send(other)
+            assert each.answer().status == status
+
+    wire.send(usual)
+    assert wire.answer().status == 200
+    wire.send(usual.replace(b"HTTP/1.1", b"HTTP/1.0", 1))
+    assert wire.answer().status == 200
+    assert wire.ended()
+
+
 def test_large_answers(wire: Wire) -> None:
     """Answers of several megabytes come whole, also when they are pipelined with small ones."""
     wire.send(request("GET", f"{TABLES}/big") + request("GET", TABLE) + request("GET", f"{TABLES}/big"))

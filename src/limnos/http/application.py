@@ -82,6 +82,8 @@ class _Target:
         "anonymous",
         "body_bytes_max",
         "handler",
+        "key",
+        "keys",
         "operation",
         "params",
         "protocol",
@@ -91,15 +93,24 @@ class _Target:
     )
 
     def __init__(
-        self, protocol: Protocol, operation: str, route: Route[Handler] | None, params: tuple[bytes, ...]
+        self,
+        protocol: Protocol,
+        operation: str,
+        route: Route[Handler] | None,
+        params: tuple[bytes, ...],
+        *,
+        body_bytes_max: int,
     ) -> None:
         self.protocol = protocol
         self.operation = operation
+        self.key = (protocol.name, operation)
+        self.keys: dict[int, tuple[str, str, int]] = {}
+        """By statuses that were answered."""
         self.handler = None if route is None else route.handler
         self.params = params
         self.anonymous = route is None or operation in protocol.anonymous
         self.seconds = None if route is None else route.deadline_s
-        self.body_bytes_max = SHORT_BODY_BYTES if route is None else route.body_limit
+        self.body_bytes_max = min(SHORT_BODY_BYTES if route is None else route.body_limit, body_bytes_max)
         self.route = route
         self.takes: Takes = "json" if route is None else route.takes
 
@@ -179,22 +190,34 @@ class Application:
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
         request = Request(
-            method=method, params=target.params, headers=headers, query_string=query, body=body, request_id=request_id,
-            body_bytes_max=min(target.body_bytes_max, self.body_bytes_max), peer=peer,
-        )  # fmt: skip
-        response = await self._answer(target, request, at_once=at_once)
-        return self._finished(target, response, request, path=raw, started=started)
+            method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
+        )
+        ctx: Context | None = None
+        task = None if at_once else self.watch(target.seconds)
+        try:
+            if target.handler is None:
+                raise _no_route(target)
+            header = b"" if target.anonymous else headers.get(b"authorization", b"")
+            request.credential = credential = self.services.authenticator.credential(header)
+            ctx = Context(self.services, credential, request_id)
+            if method not in BODILESS:
+                request.require_type(target.takes)
+                request.admit = partial(self._admit, target, request, ctx)
+            response = await target.handler(request, ctx)
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every one gets an answer, or is raised again
+            response = self._failed(error, target, request, ctx)
+        finally:
+            if task is not None:
+                self.deadlines.release(task)
+        return self._finished(target, response, request)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
         """Answer what did not become a request: the connection did not let it in."""
         path = url.partition(b"?")[0]
         target = self._route(method, path)
-        request = Request(
-            method=method, params=(), headers={}, query_string=b"", body=b"", request_id=next_request_id(),
-            body_bytes_max=0, peer=peer,
-        )  # fmt: skip
+        request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
         response = self._told(target, failure, request.id)
-        return self._finished(target, response, request, path=path, started=time.perf_counter())
+        return self._finished(target, response, request)
 
     def stop(self) -> None:
         """Write what is still to be said."""
@@ -202,14 +225,12 @@ class Application:
         if self.request_log is not None:
             self.request_log.flush()
 
-    def _finished(
-        self, target: _Target, response: Response, request: Request, *, path: bytes, started: float
-    ) -> Answer:
+    def _finished(self, target: _Target, response: Response, request: Request) -> Answer:
         """Spell an answer, and have it counted and told to the log: now, or when the last of its pieces is out."""
         status, method, body = response.status, request.method, response.body
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
-            count = partial(self._count, target=target, response=response, request=request, path=path, started=started)
+            count = partial(self._count, target, response, request)
             pieces = Pieces(
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
                 request_id=request.id, ended=count,
@@ -218,56 +239,42 @@ class Application:
         if status not in (204, 304) and response.stream is None:
             sent.append((b"content-length", b"%d" % len(body)))
         size = 0 if method == "HEAD" else len(body)
-        self._count(size, target=target, response=response, request=request, path=path, started=started)
+        self._count(target, response, request, size)
         if method != "HEAD":
             return status, sent, body, b""
         return status, sent, b"", reason_phrase(response.reason) if response.reason else b""
 
-    def _count(
-        self, size: int, *, target: _Target, response: Response, request: Request, path: bytes, started: float
-    ) -> None:
-        key, status = (target.protocol.name, target.operation), response.status
-        requests[*key, status] += 1
+    def _count(self, target: _Target, response: Response, request: Request, size: int) -> None:
+        status, started = response.status, request.started
+        key = target.keys.get(status)
+        if key is None:
+            key = target.keys[status] = (*target.key, status)
+        requests[key] += 1
         ended = time.perf_counter()
-        request_seconds.observe(key, ended - started)
+        request_seconds.observe(target.key, ended - started)
         if self.request_log is not None and status != TOO_MANY:
             user = known_user(self.services.view, request.credential)
             self.request_log.add(
-                (ended, ended - started, request.id, request.method, path, target.operation, status, user, request.peer,
-                 size, response.reason)
+                (ended, ended - started, request.id, request.method, request.path, target.operation, status, user,
+                 request.peer, size, response.reason)
             )  # fmt: skip
 
-    async def _answer(self, target: _Target, request: Request, *, at_once: bool) -> Response:
-        request_id = request.id
-        ctx: Context | None = None
-        task = None if at_once else self.watch(target.seconds)
-        try:
-            if target.handler is None:
-                raise _no_route(target)
-            header = b"" if target.anonymous else request.headers.get(b"authorization", b"")
-            request.credential = credential = self.services.authenticator.credential(header)
-            ctx = Context(self.services, credential, request_id)
-            if request.method not in BODILESS:
-                request.require_type(target.takes)
-                request.admit = partial(self._admit, target, request, ctx)
-            return await target.handler(request, ctx)
-        except Unauthenticated as error:
-            failure = error if error.was_right else self.throttle.answer(request.peer, error)
-            return self._told(target, failure, request_id)
-        except (LimnosError, InvalidName) as error:
-            return self._told(target, error, request_id)
-        except asyncio.CancelledError:
+    def _failed(self, error: BaseException, target: _Target, request: Request, ctx: Context | None) -> Response:
+        """Answer a failure, while it is handled. Raises it again when it is a cancellation that is not ours."""
+        if isinstance(error, Unauthenticated):
+            return self._told(
+                target, error if error.was_right else self.throttle.answer(request.peer, error), request.id
+            )
+        if isinstance(error, LimnosError | InvalidName):
+            return self._told(target, error, request.id)
+        if isinstance(error, asyncio.CancelledError):
             if not self.deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
-                raise
-            return self._told(target, self._too_late(target, ctx), request_id)
-        except Exception as error:
-            log.exception("unexpected failure", operation=target.operation, request_id=request_id)
-            hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request_id}")
-            hidden.__cause__ = error
-            return _refused(target, hidden, request_id)
-        finally:
-            if task is not None:
-                self.deadlines.release(task)
+                raise error
+            return self._told(target, self._too_late(target, ctx), request.id)
+        log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
+        hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request.id}")
+        hidden.__cause__ = error
+        return _refused(target, hidden, request.id)
 
     @staticmethod
     async def _admit(target: _Target, request: Request, ctx: Context) -> None:
@@ -310,13 +317,13 @@ class Application:
             routes, params = found
             route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
             operation = "unknown-method" if route is None else route.operation
-            target = _Target(protocol, operation, route, params)
+            target = _Target(protocol, operation, route, params, body_bytes_max=self.body_bytes_max)
             if len(raw) <= CACHED_PATH_BYTES_MAX:
                 if len(self._targets) >= CACHED_ROUTES_MAX:
                     self._targets.clear()
                 self._targets[method, raw] = target
             return target
-        return _Target(self._owner(segments), "unknown-route", None, ())
+        return _Target(self._owner(segments), "unknown-route", None, (), body_bytes_max=self.body_bytes_max)
 
     def _owner(self, segments: list[bytes]) -> Protocol:
         """Return the protocol whose routes an unknown path follows furthest; the first of equals, the last for none."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from limnos.http.door import HEAD_BYTES_MAX
 from limnos.http.guarded import GuardedProtocol
 from limnos.http.patience import Phase
 from limnos.http.pieces import CutShort
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which slows a sender down as they are read."""
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
+_IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 log = get_logger("limnos.http")
 
 
@@ -52,7 +54,7 @@ class Exchange:
 
     def __init__(self, headers: dict[bytes, bytes]) -> None:
         self.headers = headers
-        self.body = bytearray()
+        self.body: bytes | bytearray = b""
         self.more_body = True
         self.disconnected = False
         self.keep_alive = True
@@ -61,47 +63,74 @@ class Exchange:
 
 
 class LaneProtocol(GuardedProtocol):
-    """The protocol with the lane."""
+    """The protocol with the lane.
+
+    What a connection sends is much the same each time: a head whose fields are those of the last one was looked at
+    already, and found ordinary.
+    """
+
+    _usual_fields: list[tuple[bytes, bytes]] | None = None
+    _usual_headers: dict[bytes, bytes]
+    _peer = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Remember who it is."""
+        super().connection_made(transport)
+        self._usual_headers = {}
+        self._peer = self.client[0] if self.client else ""
 
     # -- a request comes in ------------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """Begin a request; its ASGI scope is made only when it goes that way."""
         self._steps += 1
-        self._phase = Phase.HEAD
+        self._phase = _HEAD
         self.url = b""
         self.expect_100_continue = False
         self.headers = []
 
     def on_headers_complete(self) -> None:
         """Choose the way."""
+        may = self._may_go_straight()
+        if may and self.headers == self._usual_fields and self._unparsed_bytes <= HEAD_BYTES_MAX:
+            self._unparsed_bytes = 0
+            self.cycle = Exchange(self._usual_headers)  # type: ignore[assignment]
+            self._phase = _BODY
+            return
         headers = dict(self.headers)
         self._enter(headers)
-        if self._is_ordinary(headers):
+        if may and self._is_ordinary(headers):
+            self._usual_fields, self._usual_headers = self.headers, headers
             self.cycle = Exchange(headers)  # type: ignore[assignment]
-            self._phase = Phase.BODY
+            self._phase = _BODY
             return
         url, fields, expects = self.url, self.headers, self.expect_100_continue
         HttpToolsProtocol.on_message_begin(self)
         self.url, self.expect_100_continue = url, expects
         self.headers += fields  # the scope holds this very list
         HttpToolsProtocol.on_headers_complete(self)
-        self._phase = Phase.BODY
+        self._phase = _BODY
         self.headers = []
 
-    def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
-        before, parser = cast("RequestResponseCycle | None", self.cycle), self.parser
+    def _may_go_straight(self) -> bool:
+        """Say whether the connection, and the request's first line, are fit for the lane."""
+        before, url = cast("RequestResponseCycle | None", self.cycle), self.url
         return (
             (before is None or before.response_complete)
-            and not self.expect_100_continue
             and not self.flow.write_paused
             and self.limit_concurrency is None
+            and url[:1] == b"/"
+            and b"#" not in url
+            and self.parser.get_http_version() == "1.1"
+            and not self.parser.should_upgrade()
+        )
+
+    def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
+        """Say whether the fields of an HTTP/1.1 head are fit for the lane."""
+        return (
+            not self.expect_100_continue
             and b"transfer-encoding" not in headers
-            and self.url.startswith(b"/")
-            and b"#" not in self.url
-            and parser.get_http_version() == "1.1"
-            and parser.should_keep_alive()
-            and not parser.should_upgrade()
+            and self.parser.should_keep_alive()
             and (b"content-length" not in headers or int(headers[b"content-length"]) <= BODY_BYTES_MAX)
         )
 
@@ -110,6 +139,11 @@ class LaneProtocol(GuardedProtocol):
         exchange: object = self.cycle
         if isinstance(exchange, Exchange) and not exchange.response_complete:
             self._unparsed_bytes = 0
+            if not exchange.body:
+                exchange.body = body
+                return
+            if isinstance(exchange.body, bytes):
+                exchange.body = bytearray(exchange.body)
             exchange.body += body
         else:
             super().on_body(body)
@@ -121,7 +155,7 @@ class LaneProtocol(GuardedProtocol):
             super().on_message_complete()
             return
         self._unparsed_bytes = 0
-        self._phase = Phase.IDLE
+        self._phase = _IDLE
         exchange.more_body = False
         try:
             self._begin(exchange)
@@ -139,7 +173,7 @@ class LaneProtocol(GuardedProtocol):
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self.client[0] if self.client else "", at_once=at_once,
+                peer=self._peer, at_once=at_once,
             )  # fmt: skip
             if at_once:
                 try:

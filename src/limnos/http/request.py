@@ -53,15 +53,21 @@ class Request:
         "id",
         "method",
         "params",
+        "path",
         "peer",
         "query_string",
+        "started",
     )
 
-    def __init__(
-        self, *, method: str, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
-        body: Body, request_id: str, body_bytes_max: int, peer: str = "",
+    def __init__(  # noqa: PLR0917 - a class is cheaper to call by position than by name; the application alone does
+        self, method: str, path: bytes, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
+        body: Body, request_id: str, body_bytes_max: int, peer: str, started: float,
     ) -> None:  # fmt: skip
         self.method = method
+        self.path = path
+        """As it was sent."""
+        self.started = started
+        """When, by `time.perf_counter()`."""
         self.params = params
         self.headers = headers
         self.query_string = query_string

@@ -95,20 +95,19 @@ class Context:
                 rounds += 1
                 zones = zones_now(view, scope)
                 if covered[: len(zones)] != zones or not view.is_paired(zones):
-                    if gate.inline:
-                        gate.ask_now(zones, reason)
-                    else:
+                    quiet = gate.inline and gate.ask_now(zones, reason)
+                    if not gate.inline:
                         await gate.ask(zones, reason)
                     covered = zones
-                    if zones_now(view, scope) != zones or not view.is_paired(zones):
+                    if not quiet and (zones_now(view, scope) != zones or not view.is_paired(zones)):
                         reason = "unpaired"
                         continue
                 reason = "resolved"
                 try:
-                    scene = Scene(
-                        services, scope, credential=self.credential, request_id=self.request_id,
-                        refuse_disabled=refuse_disabled,
-                    )  # fmt: skip
+                    if refuse_disabled:  # by position: a class is dearer to call by name
+                        scene = Scene(services, scope, self.credential, self.request_id)
+                    else:
+                        scene = Scene(services, scope, self.credential, self.request_id, refuse_disabled=False)
                     if scene.place.zones == zones:
                         return reader(scene)
                 except Cold as cold:

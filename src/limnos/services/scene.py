@@ -57,9 +57,13 @@ class Place(NamedTuple):
     catalog: Node | None
     zones: tuple[int, ...]
     outer: Chain
+    in_use: bool = False
+    """Both are in use, as far as they are named: nothing else has to be asked."""
 
 
 SERVER = Place(None, None, (ROOT_ID,), ())
+_IN_CATALOG = Home.CATALOG
+"""A name of its own: to take it from its enum costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {Home.SERVER: 0, Home.METALAKE: 1, Home.CATALOG: 2}[kind.home] for kind in Kind}
 """Where in a scope's zones the clock of a kind stands."""
 
@@ -95,13 +99,15 @@ def settle(view: View, scope: Scope) -> Place:
     if metalake is None:
         raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
     link = Link(metalake.id, Kind.METALAKE, metalake.name)
-    place = Place(metalake, None, (ROOT_ID, metalake.id), (link,))
+    in_use = cast("MetalakeRecord", metalake.record).in_use
+    place = Place(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
     if scope.catalog is not None:
         catalog = _child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
-        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer)
+        in_use = in_use and cast("CatalogRecord", catalog.record).in_use
+        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
     view.scopes[scope] = place
     return place
 
@@ -133,7 +139,7 @@ class Scene:
     )
 
     def __init__(
-        self, services: Services, scope: Scope, *, credential: Credential, request_id: str, refuse_disabled: bool = True
+        self, services: Services, scope: Scope, credential: Credential, request_id: str, *, refuse_disabled: bool = True
     ) -> None:
         self.view = view = services.view
         self.scope = scope
@@ -142,7 +148,11 @@ class Scene:
         self.request_id = request_id
         self.user, self._token_root = user_of(view, credential, services.rules.trusts)
         self._subject: Subject | None = None
-        self.place, self._missing = self._settled(scope)
+        self._missing: NotFound | None = None
+        place = guess(view, scope)
+        if place is None:
+            place, self._missing = self._settled(scope)
+        self.place = place
         self._refuse_unfit(refuse_disabled=refuse_disabled)
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.place.outer).allowed:
             raise self._missing
@@ -196,7 +206,7 @@ class Scene:
             return self.subject.user_id
         return self.owner_of(self.place.outer[-1])
 
-    def _refuse_unfit(self, *, refuse_disabled: bool = True) -> None:
+    def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
         """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
         if self.place.metalake is None:
             return
@@ -253,6 +263,8 @@ class Scene:
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""
+        if self.place.in_use:
+            return
         self.require_in_metalake_use()
         if self.place.catalog is not None and not self.catalog_record.in_use:
             self.require(Action.CATALOG_LOAD, self.place.outer)
@@ -311,7 +323,7 @@ class Scene:
         there without grants of its own, or may do `probe` beside it; Forbidden, in the same words as if it were there,
         to everyone else.
         """
-        node, chain = self.find(name, kind) if kind.home is Home.CATALOG else self.find_outside(kind, name)
+        node, chain = self.find(name, kind) if kind.home is _IN_CATALOG else self.find_outside(kind, name)
         if node is not None and node.kind is kind:
             return Found(node, chain, self.require(action, chain))
         above = chain if node is None else chain[1:]  # a view where a table was meant

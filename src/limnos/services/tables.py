@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 PURGE = "purge-table"
+_TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
+_EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
+"""Names of their own: to take one from its enum costs a tenth of a microsecond, and these are asked for most."""
 
 
 class TableCreate(msgspec.Struct, frozen=True):
@@ -61,17 +64,17 @@ class TableMove(msgspec.Struct, frozen=True):
 def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
     """Find a table for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    return scene.look_up(Kind.TABLE, (*namespace, name), action, probe=Action.TABLE_MAY_PROBE)
+    return scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
 
 
 def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
     """Return if the table exists. Raises NotFound, Forbidden."""
-    table_find(scene, namespace, name, Action.TABLE_EXISTS)
+    table_find(scene, namespace, name, _EXISTS)
 
 
 def table_load(scene: Scene, namespace: Levels, name: str) -> Document:
     """Return a table's document. Raises MissingFile when its local metadata file has vanished."""
-    return scene.document(table_find(scene, namespace, name, Action.TABLE_LOAD).entity.id)
+    return scene.document(table_find(scene, namespace, name, _LOAD).entity.id)
 
 
 def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:

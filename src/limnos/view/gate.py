@@ -46,8 +46,8 @@ class Gate(Protocol):
     view: View
     inline: bool
 
-    def ask_now(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to now; only where `inline`."""
+    def ask_now(self, zones: Zones, reason: str) -> bool:
+        """Bring the view up to now; only where `inline`. Says whether it was so already, these zones seen in one snapshot."""
         ...
 
     async def ask(self, zones: Zones, reason: str) -> None:
@@ -77,12 +77,12 @@ class InlineGate:
         self.store = store
         self._quiet: dict[Zones, tuple[bytes, int]] = {}
 
-    def ask_now(self, zones: Zones, reason: str) -> None:
-        """Bring the view up to now."""
+    def ask_now(self, zones: Zones, reason: str) -> bool:
+        """Bring the view up to now. While nothing is committed, what was seen in one snapshot remains so."""
         moment, view = self.store.moment(), self.view
         if moment is not None and self._quiet.get(zones) == (moment, view.generation):
             GATE_QUIET[()] += 1
-            return
+            return True
         GATE_READS[reason,] += 1
         asked = view.known(zones)
         moved = self.store.gate(view.epoch, asked)
@@ -90,6 +90,7 @@ class InlineGate:
             view.advance(moved, asked)
         if moment is not None and view.is_paired(zones):
             self._keep_quiet(zones, moment)
+        return False
 
     def _keep_quiet(self, zones: Zones, moment: bytes) -> None:
         """Remember the moment before a read of these zones: while it lasts, they need no other one."""
@@ -157,7 +158,7 @@ class SharedGate:
         self._reading: asyncio.Task[None] | None = None
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
-    def ask_now(self, zones: Zones, reason: str) -> None:
+    def ask_now(self, zones: Zones, reason: str) -> bool:
         """Never called: this store must be awaited."""
         raise RuntimeError("this store must be awaited")
 
