@@ -38,8 +38,9 @@ from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from limnos.store.upkeep import feed_prune
 from limnos.store.waiting import WaitingThread
-from limnos.view.facts import Key, Value, read_facts
+from limnos.view.facts import Value, read_facts
 from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.keys import Key
 from limnos.view.view import BrokenFeed, View
 from tests.backends import Database
 from tests.freshness.world import (

@@ -29,8 +29,9 @@ from limnos.services.tables import table_drop, table_find, tables_list
 from limnos.services.users import principal_add, user_enable
 from limnos.store import tx
 from limnos.store.nodes import NodeWrites
-from limnos.view.facts import Key, Value, name_key, owner_key, principal_key
+from limnos.view.facts import Value
 from limnos.view.gate import COLD_READS
+from limnos.view.keys import Key, name_key, owner_key, principal_key
 from limnos.view.view import View, Zone
 from tests.backends import Database
 from tests.freshness.plants import memberships_not_touched, own_zone_only, paths_not_forgotten

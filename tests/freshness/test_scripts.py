@@ -37,8 +37,8 @@ from limnos.store.jobs import nobody_asks
 from limnos.store.migrate import renew_epoch
 from limnos.store.nodes import NodeWrites
 from limnos.store.sql import Load
-from limnos.view.facts import name_key, owner_key, rules_key
 from limnos.view.gate import SharedGate
+from limnos.view.keys import name_key, owner_key, rules_key
 from limnos.view.view import View
 from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table

@@ -16,7 +16,7 @@ from limnos.services.catalogs import catalog_load
 from limnos.services.scene import Scene, Scope
 from limnos.services.tables import table_drop
 from limnos.services.together import read_together
-from limnos.view.facts import path_key
+from limnos.view.keys import path_key
 from tests.backends import sqlite_copy
 from tests.freshness.test_scripts import SIDE, Stage
 from tests.inprocess import LAKE, MAIN

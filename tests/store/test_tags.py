@@ -9,7 +9,8 @@ from limnos.store.changes import changes_read
 from limnos.store.tags import tag_objects_read, tags_on_read
 from limnos.store.tx import Tx
 from limnos.store.upkeep import orphans_sweep
-from limnos.view.facts import tags_on_key, touched
+from limnos.view.facts import touched
+from limnos.view.keys import tags_on_key
 from tests.backends import Lab
 from tests.store.world import World, add_namespace
 

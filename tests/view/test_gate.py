@@ -12,9 +12,9 @@ from limnos.model.entities import Change, ClockRow
 from limnos.model.errors import Unavailable
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.store.changes import NOTHING, UNKNOWN, Moved
-from limnos.view.facts import Key, node_key, owner_key
 from limnos.view.gate import COLD_READS, COLD_REFUSED, GATE_READS, GATE_SHARED, SharedGate
-from limnos.view.view import ABSENT, View
+from limnos.view.keys import ABSENT, Key, node_key, owner_key
+from limnos.view.view import View
 
 EPOCH = 1
 ZONES = (ROOT_ID, 1, 2)

@@ -11,9 +11,10 @@ from limnos.model.entities import Change, Listing
 from limnos.model.kinds import Kind
 from limnos.store.changes import UNKNOWN
 from limnos.view import listings
-from limnos.view.facts import block_key, size_of
+from limnos.view.facts import size_of
+from limnos.view.keys import ABSENT, block_key
 from limnos.view.listings import Shelves, names_touched, patched, touches_block
-from limnos.view.view import ABSENT, View
+from limnos.view.view import View
 from tests.view.test_view import CHAIN, LAKE, MAIN, ROOT, moved, put, step
 
 SPACE = (40, "table", Kind.TABLE)

@@ -8,8 +8,8 @@ from limnos.model.entities import Change, ClockRow
 from limnos.model.kinds import Kind
 from limnos.store.changes import NOTHING, UNKNOWN, Moved
 from limnos.view import view as module
-from limnos.view.facts import Key, document_key, name_key, node_key, owner_key
-from limnos.view.view import ABSENT, BrokenFeed, View
+from limnos.view.keys import ABSENT, Key, document_key, name_key, node_key, owner_key
+from limnos.view.view import BrokenFeed, View
 
 EPOCH, ROOT, LAKE, MAIN, SIDE = 7, 0, 1, 2, 3
 CHAIN = (ROOT, LAKE, MAIN)

@@ -13,14 +13,13 @@ import hashlib
 import hmac
 import secrets
 import time
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import NAME_BYTES_MAX, Trust, is_name
 from limnos.view.cold import need
-from limnos.view.facts import token_key
-from limnos.view.view import ABSENT
+from limnos.view.keys import ABSENT, token_key
 
 if TYPE_CHECKING:
     from limnos.model.entities import Token
@@ -155,14 +154,14 @@ def known_user(view: View, credential: Credential | None) -> str | None:
     token: Token | None = view.memo(ROOT_ID).get(credential)
     if token is None:
         fact = view.get(token_key(credential.token_id))
-        token = cast("Token | None", None if fact is ABSENT else fact)
+        token = None if fact is ABSENT else fact
         if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
             return None
     return token.user
 
 
 def _checked(view: View, credential: Credential, trusts: frozenset[Trust]) -> Token:
-    token = cast("Token | None", need(view, token_key(credential.token_id), zone=ROOT_ID))
+    token = need(view, token_key(credential.token_id), zone=ROOT_ID)
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
         raise Unauthenticated("The token is wrong: make one with 'limnos token create'")
     if token.revoked:

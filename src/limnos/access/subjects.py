@@ -5,24 +5,23 @@ May import `view` and `model`. Role values are shared between all who hold them 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.view.cold import need, need_all
-from limnos.view.facts import groups_key, principal_id_key, principal_key, roles_key, rules_key
+from limnos.view.keys import groups_key, principal_id_key, principal_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.entities import Grant, Principal, RoleEntity
+    from limnos.view.keys import RoleFact
     from limnos.view.view import View
-
-    RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
 
 
 def principal_of(view: View, metalake_id: int, kind: Kind, name: str) -> Principal | None:
     """Return a user or group by name. Raises Cold."""
-    return cast("Principal | None", need(view, principal_key(metalake_id, kind, name), zone=metalake_id))
+    return need(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
 def subject_of(view: View, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
@@ -44,19 +43,16 @@ def subject_of(view: View, metalake_id: int, user: str, *, service_admin: bool) 
 
 
 def _groups(view: View, metalake_id: int, user_id: int) -> list[Principal]:
-    ids = cast("tuple[int, ...]", need(view, groups_key(user_id), zone=metalake_id))
+    ids = need(view, groups_key(user_id), zone=metalake_id)
     found = need_all(view, [principal_id_key(group_id) for group_id in ids], zone=metalake_id)
-    return [cast("Principal", group) for group in found if group is not None]
+    return [group for group in found if group is not None]
 
 
 def _held(view: View, metalake_id: int, holders: list[tuple[int, str | None]]) -> list[HeldRole]:
-    ids = cast(
-        "list[tuple[int, ...]]",
-        need_all(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id),
-    )
+    ids = need_all(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
     pairs = [(role_id, via) for (_, via), role_ids in zip(holders, ids, strict=True) for role_id in role_ids]
     facts = need_all(view, [rules_key(role_id) for role_id, _ in pairs], zone=metalake_id)
-    rules = [_shared(view, metalake_id, cast("RoleFact", fact)) for fact in facts]
+    rules = [_shared(view, metalake_id, fact) for fact in facts]
     return [HeldRole(rule, via) for rule, (_, via) in zip(rules, pairs, strict=True) if rule is not None]
 
 

@@ -42,7 +42,7 @@ class _Nobody:
 
     @staticmethod
     def set() -> None:
-        """Wake nobody."""
+        """Do nothing: no application waits here."""
 
 
 class Exchange:

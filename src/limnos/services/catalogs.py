@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.decisions import Link
-from limnos.model.entities import Listing, Node
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
@@ -24,7 +24,7 @@ from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 from limnos.view.cold import for_each, need, need_all
-from limnos.view.facts import listing_key, name_key, node_key
+from limnos.view.keys import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,7 +81,7 @@ def catalogs_list(scene: Scene) -> list[Node]:
     scene.require(Action.CATALOG_LIST, scene.place.outer)
     scene.require_in_metalake_use()
     metalake_id = scene.metalake.id
-    found = cast("Listing", need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id))
+    found = need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
     ids = found.ids
     if scene.rules.access_enabled:
         shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.place.outer, scene.owner_of)

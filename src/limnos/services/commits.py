@@ -27,7 +27,7 @@ from limnos.services.tables import table_find
 from limnos.store.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
-from limnos.view.facts import document_key
+from limnos.view.keys import document_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

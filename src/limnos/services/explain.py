@@ -17,7 +17,7 @@ from limnos.model.privileges import shown
 from limnos.services.objects import role_find
 from limnos.services.scene import Scope
 from limnos.view.cold import need
-from limnos.view.facts import name_key
+from limnos.view.keys import name_key
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain

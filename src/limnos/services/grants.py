@@ -20,7 +20,7 @@ from limnos.services.scene import Scope
 from limnos.services.together import read_together
 from limnos.services.users import Holder, principal_require
 from limnos.view.cold import for_each, need
-from limnos.view.facts import rules_key
+from limnos.view.keys import rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -160,7 +160,7 @@ async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish
 def _refuse_opposite(scene: Scene, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
     """A deny is never silently turned into an allow, nor the other way round."""
     fact = need(scene.view, rules_key(role.id), zone=scene.metalake.id)
-    stored: tuple[Grant, ...] = fact[1] if isinstance(fact, tuple) else ()
+    stored: tuple[Grant, ...] = () if fact is None else fact[1]
     standing = {(grant.object_id, grant.privilege): grant.allowed for grant in stored}
     for grant in grants:
         if standing.get((grant.object_id, grant.privilege), grant.allowed) != grant.allowed:

@@ -5,7 +5,7 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,7 +16,7 @@ from limnos.model.kinds import Kind
 from limnos.services.scene import Scope
 from limnos.services.users import principal_look_up, principal_require
 from limnos.view.cold import for_each, need
-from limnos.view.facts import members_key
+from limnos.view.keys import members_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -45,7 +45,7 @@ class MemberRemove(msgspec.Struct, frozen=True):
 def members_list(scene: Scene, group: str) -> tuple[str, ...]:
     """Return the names of a group's members, to whoever manages groups and to the members."""
     found = principal_look_up(scene, Kind.GROUP, group, Action.GROUP_LOAD).entity
-    return cast("tuple[str, ...]", need(scene.view, members_key(found.id), zone=scene.zone))
+    return need(scene.view, members_key(found.id), zone=scene.zone)
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:

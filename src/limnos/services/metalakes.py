@@ -13,7 +13,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import Link
-from limnos.model.entities import Listing, Node
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
@@ -21,7 +21,7 @@ from limnos.names.path import check_metalake_name
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
-from limnos.view.facts import listing_key, name_key, node_key
+from limnos.view.keys import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -61,7 +61,7 @@ def metalake_load(scene: Scene) -> Node:
 
 def metalakes_list(scene: Scene) -> list[Node]:
     """Return the metalakes that the caller is a user of, by name; all of them when access control is off."""
-    names = cast("Listing", need(scene.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID))
+    names = need(scene.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
     return cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID))
 
 

@@ -15,7 +15,7 @@ from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.scene import Scope
 from limnos.view.cold import need
-from limnos.view.facts import role_key
+from limnos.view.keys import role_key
 
 if TYPE_CHECKING:
     from limnos.access.actions import Action
@@ -143,7 +143,7 @@ def _levels(reading: FullName) -> tuple[str, ...]:
 
 def role_find(scene: Scene, name: str) -> RoleEntity | None:
     """Return a role by name."""
-    return cast("RoleEntity | None", need(scene.view, role_key(scene.metalake.id, name), zone=scene.metalake.id))
+    return need(scene.view, role_key(scene.metalake.id, name), zone=scene.metalake.id)
 
 
 def role_require(scene: Scene, name: str) -> RoleEntity:

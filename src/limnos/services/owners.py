@@ -5,7 +5,7 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,7 +15,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.objects import Target, codec_of, scope_for, target_require
 from limnos.services.users import principal_require
 from limnos.view.cold import need
-from limnos.view.facts import principal_id_key
+from limnos.view.keys import principal_id_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -41,7 +41,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
         owner_id = scene.owner_of(target.chain[0])
         if owner_id is None:
             return None
-        return cast("Principal | None", need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id))
+        return need(scene.view, principal_id_key(owner_id), zone=scene.metalake.id)
 
     return await ctx.read(scope_for(metalake, kind, full_name), read)
 

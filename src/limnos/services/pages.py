@@ -14,8 +14,7 @@ import msgspec
 from limnos.access.filters import EVERYTHING, ListFilter, list_filter
 from limnos.view import listings
 from limnos.view.cold import Cold
-from limnos.view.facts import span_key
-from limnos.view.view import ABSENT
+from limnos.view.keys import ABSENT, span_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import Listing
     from limnos.model.kinds import Kind
     from limnos.services.scene import Scene
-    from limnos.view.facts import Key
+    from limnos.view.keys import Key, Space
 
 READ_MAX = 10_000
 """Names that one statement reads: some milliseconds."""
@@ -68,7 +67,7 @@ def page_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: As
 class _Listing:
     """A listing as one caller sees it, block by block."""
 
-    def __init__(self, scene: Scene, action: Action, chain: Chain, *, space: Key) -> None:
+    def __init__(self, scene: Scene, action: Action, chain: Chain, *, space: Space) -> None:
         self.scene = scene
         self.space = space
         self.zone = scene.zone_of(space[2])
@@ -111,12 +110,12 @@ class _Listing:
             if at == "":
                 return Page(parts, None)
 
-    def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key, Listing]:
+    def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key[Listing], Listing]:
         view = self.scene.view
         key = view.shelves.following(self.space, after)
         found = ABSENT if key is None else view.get(key)
         if key is not None and found is not ABSENT:
-            return key, cast("Listing", found)
+            return key, found
         gap = view.shelves.gap(self.space, after) or (after, "")
         limit = listings.BLOCK if after == began_at else READ_MAX
         if wanted is not None and self.shown.everything:
@@ -127,7 +126,7 @@ class _Listing:
     def _want(self, gap: tuple[str, str], limit: int) -> None:
         raise Cold({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
-    def _seen(self, key: Key, block: Listing) -> list[int] | None:
+    def _seen(self, key: Key[Listing], block: Listing) -> list[int] | None:
         """Return the positions that the caller sees, None for all; remembered until the block or access moves."""
         if self.shown.everything:
             return None

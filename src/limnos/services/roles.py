@@ -5,7 +5,7 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -22,15 +22,13 @@ from limnos.services.users import check_principal_name
 from limnos.store.ancestry import path_of
 from limnos.store.roles import role_objects_read
 from limnos.view.cold import need, need_all
-from limnos.view.facts import all_roles_key, owner_key, role_key, roles_on_key, rules_key
+from limnos.view.keys import all_roles_key, owner_key, role_key, roles_on_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
-
-    RoleFact = tuple[RoleEntity, tuple[Grant, ...]] | None
 
 
 ONE_BY_ONE_MAX = 50
@@ -56,7 +54,7 @@ class RoleDrop(msgspec.Struct, frozen=True):
 
 def ruled(scene: Scene, role: RoleEntity) -> Ruled:
     """Return a role with its rules."""
-    fact = cast("RoleFact", need(scene.view, rules_key(role.id), zone=scene.metalake.id))
+    fact = need(scene.view, rules_key(role.id), zone=scene.metalake.id)
     return Ruled(role, ()) if fact is None else Ruled(*fact)
 
 
@@ -74,8 +72,7 @@ def roles_list(scene: Scene) -> list[RoleEntity]:
 
 def _visible(scene: Scene) -> list[RoleEntity]:
     """Return all roles that the caller may load, from one fact, however many there are."""
-    fact = need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone)
-    found = cast("tuple[tuple[RoleEntity, int | None], ...]", fact)
+    found = need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone)
     if not scene.rules.access_enabled:
         return [role for role, _ in found]
     shown = list_filter(scene.subject, Action.ROLE_LIST, scene.place.outer, scene.owner_of)
@@ -126,11 +123,11 @@ async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name:
 def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, of those that the caller may load (a metalake's scene)."""
     zone = scene.metalake.id
-    names = cast("tuple[str, ...]", need(scene.view, roles_on_key(object_id, zone), zone=zone))
+    names = need(scene.view, roles_on_key(object_id, zone), zone=zone)
     if len(names) > ONE_BY_ONE_MAX:
         visible = {role.name for role in _visible(scene)}
         return tuple([name for name in names if name in visible])
-    roles = cast("list[RoleEntity | None]", need_all(scene.view, [role_key(zone, name) for name in names], zone=zone))
+    roles = need_all(scene.view, [role_key(zone, name) for name in names], zone=zone)
     found = [role for role in roles if role is not None]
     need_all(scene.view, [owner_key(role.id) for role in found], zone=zone)
     links = [Link(role.id, Kind.ROLE, role.name) for role in found]

@@ -20,8 +20,7 @@ from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render
 from limnos.view.cold import Cold, need
-from limnos.view.facts import document_key, name_key, node_key, owner_key, path_key
-from limnos.view.view import ABSENT
+from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Credential
@@ -116,10 +115,10 @@ def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> N
     node_id = view.get(name_key(parent_id, space, name))
     if node_id is None:
         return None
-    node = ABSENT if node_id is ABSENT else view.get(node_key(cast("int", node_id)))
+    node = ABSENT if node_id is ABSENT else view.get(node_key(node_id))
     if node is ABSENT:
         raise Cold({path_key(parent_id, ((space, name),)): zone})
-    return cast("Node | None", node)
+    return node
 
 
 class Scene:
@@ -311,7 +310,7 @@ class Scene:
             if node_id is None:
                 links += [Link.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
                 return None, (*reversed(links), *self.place.outer)
-            parent = cast("int", node_id)
+            parent = node_id
             links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
         return parent, (*reversed(links), *self.place.outer)
 
@@ -391,7 +390,7 @@ class Scene:
         found = self.view.get(owner_key(link.id))
         if found is ABSENT:
             raise Cold({owner_key(link.id): self.zone_of(link.kind)})
-        return cast("int | None", found)
+        return found
 
     def decide(self, action: Action, chain: Chain) -> Decision:
         """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""

@@ -25,7 +25,7 @@ from limnos.services.together import read_together
 from limnos.store.ancestry import path_of
 from limnos.store.tags import tag_objects_read
 from limnos.view.cold import for_each, need_all
-from limnos.view.facts import node_key, tags_on_key
+from limnos.view.keys import node_key, tags_on_key
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain
@@ -212,11 +212,11 @@ def tags_of(scene: Scene, chain: Chain) -> list[TagOn]:
     zone = scene.metalake.id
     ids = need_all(scene.view, [tags_on_key(link.id) for link in holders], zone=zone)
     places: dict[int, bool] = {}
-    for depth, on in enumerate(cast("list[tuple[int, ...]]", ids)):
+    for depth, on in enumerate(ids):
         for tag_id in on:
             places.setdefault(tag_id, depth > 0)
     nodes = need_all(scene.view, [node_key(tag_id) for tag_id in places], zone=zone)
-    pairs = zip(cast("list[Node | None]", nodes), places.values(), strict=True)
+    pairs = zip(nodes, places.values(), strict=True)
     tags = [TagOn(tag, inherited) for tag, inherited in pairs if tag is not None]
     seen = for_each(tags, lambda each: _may_load(scene, each.tag))
     return [each for each, shown in zip(tags, seen, strict=True) if shown]

@@ -22,7 +22,7 @@ from limnos.services.metalakes import metalakes_list
 from limnos.services.scene import Scope
 from limnos.services.users import check_principal_name
 from limnos.view.cold import need
-from limnos.view.facts import token_key, tokens_key
+from limnos.view.keys import token_key, tokens_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -62,7 +62,7 @@ def _may(scene: Scene, user: str | None) -> Decision:
 def tokens_list(scene: Scene, user: str | None) -> tuple[Token, ...]:
     """Return a user's tokens without their secrets; for None everybody's."""
     _may(scene, user)
-    return cast("tuple[Token, ...]", need(scene.view, tokens_key(user), zone=ROOT_ID))
+    return need(scene.view, tokens_key(user), zone=ROOT_ID)
 
 
 async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = False) -> tuple[Token, ...]:
@@ -135,7 +135,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
     """Revoke a token for good: refused at the next request, on every node. Says whether it was valid. Raises NotFound."""
 
     def decide(scene: Scene) -> Permit[TokenRevoke]:
-        token = cast("Token | None", need(scene.view, token_key(token_id), zone=ROOT_ID))
+        token = need(scene.view, token_key(token_id), zone=ROOT_ID)
         decision = _may(scene, None if token is None else token.user)
         if token is None:
             raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")

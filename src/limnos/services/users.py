@@ -5,20 +5,20 @@ May import the rooms below. Knows no wire format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.access.subjects import principal_of
-from limnos.model.entities import Principal, RoleEntity
+from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.services.scene import Scope
 from limnos.view.cold import need, need_all
-from limnos.view.facts import holders_key, principals_key, roles_key, rules_key
+from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from limnos.services.scene import Found, Scene
     from limnos.store.tx import Tx
 
-    RoleFact = tuple[RoleEntity, object] | None
 
 _ACTIONS = {
     Kind.USER: (Action.USER_MANAGE, Action.USER_LOAD, Action.USER_LIST),
@@ -86,8 +85,8 @@ def holder_of(scene: Scene, principal: Principal) -> Holder:
 def role_names(scene: Scene, principal_id: int) -> tuple[str, ...]:
     """Return the names of the roles that a principal holds directly, sorted."""
     zone = scene.metalake.id
-    ids = cast("tuple[int, ...]", need(scene.view, roles_key(principal_id), zone=zone))
-    facts = cast("list[RoleFact]", need_all(scene.view, [rules_key(role_id) for role_id in ids], zone=zone))
+    ids = need(scene.view, roles_key(principal_id), zone=zone)
+    facts = need_all(scene.view, [rules_key(role_id) for role_id in ids], zone=zone)
     return tuple(sorted(fact[0].name for fact in facts if fact is not None))
 
 
@@ -101,7 +100,7 @@ def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
     scene.require_in_use()
     action = _ACTIONS[kind][2]
     scene.require(action, scene.place.outer)
-    found = cast("tuple[Principal, ...]", need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone))
+    found = need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone)
     shown = list_filter(scene.subject, action, scene.place.outer, scene.owner_of)
     positions = shown.positions([each.id for each in found], [None] * len(found))
     return [found[position] for position in positions]
@@ -111,7 +110,7 @@ def holders_list(scene: Scene, kind: Kind) -> list[Holder]:
     """Return the users or groups that the caller may see, with their roles."""
     shown = principals_list(scene, kind)
     fact = need(scene.view, holders_key(scene.metalake.id, kind), zone=scene.zone)
-    roles = dict(cast("tuple[tuple[int, tuple[str, ...]], ...]", fact))
+    roles = dict(fact)
     return [Holder(each, roles.get(each.id, ())) for each in shown]
 
 

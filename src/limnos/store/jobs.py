@@ -156,7 +156,7 @@ class Jobs(deque[Job]):
         return bool(self) and self[0].again is not None
 
     async def gather(self) -> None:
-        """Let the loop turn while each turn brings company: a commit costs much the same for one as for many."""
+        """Wait as long as each turn of the loop adds mutations to the batch: one commit costs much the same for many."""
         for _ in range(TURNS_MAX):
             waiting = len(self)
             await asyncio.sleep(0)

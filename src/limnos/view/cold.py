@@ -5,17 +5,18 @@ May import this room only. The reader is run again when the facts are there, so 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from limnos.view.view import ABSENT
+from limnos.view.keys import ABSENT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from limnos.view.facts import Key, Value
+    from limnos.view.keys import Key
     from limnos.view.view import View
 
 T = TypeVar("T")
+V = TypeVar("V")
 R = TypeVar("R")
 
 
@@ -31,7 +32,7 @@ class Cold(Exception):
         self.goes_on = goes_on
 
 
-def need(view: View, key: Key, *, zone: int) -> Value:
+def need(view: View, key: Key[V], *, zone: int) -> V:
     """Return a cached fact. Raises Cold for it when it is not cached."""
     found = view.get(key)
     if found is ABSENT:
@@ -39,9 +40,9 @@ def need(view: View, key: Key, *, zone: int) -> Value:
     return found
 
 
-def need_all(view: View, keys: list[Key], *, zone: int) -> list[Value]:
+def need_all(view: View, keys: list[Key[V]], *, zone: int) -> list[V]:
     """Return cached facts. Raises Cold for all that are not cached, so that they are read at once."""
-    found = [view.get(key) for key in keys]
+    found: list[Any] = [view.get(key) for key in keys]
     if ABSENT in found:
         raise Cold({key: zone for key, value in zip(keys, found, strict=True) if value is ABSENT})
     return found

@@ -1,129 +1,47 @@
 """Facts: what the view caches, how each is read, and which facts a change touches.
 
-May import `store` and `model`. A fact is a key and an immutable value; absence is a fact too. Keys are tuples that
-begin with the fact's kind, so that one dictionary, one budget and one merge rule serve them all.
+May import `store` and `model`. A fact is a key and an immutable value; absence is a fact too. Keys are
+made in `keys`: each begins with the fact's kind, so that one dictionary, one budget and one merge rule serve them all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from limnos.model.entities import Change, Document, Listing, Node
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.store import documents, nodes, owners, principals, roles, tags, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
+from limnos.view.keys import (
+    Key,
+    all_roles_key,
+    block_key,
+    document_key,
+    groups_key,
+    holders_key,
+    listing_key,
+    members_key,
+    name_key,
+    node_key,
+    owner_key,
+    principal_id_key,
+    principal_key,
+    principals_key,
+    role_key,
+    roles_key,
+    rules_key,
+    tags_on_key,
+    token_key,
+    tokens_key,
+)
 
-Key = tuple[Any, ...]
-"""A fact's key; the functions below are the only places that build one."""
+if TYPE_CHECKING:
+    from limnos.view.keys import Space
+
 Value = object
-
-
-def name_key(parent_id: int, space: str, name: str) -> Key:
-    """Which node has this name: an id or None."""
-    return ("name", parent_id, space, name)
-
-
-def node_key(node_id: int) -> Key:
-    """The node of an id, or None."""
-    return ("node", node_id)
-
-
-def owner_key(object_id: int) -> Key:
-    """The owning principal's id, or None."""
-    return ("owner", object_id)
-
-
-def document_key(node_id: int) -> Key:
-    """A table's metadata document, or None."""
-    return ("document", node_id)
-
-
-def listing_key(parent_id: int, space: str, kind: Kind) -> Key:
-    """The live names of a kind under a parent, with ids and owners."""
-    return ("listing", parent_id, space, kind)
-
-
-def block_key(space: Key, after: str, until: str) -> Key:
-    """All names of a listing (parent, name space, kind) in a range: after one, up to another; "" is the end."""
-    return ("block", *space, after, until)
-
-
-def span_key(space: Key, ends: tuple[str, str], limit: int) -> Key:
-    """Not a fact itself: asks for the first blocks in a range of a listing, at most so many names."""
-    return ("span", *space, *ends, limit)
-
-
-def principal_key(metalake_id: int, kind: Kind, name: str) -> Key:
-    """A user or group by name, or None."""
-    return ("principal", metalake_id, kind, name)
-
-
-def principal_id_key(principal_id: int) -> Key:
-    """A live user or group by id, or None."""
-    return ("principal id", principal_id)
-
-
-def principals_key(metalake_id: int, kind: Kind) -> Key:
-    """All users, or groups, of a metalake."""
-    return ("principals", metalake_id, kind)
-
-
-def groups_key(user_id: int) -> Key:
-    """Ids of the groups a user is in."""
-    return ("groups", user_id)
-
-
-def members_key(group_id: int) -> Key:
-    """Names of a group's members."""
-    return ("members", group_id)
-
-
-def roles_key(principal_id: int) -> Key:
-    """Ids of the roles a principal holds directly."""
-    return ("roles", principal_id)
-
-
-def role_key(metalake_id: int, name: str) -> Key:
-    """A role by name, or None."""
-    return ("role", metalake_id, name)
-
-
-def rules_key(role_id: int) -> Key:
-    """A role with its rules by id, or None."""
-    return ("rules", role_id)
-
-
-def holders_key(metalake_id: int, kind: Kind) -> Key:
-    """Which roles all users, or groups, of a metalake hold, by the ids of those who hold any."""
-    return ("holders", metalake_id, kind)
-
-
-def all_roles_key(metalake_id: int) -> Key:
-    """All roles of a metalake, with their owners."""
-    return ("all roles", metalake_id)
-
-
-def roles_on_key(object_id: int, metalake_id: int) -> Key:
-    """Names of the roles with a rule on an object."""
-    return ("roles on", object_id, metalake_id)
-
-
-def tags_on_key(object_id: int) -> Key:
-    """Ids of the tags that are on an object itself, dropped ones among them."""
-    return ("tags on", object_id)
-
-
-def token_key(token_id: int) -> Key:
-    """A token by id, or None."""
-    return ("token", token_id)
-
-
-def tokens_key(user: str | None) -> Key:
-    """A user's tokens, or everybody's."""
-    return ("tokens", user)
-
+"""What any fact may be; its key says which it is."""
 
 _READS: dict[str, Callable[..., Load[Value]]] = {
     "node": nodes.node_read,
@@ -164,11 +82,6 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     return found
 
 
-def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key:
-    """Not a fact itself: asks for the names and nodes on a path, in one statement."""
-    return ("path", parent_id, names)
-
-
 def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict[Key, Value]]:
     found: dict[Key, Value] = {}
     rows: list[Node | None] = yield from nodes.path_read(parent_id, names)
@@ -181,7 +94,7 @@ def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict
     return found
 
 
-def _span_facts(space: Key, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
+def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
     """Read a range in blocks; what is beyond the limit is left out."""
     (after, until), found = ends, dict[Key, Value]()
     rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
@@ -203,7 +116,7 @@ def touched(change: Change) -> list[Key]:
     if kind is Kind.TOKEN:
         return [token_key(change.node_id), tokens_key(change.old_name), tokens_key(None)]
     if kind is Kind.ROLE:
-        own = [owner_key(change.node_id), all_roles_key(change.zone)]
+        own: list[Key] = [owner_key(change.node_id), all_roles_key(change.zone)]
         return own if change.operation == "own" else _touched_by_role(change)
     return _touched_by_principal(change)
 
@@ -215,9 +128,9 @@ def _touched_by_node(change: Change) -> list[Key]:
     if change.operation == "commit":
         return [document_key(node_id)]
     if change.operation == "own":
-        listing = [] if change.old_parent is None else [listing_key(change.old_parent, space, kind)]
+        listing: list[Key] = [] if change.old_parent is None else [listing_key(change.old_parent, space, kind)]
         return [owner_key(node_id), *listing]
-    keys = [node_key(node_id)]
+    keys: list[Key] = [node_key(node_id)]
     if change.old_parent is not None and change.old_name is not None:
         keys += (name_key(change.old_parent, space, change.old_name), listing_key(change.old_parent, space, kind))
     if change.new_parent is not None and change.new_name is not None:
@@ -230,7 +143,7 @@ def _touched_by_node(change: Change) -> list[Key]:
 def _touched_by_role(change: Change) -> list[Key]:
     metalake_id = change.old_parent if change.old_parent is not None else change.new_parent
     name = change.old_name if change.old_name is not None else change.new_name
-    keys = [rules_key(change.node_id), all_roles_key(metalake_id or ROOT_ID), owner_key(change.node_id)]
+    keys: list[Key] = [rules_key(change.node_id), all_roles_key(metalake_id or ROOT_ID), owner_key(change.node_id)]
     if name is not None:
         keys.append(role_key(metalake_id or ROOT_ID, name))
     if change.operation == "drop":
@@ -247,7 +160,11 @@ def _touched_by_principal(change: Change) -> list[Key]:
         return [roles_key(user_id), holders_key(change.zone, kind)]
     metalake_id = (change.old_parent if change.old_parent is not None else change.new_parent) or ROOT_ID
     name = change.old_name or change.new_name or ""
-    keys = [principal_key(metalake_id, kind, name), principal_id_key(user_id), principals_key(metalake_id, kind)]
+    keys: list[Key] = [
+        principal_key(metalake_id, kind, name),
+        principal_id_key(user_id),
+        principals_key(metalake_id, kind),
+    ]
     if change.operation == "drop":
         keys += (roles_key(user_id), groups_key(user_id), members_key(user_id), holders_key(metalake_id, kind))
     return keys

@@ -15,7 +15,8 @@ from limnos.model.errors import Unavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.store.changes import NOTHING
 from limnos.telemetry.metrics import Counter
-from limnos.view.facts import Key, Value, read_facts
+from limnos.view.facts import Value, read_facts
+from limnos.view.keys import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -218,7 +219,7 @@ class SharedGate:
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load, and forget the load before anyone hears of its end: who still lacks something must not join one that is over."""
+        """Load, and forget the load before its waiters run on: one that still lacks a fact must start a new load."""
         try:
             await self._load(zones, wanted)
         finally:

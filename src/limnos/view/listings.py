@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import msgspec
 
 from limnos.model.entities import Listing
+from limnos.view.keys import block_key
 
 if TYPE_CHECKING:
     from limnos.model.entities import Change
-    from limnos.view.facts import Key
+    from limnos.view.keys import Key, Space
 
 T = TypeVar("T")
 BLOCK: Final = 512
@@ -28,12 +29,12 @@ class Shelves:
     """Which blocks are held, in order. A block's key ends with its range: names after one, up to another; "" is the end."""
 
     def __init__(self) -> None:
-        self._shelves: dict[Key, list[tuple[str, str]]] = {}
+        self._shelves: dict[Space, list[tuple[str, str]]] = {}
 
     def __len__(self) -> int:
         return len(self._shelves)
 
-    def add(self, key: Key) -> list[Key]:
+    def add(self, key: Key[Listing]) -> list[Key[Listing]]:
         """Note a block; returns those that it overlaps, which must be forgotten."""
         space, after, until = key[1:4], key[4], key[5]
         shelf = self._shelves.setdefault(space, [])
@@ -46,11 +47,11 @@ class Shelves:
         last = at
         while last < len(shelf) and (until == "" or shelf[last][0] < until):
             last += 1
-        over = [("block", *space, *shelf[place]) for place in range(first, last)]
+        over = [block_key(space, *shelf[place]) for place in range(first, last)]
         insort(shelf, (after, until))
         return over
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: Key[Listing]) -> None:
         """Forget a block, if it is known."""
         shelf = self._shelves.get(key[1:4], [])
         at = bisect_left(shelf, (key[4], key[5]))
@@ -59,24 +60,24 @@ class Shelves:
             if not shelf:
                 del self._shelves[key[1:4]]
 
-    def holding(self, space: Key, name: str) -> Key | None:
+    def holding(self, space: Space, name: str) -> Key[Listing] | None:
         """Return the key of the block in whose range a name lies, if it is held."""
         return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)
 
-    def following(self, space: Key, after: str) -> Key | None:
+    def following(self, space: Space, after: str) -> Key[Listing] | None:
         """Return the key of the block with the names right after one, if it is held."""
         at = bisect_right(self._shelves.get(space, ()), after, key=_BEGIN)
         return self._nearest(space, at, after, ends_there=False)
 
-    def _nearest(self, space: Key, at: int, name: str, *, ends_there: bool) -> Key | None:
+    def _nearest(self, space: Space, at: int, name: str, *, ends_there: bool) -> Key[Listing] | None:
         if at == 0:
             return None
         after, until = self._shelves[space][at - 1]
         if until and (until < name or (until == name and not ends_there)):
             return None
-        return ("block", *space, after, until)
+        return block_key(space, after, until)
 
-    def gap(self, space: Key, after: str) -> tuple[str, str] | None:
+    def gap(self, space: Space, after: str) -> tuple[str, str] | None:
         """Return the first range after a name that is not held, None when all of the rest is."""
         shelf = self._shelves.get(space, ())
         at = bisect_right(shelf, after, key=_BEGIN)
@@ -91,12 +92,12 @@ class Shelves:
             at += 1
         return after, shelf[at][0] if at < len(shelf) else ""
 
-    def keys(self, space: Key) -> list[Key]:
+    def keys(self, space: Space) -> list[Key[Listing]]:
         """Return the keys of all blocks of a listing."""
-        return [("block", *space, *ends) for ends in self._shelves.get(space, ())]
+        return [block_key(space, *ends) for ends in self._shelves.get(space, ())]
 
 
-def names_touched(change: Change, space: Key) -> list[str] | None:
+def names_touched(change: Change, space: Space) -> list[str] | None:
     """Return the names of a listing that a change is about; None when it does not say which."""
     parent_id, name_space, kind = space
     if change.kind is not kind or change.name_space != name_space:
@@ -109,7 +110,7 @@ def names_touched(change: Change, space: Key) -> list[str] | None:
     return [name for parent, name in pairs if parent == parent_id and name is not None]
 
 
-def touches_block(change: Change, key: Key) -> bool:
+def touches_block(change: Change, key: Key[Listing]) -> bool:
     """Say whether a change is about a name in a block's range."""
     names = names_touched(change, key[1:4])
     if names is None:

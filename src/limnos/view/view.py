@@ -7,7 +7,7 @@ the ring has every change since its revision and none touches it.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -15,13 +15,16 @@ from limnos.model.entities import Listing
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import SCOPES
 from limnos.store.changes import NOTHING, UNKNOWN
-from limnos.view.facts import ASKED, WIDE, Key, Value, size_of, touched, touches_value
+from limnos.view.facts import ASKED, WIDE, Value, size_of, touched, touches_value
+from limnos.view.keys import ABSENT
 from limnos.view.listings import Shelves, names_touched, patched
 
 if TYPE_CHECKING:
     from limnos.model.entities import Change, ClockRow
     from limnos.store.changes import Moved
+    from limnos.view.keys import Absent, Key, Space
 
+V = TypeVar("V")
 Derived = dict[object, Any]
 """What was derived from facts, under keys of whoever derived it, who alone knows its type."""
 RING_MAX: Final = 1024
@@ -29,8 +32,6 @@ MEMO_MAX: Final = 100_000
 """Entries that a memo may have before it begins afresh."""
 OFFERED_MAX: Final = 256
 """Facts of its own that a zone keeps until its gate gets to their revisions."""
-ABSENT: Final = object()
-"""What `View.get` returns for a fact that is not cached; None is a cached absence."""
 
 
 class BrokenFeed(LimnosError):
@@ -72,8 +73,8 @@ class View:
         self.scopes: Derived = {}
         """What was derived from metalakes and catalogs alone, until one of them changes."""
         self.generation = 0
-        self._young: dict[Key, Value] = {}
-        self._old: dict[Key, Value] = {}
+        self._young: dict[Key, Any] = {}
+        self._old: dict[Key, Any] = {}
         self._young_bytes = 0
         self._wide: set[Key] = set()
         self.shelves = Shelves()
@@ -83,9 +84,9 @@ class View:
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 
-    def get(self, key: Key) -> Value:
+    def get(self, key: Key[V]) -> V | Absent:
         """Return a fact, or ABSENT when it is not cached."""
-        found = self._young.get(key, ABSENT)
+        found: V | Absent = self._young.get(key, ABSENT)
         if found is ABSENT and (found := self._old.pop(key, ABSENT)) is not ABSENT:
             self._put(key, found)
         return found
@@ -184,7 +185,7 @@ class View:
             for change in rows:
                 if change.old_name is not None:
                     zone.paths.clear()
-                    zone.memo.clear()  # decisions speak of names
+                    zone.memo.clear()  # a refusal that is remembered holds the old name in its words
                 if change.kind in SCOPES:
                     self.scopes.clear()
             zone.ring.append((revision, rows, keys))
@@ -219,7 +220,7 @@ class View:
                 if value is ABSENT or any(touches_value(change, key, value) for change in people):
                     self._forget(key)
 
-    def _follow(self, space: Key, rows: list[Change]) -> None:
+    def _follow(self, space: Space, rows: list[Change]) -> None:
         """Let the held blocks of a listing follow what happened in one revision."""
         for change in rows:
             names = names_touched(change, space)
