@@ -10,13 +10,13 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from limnos.files import LOCAL_FILES, Shares, is_local, store_for
-from limnos.model.errors import LimnosError, StateUnknown, StorageFailed, Unavailable
+from limnos.files import LOCAL_FILES, Shares, is_local, read_within, store_for
+from limnos.model.errors import LimnosError, MissingFile, StateUnknown, StorageFailed, Unavailable
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from limnos.files import Allowed, FileStore
 
@@ -65,6 +65,23 @@ class Files:
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
         """Read a whole file. Raises MissingFile, TooLarge."""
         return await self._run(location, properties, lambda store: store.read(location, bytes_max=METADATA_BYTES_MAX))
+
+    async def read_within(self, location: str, properties: Mapping[str, str], roots: Sequence[str]) -> bytes:
+        """Read a whole file that a caller names: a local one only where links do not lead out of the roots.
+
+        Raises what `read` does; MissingFile, too, for a link that leads out.
+        """
+        if not is_local(location):
+            return await self.read(location, properties)
+        allowed = self._allowed
+        try:
+            return await self._run(
+                location, properties, lambda _: read_within(location, roots, allowed, bytes_max=METADATA_BYTES_MAX)
+            )
+        except MissingFile as error:
+            if "leads_to" in error.context:
+                log.warning("a link leads out of the catalog's roots", location=location, to=error.context["leads_to"])
+            raise
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
         """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""

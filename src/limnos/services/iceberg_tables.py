@@ -250,7 +250,7 @@ async def table_register(
 
     place, replaced = await ctx.read(scope, look)
     place.check(metadata_location)
-    data = await ctx.services.files.read(metadata_location, place.catalog.properties)
+    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
     metadata = whole.metadata
     location = cast("str", metadata["location"])

@@ -144,6 +144,33 @@ def test_table_outside_the_roots(node: Node) -> None:
     assert "allowed-locations" in error_of(answer)[2]
 
 
+@pytest.mark.parametrize("there", [True, False])
+@pytest.mark.parametrize("link", ["x.metadata.json", "deep/x.metadata.json"])
+def test_link_that_leads_out(node: Node, link: str, there: bool) -> None:
+    """A symbolic link out of the warehouse is answered like a file that is missing, whether it leads to one or not."""
+    location = dropped_table(node)
+    outside = node.data.parent / "outside" / "x.metadata.json"
+    outside.parent.mkdir()
+    if there:
+        outside.write_bytes(local(location).read_bytes())
+    first = warehouse(node) / link.split("/")[0]
+    first.symlink_to(outside if first.suffix else outside.parent)
+
+    with nothing_done(node):
+        out = error_of(register(node, "t", f"file://{warehouse(node)}/{link}"))
+    none = error_of(register(node, "t", f"file://{warehouse(node)}/none"))
+
+    assert out == (404, "NotFoundException", none[2].replace("/none", f"/{link}"))
+
+
+def test_link_that_stays_within(node: Node) -> None:
+    """A symbolic link to another place in the warehouse is followed."""
+    location = dropped_table(node)
+    (warehouse(node) / "latest").symlink_to(local(location))
+
+    assert register(node, "t", f"file://{warehouse(node)}/latest").status == 200
+
+
 @pytest.mark.parametrize("place", ["none.metadata.json", "", "none/none.metadata.json"])
 def test_file_that_is_not_there(node: Node, place: str) -> None:
     """A file that is missing, or is a directory, is 404 with the type that says it is the file."""

@@ -1,0 +1,46 @@
+"""Reading a local file that a caller names: symbolic links are followed only as far as they stay within the roots.
+
+May import `model` and this room. A link that leads out is answered as if no file were there, whether one is or not: who may
+name files below a warehouse must not learn what lies elsewhere on the machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.files import trouble
+from limnos.files.local import real
+from limnos.files.locations import is_local, is_within, normalise
+from limnos.files.stores import LOCAL_FILES
+from limnos.model.errors import MissingFile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from limnos.files.allowed import Allowed
+
+
+def read_within(location: str, roots: Sequence[str], allowed: Allowed, *, bytes_max: int | None = None) -> bytes:
+    """Read a whole local file that lies within the roots also when links are followed. Raises MissingFile, TooLarge."""
+    found = real(location)
+    if not _is_open(found, roots, allowed):
+        error = trouble.missing(location)
+        error.context["leads_to"] = found
+        raise error
+    if found == normalise(location):
+        return LOCAL_FILES.read(location, bytes_max=bytes_max)
+    try:
+        return LOCAL_FILES.read(found, bytes_max=bytes_max)  # not by the links again: they may lead elsewhere by now
+    except MissingFile:
+        raise trouble.missing(location) from None
+
+
+def _is_open(found: str, roots: Sequence[str], allowed: Allowed) -> bool:
+    """Say whether a place without links is in a root, and not in the server's own directories."""
+    if not is_within(found, _real(roots)):
+        return False
+    return not is_within(found, _real(allowed.kept)) or is_within(found, _real(allowed.open_within))
+
+
+def _real(roots: Iterable[str]) -> list[str]:
+    return [real(root) for root in roots if is_local(root)]
