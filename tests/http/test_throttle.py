@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -11,6 +13,9 @@ from limnos.http import throttle
 from limnos.http.throttle import ADDRESSES_MAX, BURST, PER_S, Throttle, address_of
 from limnos.model.errors import Throttled, Unauthenticated
 from tests.http.driver import API, OWN, Node
+
+if TYPE_CHECKING:
+    from limnos.telemetry.request_log import RequestLog
 
 WRONG = Unauthenticated("The token is wrong")
 
@@ -126,6 +131,21 @@ def test_too_many_wrong_credentials(node: Node, log: Log, path: str) -> None:
     assert "correct the one this client sends" in wrong[-1].body.decode()
     assert right.status == 200
     assert [line["count"] for line in log.lines] == [1]
+
+
+def test_requests_held_up_are_sampled_in_their_log(node: Node) -> None:
+    """Of requests that are 429 one a second has a line, whatever becomes of others meanwhile."""
+    clock = Clock()
+    node.built.application.throttle = Throttle(burst=0, now=clock)
+    lines: list[tuple[object, ...]] = []
+    node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
+
+    for i in range(9):
+        clock.now = i / 4
+        assert node.get(f"{API}/lake", user=None, authorization="Bearer lim_1_wrong").status == 429
+    node.get(f"{API}/lake")
+
+    assert [line[6] for line in lines] == [429, 429, 429, 200]
 
 
 def test_refusals_of_known_callers_are_not_counted(node: Node) -> None:

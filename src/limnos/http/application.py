@@ -252,7 +252,7 @@ class Application:
         requests[key] += 1
         ended = time.perf_counter()
         request_seconds.observe(target.key, ended - started)
-        if self.request_log is not None and status != TOO_MANY:
+        if self.request_log is not None and (status != TOO_MANY or self.throttle.samples()):
             user = known_user(self.services.view, request.credential)
             self.request_log.add(
                 (ended, ended - started, request.id, request.method, request.path, target.operation, status, user,
@@ -334,7 +334,8 @@ class Application:
 def _refused(target: _Target, error: LimnosError | InvalidName, request_id: str) -> Response:
     """Spell a failure as its protocol does, and keep its words: the log and answers without a body want them."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
-    response.reason = plain(str(hidden_metalake(error)))
+    if not response.reason:
+        response.reason = plain(str(hidden_metalake(error)))
     return response
 
 

@@ -38,6 +38,7 @@ class Throttle:
         self._now = now
         self._used: dict[str, tuple[float, float]] = {}
         self._logged_at = float("-inf")
+        self._sampled_at = float("-inf")
         self._count = 0
         self._addresses: set[str] = set()
 
@@ -66,6 +67,14 @@ class Throttle:
         if now - self._logged_at >= LOG_EVERY_S:
             self._logged_at = now
             self.flush(reason=wrong.message)
+
+    def samples(self) -> bool:
+        """Say whether the request that was just held up gets a line of its own: one a second does."""
+        now = self._now()
+        if now - self._sampled_at < LOG_EVERY_S:
+            return False
+        self._sampled_at = now
+        return True
 
     def flush(self, *, reason: str = "") -> None:
         """Write what was counted since the last line."""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
+
 import pytest
 
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg.wire import error_of
+
+if TYPE_CHECKING:
+    from limnos.telemetry.request_log import RequestLog
 
 ASKED = pytest.mark.parametrize(
     "method, path",
@@ -39,6 +45,17 @@ def test_nobody_is_asked_who_it_is(node: Node, method: str, path: str, header: s
         assert "Bearer lim_" in message
         assert "limnos token create" in message
         assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
+
+
+def test_head_gives_the_words_as_its_reason(node: Node) -> None:
+    """An answer to HEAD has no body: the words to send a credential are its reason phrase, and the log's."""
+    lines: list[tuple[object, ...]] = []
+    node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
+
+    ask(node, "HEAD", "/lake.main/namespaces/a")
+    words = error_of(ask(node, "GET", "/lake.main/namespaces/a"))[2]
+
+    assert [line[-1] for line in lines] == [words, words]
 
 
 def test_anonymous_who_holds_something_is_served(node: Node) -> None:

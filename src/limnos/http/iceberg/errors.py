@@ -6,7 +6,7 @@ May import `model`, `names` and the shared modules of `limnos.http`. Clients loo
 from __future__ import annotations
 
 from limnos.http.iceberg.credentials import who_are_you
-from limnos.http.refusals import hidden_metalake
+from limnos.http.refusals import hidden_metalake, plain
 from limnos.http.response import Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
@@ -53,7 +53,9 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
-    return json_response(body, status, headers)
+    response = json_response(body, status, headers)
+    response.reason = plain(str(error))
+    return response
 
 
 def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]:
