@@ -10,13 +10,17 @@ import threading
 import time
 import urllib.request
 from contextlib import suppress
+from http.client import HTTPException
 from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.integration
 
-GONE_WITHIN_S = 30
+HANGS_S = 300
+"""Far beyond what the slowest machine takes: who is not done by then never will be. Nothing here is judged by its speed."""
+UNHINDERED_S = 120
+"""A drain time that nothing comes near unless something hangs."""
 STUCK = {
     "a file that is never read": """
 import sys, threading
@@ -46,8 +50,8 @@ SqliteStore.close = close
 """What hangs, planted before the command runs that a user types."""
 
 
-def start(data: Path, planted: str, log: Path) -> subprocess.Popen[str]:
-    """Start a server whose drain time is half a second."""
+def start(data: Path, planted: str, log: Path, *, drain_s: float = 0.5) -> subprocess.Popen[str]:
+    """Start a server with such a drain time."""
     code = f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
     command = [sys.executable, "-c", code, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0"]
     with log.open("wb") as errors:
@@ -56,7 +60,7 @@ def start(data: Path, planted: str, log: Path) -> subprocess.Popen[str]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=os.environ | {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": "0.5"},
+            env=os.environ | {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": str(drain_s)},
         )
 
 
@@ -66,7 +70,7 @@ def ask(uri: str, token: str, path: str, body: object) -> None:
     request = urllib.request.Request(
         f"{uri}/iceberg/v1/lake.main/{path}", data=json.dumps(body).encode(), headers=headers
     )
-    urllib.request.urlopen(request, timeout=GONE_WITHIN_S).close()
+    urllib.request.urlopen(request, timeout=HANGS_S).close()
 
 
 def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
@@ -76,12 +80,12 @@ def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
     body = {"name": "t", "metadata-location": f"file://{data}/warehouse/main/x.metadata.json"}
 
     def wait() -> None:
-        with suppress(OSError):
+        with suppress(OSError, HTTPException):  # the connection is cut, at whatever point
             ask(uri, token, "namespaces/a/register", body)
 
     asking = threading.Thread(target=wait)
     asking.start()
-    until = time.monotonic() + GONE_WITHIN_S
+    until = time.monotonic() + HANGS_S
     while "read begun" not in log.read_text():
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.01)
@@ -97,7 +101,7 @@ def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
             uri = next(line[6:].strip() for line in process.stdout or () if line.startswith("ready "))
             asking = begin_to_register(uri, data, log) if "file" in what else None
             process.terminate()
-            code = process.wait(GONE_WITHIN_S)
+            code = process.wait(HANGS_S)
         finally:
             process.kill()
     if asking is not None:
@@ -112,10 +116,13 @@ def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
 def test_a_stop_without_hindrance_leaves_by_itself(tmp_path: Path) -> None:
     """A server that nothing keeps ends before its drain time does, and does not speak of leaving."""
     data, log = tmp_path / "data", tmp_path / "log"
-    with start(data, "", log) as process:
-        next(line for line in process.stdout or () if line.startswith("ready "))
-        process.terminate()
-        code = process.wait(GONE_WITHIN_S)
+    with start(data, "", log, drain_s=UNHINDERED_S) as process:
+        try:
+            next(line for line in process.stdout or () if line.startswith("ready "))
+            process.terminate()
+            code = process.wait(HANGS_S)
+        finally:
+            process.kill()
 
     assert code == 0
     assert "drain time" not in log.read_text()
