@@ -153,7 +153,7 @@ def test_link_that_leads_out(node: Node, link: str, there: bool) -> None:
     outside.parent.mkdir()
     if there:
         outside.write_bytes(local(location).read_bytes())
-    first = warehouse(node) / link.split("/")[0]
+    first = warehouse(node) / link.partition("/")[0]
     first.symlink_to(outside if first.suffix else outside.parent)
 
     with nothing_done(node):
