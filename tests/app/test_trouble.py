@@ -89,6 +89,24 @@ def test_directory_that_is_a_file_is_three_lines(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("wrong,why", [
+    ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is no location"),
+])  # fmt: skip
+def test_warehouse_that_is_no_place_is_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
+    """What was given and by which flag, what is the matter with it, and what to do; nothing is made."""
+    done = run(
+        "server", "start", "--data", "d", "--listen", f"127.0.0.1:{free_port()}", "--warehouse", wrong, cwd=tmp_path
+    )
+
+    what, reason, advice = done.stderr.splitlines()
+    assert done.returncode == 2
+    assert what == f"error: setting 'storage.warehouse' (flag --warehouse): '{wrong}' cannot be the warehouse"
+    assert reason.startswith(f"  why: {why}")
+    assert reason.endswith("write for example /srv/tables, file:///srv/tables or s3://bucket/tables")
+    assert advice.startswith("  next: ")
+    assert not (tmp_path / "d").exists()
+
+
 def test_taken_address_is_three_lines(tmp_path: Path, taken: str) -> None:
     """An address that is taken is told before anything is made."""
     done = run("server", "start", "--data", "d", "--listen", taken, cwd=tmp_path)

@@ -273,7 +273,7 @@ def test_short_scheme_of_postgresql_is_taken() -> None:
     assert found.settings.database.url == "postgresql://u@h/d"
 
 
-@pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///"])
+@pytest.mark.parametrize("wrong", ["tables", "s3://", "file:///", "/", "file:", "file:/"])
 def test_warehouse_must_name_a_place(wrong: str) -> None:
     """A warehouse without scheme, bucket or directory is refused before any table is."""
     with pytest.raises(ConfigError, match=r"storage\.warehouse"):

@@ -223,9 +223,22 @@ def _root(text: str) -> str:
 
 
 def _warehouse(text: str) -> str:
-    if re.fullmatch("[a-z0-9]+:/*", _root(text)):
-        raise ValueError(f"'{text}' names no bucket or directory; write for example s3://bucket/tables or /srv/tables")
-    return text
+    if re.fullmatch("(file:)?/+", text):
+        raise _no_warehouse(text, "it is the root of the file system, where everything else lies, too")
+    if re.fullmatch("[a-z0-9]+:/*", text):
+        raise _no_warehouse(text, "it names no directory" if text.startswith("file:") else "it names no bucket")
+    try:
+        return _root(text)
+    except ValueError:
+        raise _no_warehouse(text, "it is no location") from None
+
+
+def _no_warehouse(text: str, why: str) -> ValueError:
+    """Say in a line of its own why: the command line tells a cause and the next step below what is wrong."""
+    return ValueError(
+        f"'{text}' cannot be the warehouse\n"
+        f"  why: {why}; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
+    )
 
 
 def _endpoint(text: str) -> str:
