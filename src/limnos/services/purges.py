@@ -1,6 +1,6 @@
 """Purge: delete the files of a dropped table, as its metadata lists them, and the directories that this empties.
 
-May import the rooms below and fastavro. A purge may be killed anywhere and begun again: every file goes before the one
+May import the rooms below. A purge may be killed anywhere and begun again: every file goes before the one
 that lists it, the metadata file last, and what is gone already is fine.
 
 What metadata lists is the word of whoever wrote it. So nothing is deleted, or even read, but what lies below the table's own
@@ -9,13 +9,12 @@ location, and nothing at all while another live table lies at, above or below it
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-import fastavro
 import msgspec
 
 from limnos.files import is_local, is_within, real, store_for, sweep_empty
+from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
 from limnos.store.faults import PURGE_POINT, fault_point
@@ -160,7 +159,7 @@ class Purge:
         """List a snapshot's files; a manifest that several snapshots share is read once."""
         listed = snapshot.get("manifest-list")
         if isinstance(listed, str):
-            manifests = _texts(self._avro(listed), "manifest_path")
+            manifests = self._avro(listed, "manifest_path")
         else:
             manifests = (
                 each for each in cast("list[object]", snapshot.get("manifests") or []) if isinstance(each, str)
@@ -170,16 +169,23 @@ class Purge:
                 continue
             seen.add(manifest)
             if not keeps_data:
-                yield from _texts((entry.get("data_file") for entry in self._avro(manifest)), "file_path")
+                yield from self._avro(manifest, "data_file", "file_path")
             yield manifest
         if isinstance(listed, str):
             yield listed
 
-    def _avro(self, location: str) -> Iterator[dict[str, object]]:
-        """Read the rows of one of the table's own Avro files; one that is gone has none, nor has one that is not ours."""
+    def _avro(self, location: str, *path: str) -> Iterator[str]:
+        """Read a text of each row of one of the table's own Avro files; one that is gone has none, nor has one that is not ours.
+
+        Raises Unreadable when it is none, or takes more than it may: then nobody can tell which files it lists.
+        """
         data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
-        if data is not None:
-            yield from rows_of(data, location)
+        if data is None:
+            return
+        try:
+            yield from texts_of(data, *path)
+        except BadAvro as error:
+            raise Unreadable(f"File {location} is no Avro file that can be read: {error}", location=location) from error
 
 
 def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
@@ -192,11 +198,3 @@ def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
 def lies_in(location: str, own: str, roots: Sequence[str]) -> bool:
     """Say whether a file is below a table's own location (not the location itself), and within the roots."""
     return is_within(location, [own]) and is_within(location, roots) and not is_within(own, [location])
-
-
-def rows_of(data: bytes, location: str) -> Iterator[dict[str, object]]:
-    """Decode an Avro file. Raises Unreadable when it is none."""
-    try:
-        yield from cast("Iterator[dict[str, object]]", fastavro.reader(io.BytesIO(data)))
-    except Exception as error:
-        raise Unreadable(f"File {location} is no Avro file that can be read: {error}", location=location) from error

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import fastavro
 import pytest
 
 from limnos.app.building import DATABASE_FILE
 from limnos.app.upkeep import WAITING
+from limnos.formats.avro import BLOCK_BYTES_MAX
 from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.wire import commit, local, make_table, point, snapshot, table_path
 
@@ -53,6 +56,22 @@ def test_poisoned_task_is_given_up(node: Node) -> None:
     assert shown["payload"]["metadata-location"].endswith(".metadata.json")
     assert node.get(f"{OWN}/tasks?state=waiting").json() == {"tasks": []}
     assert node.get(f"{OWN}/tasks?after={dead['id']}").json() == {"tasks": []}
+
+
+def test_bomb_is_given_up(node: Node) -> None:
+    """A manifest list that unpacks without end is no more than a task that is given up, and says why."""
+    schema = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", "type": "string"}]}
+    data = io.BytesIO()
+    fastavro.writer(data, schema, [{"manifest_path": "x" * (BLOCK_BYTES_MAX + 1)}], codec="deflate")
+    listed = poisoned(node)
+    listed.write_bytes(data.getvalue())
+
+    work(node)
+
+    (dead,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    assert (dead["state"], dead["attempts"]) == ("dead", TRIES)
+    assert "unpacks to more than" in dead["error"]
+    assert listed.exists()
 
 
 def test_dead_task_is_tried_again(node: Node) -> None:

@@ -1,0 +1,244 @@
+"""Avro files that others wrote, read within bounds: one text of each row, whatever a file claims to hold.
+
+May import fastavro. Must not know what the rows mean. fastavro unpacks a block whole and trusts its numbers; so blocks are
+unpacked here, as far as the bounds go, and it gets them plain, with a schema that wants nothing but the text. What is
+skipped costs no memory then, and time in proportion to bytes that are there.
+"""
+
+from __future__ import annotations
+
+import bz2
+import io
+import json
+import lzma
+import zlib
+from typing import TYPE_CHECKING, Final, cast
+
+import fastavro
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from fastavro.types import Schema
+
+BLOCK_BYTES_MAX: Final = 16 << 20
+"""Of one block, unpacked; writers begin a new one after 16 to 64 thousand bytes, or for each entry."""
+FILE_BYTES_MAX: Final = 1 << 30
+ENTRIES_MAX: Final = 2_000_000
+SCHEMA_BYTES_MAX: Final = 64 << 10
+DEPTH_MAX: Final = 32
+EMPTY_MAX: Final = 8
+"""Parts of a schema that take no byte, such as the partition of a table without partitions."""
+_LZMA_BYTES_MAX: Final = 64 << 20
+_MAGIC: Final = b"Obj\x01"
+_SYNC_SIZE: Final = 16
+
+
+class BadAvro(ValueError):
+    """No Avro file, or one that is beyond the bounds; says which."""
+
+
+def texts_of(data: bytes, *path: str) -> Iterator[str]:
+    """Give the text at a path of fields in each row; none when the rows have no such field. Raises BadAvro."""
+    try:
+        source = io.BytesIO(data)
+        told, sync = _head(source)
+        schema = _schema(told)
+        wanted = _only(schema, path)
+        if wanted is None:
+            return
+        plain = _Plain(source, told, sync)
+        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", wanted)):
+            found: object = row
+            for name in path:
+                found = cast("dict[str, object]", found)[name]
+            if isinstance(found, str):
+                yield found
+    except BadAvro:
+        raise
+    except Exception as error:
+        raise BadAvro(str(error) or type(error).__name__) from error
+
+
+class _Plain:
+    """The file as if it had never been compressed, piece by piece, for somebody who reads it from start to end."""
+
+    def __init__(self, source: io.BytesIO, told: dict[str, bytes], sync: bytes) -> None:
+        self._source = source
+        self._sync = sync
+        self._codec = told.get("avro.codec", b"null").decode()
+        self._bytes = self._entries = 0
+        self._rest = io.BytesIO(_spelled_head(told["avro.schema"], sync))
+
+    def read(self, size: int = -1) -> bytes:
+        """Read on; less than was asked for at the end."""
+        found = self._rest.read(size)
+        while len(found) < size and (piece := self._block()):
+            self._rest = io.BytesIO(piece)
+            found += self._rest.read(size - len(found))
+        return found
+
+    def _block(self) -> bytes:
+        first = self._source.read(1)
+        if not first:
+            return b""
+        self._source.seek(-1, io.SEEK_CUR)
+        count, packed = _long(self._source), _sized(self._source)
+        if self._source.read(_SYNC_SIZE) != self._sync:
+            raise BadAvro("a block does not end where it should")
+        block = _unpacked(packed, self._codec)
+        self._bytes += len(block)
+        self._entries += count
+        if not 0 <= count <= len(block) or self._entries > ENTRIES_MAX:
+            raise BadAvro(f"it claims more entries than are taken (at most {ENTRIES_MAX}, and one for each byte)")
+        if self._bytes > FILE_BYTES_MAX:
+            raise BadAvro(f"it unpacks to more than {FILE_BYTES_MAX} bytes")
+        return b"".join((_spelled(count), _spelled(len(block)), block, self._sync))
+
+
+def _unpacked(packed: bytes, codec: str) -> bytes:
+    most = BLOCK_BYTES_MAX + 1
+    if codec == "null":
+        block = packed
+    elif codec == "deflate":
+        block = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+    elif codec == "bzip2":
+        block = bz2.BZ2Decompressor().decompress(packed, most)
+    elif codec == "xz":
+        block = lzma.LZMADecompressor(memlimit=_LZMA_BYTES_MAX).decompress(packed, most)
+    else:
+        raise BadAvro(f"it is compressed with {codec[:40]!r}, and only null, deflate, bzip2 and xz are read")
+    if len(block) >= most:
+        raise BadAvro(f"one of its blocks unpacks to more than {BLOCK_BYTES_MAX} bytes")
+    return block
+
+
+# -- the head ------------------------------------------------------------------------------------------------------
+
+
+def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
+    """Read what stands before the blocks: a map, and the mark that ends each block."""
+    if source.read(len(_MAGIC)) != _MAGIC:
+        raise BadAvro("it does not begin as one")
+    told: dict[str, bytes] = {}
+    while count := _long(source):
+        if count < 0:
+            _long(source)  # how long they are
+        for _ in range(abs(count)):
+            name = _sized(source).decode()
+            told[name] = _sized(source)
+    return told, source.read(_SYNC_SIZE)
+
+
+def _spelled_head(schema: bytes, sync: bytes) -> bytes:
+    words = (b"avro.schema", schema, b"avro.codec", b"null")
+    return b"".join((_MAGIC, _spelled(2), *(_spelled(len(word)) + word for word in words), _spelled(0), sync))
+
+
+def _long(source: io.BytesIO) -> int:
+    found = 0
+    for shift in range(0, 70, 7):
+        byte = source.read(1)
+        if not byte:
+            break
+        found |= (byte[0] & 0x7F) << shift
+        if byte[0] < 0x80:
+            return (found >> 1) ^ -(found & 1)
+    raise BadAvro("it ends in the middle, or a number is longer than numbers are")
+
+
+def _sized(source: io.BytesIO) -> bytes:
+    size = _long(source)
+    found = source.read(max(size, 0))
+    if len(found) != size:
+        raise BadAvro("it ends in the middle")
+    return found
+
+
+def _spelled(number: int) -> bytes:
+    """Spell a number that is not negative."""
+    rest, spelled = number << 1, bytearray()
+    while rest > 0x7F:
+        spelled.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    spelled.append(rest)
+    return bytes(spelled)
+
+
+# -- the schema ----------------------------------------------------------------------------------------------------
+
+
+def _schema(told: dict[str, bytes]) -> object:
+    text = told.get("avro.schema", b"")
+    if len(text) > SCHEMA_BYTES_MAX:
+        raise BadAvro(f"its schema is longer than {SCHEMA_BYTES_MAX} bytes")
+    schema: object = json.loads(text)
+    _Bounds().takes_bytes(schema, 0)
+    return schema
+
+
+class _Bounds:
+    """Looks at a schema: what is skipped must take bytes, and must end."""
+
+    def __init__(self) -> None:
+        self._known: dict[object, bool] = {}
+        self._empty = 0
+
+    def takes_bytes(self, schema: object, depth: int) -> bool:
+        """Say whether a value takes a byte at least. Raises BadAvro for what nests without end, or repeats nothing."""
+        if depth > DEPTH_MAX:
+            raise BadAvro(f"its schema has more than {DEPTH_MAX} levels")
+        if isinstance(schema, list):
+            for each in schema:
+                if each != "null":
+                    self.takes_bytes(each, depth + 1)
+            return True
+        takes = self._of(schema, depth)
+        if not takes:
+            self._empty += 1
+            if self._empty > EMPTY_MAX:
+                raise BadAvro(f"its schema has more than {EMPTY_MAX} parts that take no byte")
+        return takes
+
+    def _of(self, schema: object, depth: int) -> bool:
+        if not isinstance(schema, dict):
+            return self._named(schema)
+        kind, names = schema.get("type"), {schema.get("name"), f"{schema.get('namespace')}.{schema.get('name')}"}
+        if kind in ("array", "map"):
+            if not self.takes_bytes(schema.get("items" if kind == "array" else "values"), depth + 1):
+                raise BadAvro("its schema repeats what takes no byte")
+            return True
+        if kind == "record":
+            self._known |= dict.fromkeys(names, False)  # within itself it is no name that may be used
+            parts = [self.takes_bytes(field["type"], depth + 1) for field in schema["fields"]]
+            found = any(parts)
+        elif kind in ("fixed", "enum"):
+            found = kind == "enum" or int(schema["size"]) > 0
+        else:
+            return self.takes_bytes(kind, depth + 1)
+        self._known |= dict.fromkeys(names, found)
+        return found
+
+    def _named(self, name: object) -> bool:
+        if name == "null":
+            return False
+        if name in ("boolean", "int", "long", "float", "double", "bytes", "string"):
+            return True
+        if not self._known.get(name, False):
+            raise BadAvro(f"its schema names {str(name)[:40]!r}, which is not there, empty, or a part of itself")
+        return True
+
+
+def _only(schema: object, path: tuple[str, ...]) -> object:
+    """Return a schema that wants nothing but the text at a path; None when there is none."""
+    if not path:
+        branches = schema if isinstance(schema, list) else [schema]
+        kinds = [each.get("type") if isinstance(each, dict) else each for each in branches]
+        return schema if "string" in kinds and set(kinds) <= {"string", "null"} else None
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        return None
+    for field in schema["fields"]:
+        if field["name"] == path[0]:
+            inner = _only(field["type"], path[1:])
+            return None if inner is None else {**schema, "fields": [{**field, "type": inner}]}
+    return None

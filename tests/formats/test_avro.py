@@ -1,0 +1,163 @@
+"""Avro files of others: what is in them is found, and no file takes more memory or time than the bounds allow."""
+
+from __future__ import annotations
+
+import bz2
+import io
+import json
+import lzma
+import tracemalloc
+import zlib
+from collections.abc import Callable
+
+import fastavro
+import pytest
+
+from limnos.formats import avro
+from limnos.formats.avro import BadAvro, texts_of
+
+ENTRY = {
+    "type": "record", "name": "entry",
+    "fields": [
+        {"name": "status", "type": "int"},
+        {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": [
+            {"name": "content", "type": "int"},
+            {"name": "file_path", "type": "string"},
+            {"name": "partition", "type": {"type": "record", "name": "r102", "fields": []}},
+            {"name": "sizes", "type": ["null", {"type": "array", "items": {
+                "type": "record", "name": "k", "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "long"}]}}]},
+        ]}},
+    ],
+}  # fmt: skip
+ROWS = [
+    {"status": 1, "data_file": {"content": 0, "file_path": f"s3://b/{i}é", "partition": {}, "sizes": [{"key": i, "value": 1}]}}
+    for i in range(3_000)
+]  # fmt: skip
+PATH = ("data_file", "file_path")
+SYNC = b"s" * 16
+
+
+def written(schema: object, rows: list[dict[str, object]], **more: object) -> bytes:
+    """Let fastavro write a file."""
+    data = io.BytesIO()
+    fastavro.writer(data, schema, rows, **more)  # type: ignore[arg-type]
+    return data.getvalue()
+
+
+def number(value: int) -> bytes:
+    """Spell a number as Avro does."""
+    data = io.BytesIO()
+    fastavro.schemaless_writer(data, {"type": "long"}, value)
+    return data.getvalue()
+
+
+def made(schema: object, *blocks: tuple[int, bytes], codec: bytes = b"null") -> bytes:
+    """Write a file by hand, of blocks with such counts."""
+    head = [b"avro.schema", json.dumps(schema).encode(), b"avro.codec", codec]
+    words = b"".join(number(len(word)) + word for word in head)
+    body = b"".join(number(count) + number(len(block)) + block + SYNC for count, block in blocks)
+    return b"Obj\x01" + number(2) + words + number(0) + SYNC + body
+
+
+def record(*fields: object) -> dict[str, object]:
+    """A record of a text and further fields."""
+    named = [{"name": f"f{i}", "type": each} for i, each in enumerate(fields)]
+    return {"type": "record", "name": "r", "fields": [{"name": "p", "type": "string"}, *named]}
+
+
+def deflated(block: bytes) -> bytes:
+    """Pack as Avro's deflate does."""
+    packer = zlib.compressobj(wbits=-15)
+    return packer.compress(block) + packer.flush()
+
+
+@pytest.mark.parametrize("codec", ["null", "deflate", "bzip2", "xz"])
+@pytest.mark.parametrize("interval", [100, 16_000, 10**7])
+def test_texts_are_found(codec: str, interval: int) -> None:
+    """In each codec and any number of blocks, beside fields of all kinds that are skipped."""
+    data = written(ENTRY, ROWS, codec=codec, sync_interval=interval)  # type: ignore[arg-type]
+
+    assert list(texts_of(data, *PATH)) == [f"s3://b/{i}é" for i in range(3_000)]
+
+
+def test_field_that_is_not_there() -> None:
+    """Rows without it have no text; nor has one of another type, or an empty one of two."""
+    assert list(texts_of(written(ENTRY, ROWS), "file_path")) == []
+    assert list(texts_of(written(ENTRY, ROWS), "data_file", "content")) == []
+    maybe = {"type": "record", "name": "m", "fields": [{"name": "p", "type": ["null", "string"]}]}
+    assert list(texts_of(written(maybe, [{"p": "x"}, {"p": None}]), "p")) == ["x"]
+
+
+BOMB = bytes(avro.BLOCK_BYTES_MAX + 1)
+PACKED: dict[bytes, Callable[[bytes], bytes]] = {
+    b"deflate": deflated, b"bzip2": bz2.compress, b"xz": lzma.compress, b"null": bytes,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", PACKED)
+def test_block_that_unpacks_without_end(codec: bytes) -> None:
+    """A block is unpacked to its bound and given up."""
+    bomb = made(record(), (1, PACKED[codec](BOMB + (BOMB * 4 if codec != b"null" else b""))), codec=codec)
+    tracemalloc.start()
+
+    with pytest.raises(BadAvro, match="unpacks to more"):
+        list(texts_of(bomb, "p"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 5 * avro.BLOCK_BYTES_MAX
+
+
+def test_all_blocks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither many large blocks nor many entries get through, each within its own bound."""
+    row = number(3) + b"abc"
+    many = made(record(), *[(100, row * 100)] * 10)
+    assert len(list(texts_of(many, "p"))) == 1_000
+
+    with monkeypatch.context() as patched:
+        patched.setattr(avro, "ENTRIES_MAX", 999)
+        with pytest.raises(BadAvro, match="more entries"):
+            list(texts_of(many, "p"))
+    monkeypatch.setattr(avro, "FILE_BYTES_MAX", 3_999)
+    with pytest.raises(BadAvro, match="unpacks to more than 3999"):
+        list(texts_of(many, "p"))
+
+
+NOTHING = {"type": "record", "name": "n", "fields": []}
+NESTED: object = "int"
+for _ in range(avro.DEPTH_MAX + 1):
+    NESTED = {"type": "array", "items": NESTED}
+SCHEMAS = {
+    "entries of nothing": (record(), (1 << 40, b""), "more entries"),
+    "less than no entry": (record(), (-5, b"x" * 9), "more entries"),
+    "an array of nothing": (record({"type": "array", "items": "null"}), (1, number(0) + number(1 << 40)), "repeats"),
+    "an array of empty records": (record({"type": "array", "items": NOTHING}), (1, b"\0"), "repeats"),
+    "an array of empty values": (record({"type": "array", "items": {"type": "fixed", "name": "x", "size": 0}}), (1, b"\0"), "repeats"),
+    "a record within itself": (record(["null", "r"]), (1, b"\0" + b"\2" * 1000), "part of itself"),
+    "empty records by name": (record(NOTHING, *["n"] * 5), (1, b"\0"), "empty"),
+    "many empty parts": (record(*["null"] * 9), (1, b"\0"), "take no byte"),
+    "too deep": (record(NESTED), (1, b"\0"), "levels"),
+    "too long": (record(*["int"] * 5_000), (1, b"\0"), "longer"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", SCHEMAS)
+def test_what_costs_more_than_it_weighs(what: str) -> None:
+    """Few bytes that would take for ever, or all memory, are refused before they are read."""
+    schema, block, words = SCHEMAS[what]
+
+    with pytest.raises(BadAvro, match=words):
+        list(texts_of(made(schema, block), "p"))
+
+
+def test_unknown_codec_is_named() -> None:
+    """What it would take is said."""
+    with pytest.raises(BadAvro, match="'rot13'"):
+        list(texts_of(made(record(), (1, b"\0"), codec=b"rot13"), "p"))
+
+
+@pytest.mark.parametrize("cut", [0, 3, 4, 20, 100, -1, -17, -40])
+def test_a_file_that_is_cut_off(cut: int) -> None:
+    """Wherever it ends, it is bad, and nothing else is raised."""
+    with pytest.raises(BadAvro):
+        list(texts_of(made(record(), (2, (number(3) + b"abc") * 2))[:cut], "p"))
