@@ -1,0 +1,64 @@
+"""The benchmark's trees: planted rows are rows that the server takes, whatever columns its tables have by now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bench import seed
+from bench.operations import PREFIX, TEMPLATES
+from bench.seed import TEMPLATE, Shape, plant
+from bench.stores import Place
+from tests.http.driver import Node
+from tests.http.iceberg.wire import node_over
+
+SMALL = {
+    "HOT_NAMESPACES": 1,
+    "HOT_TABLES": 2,
+    "WIDE_TABLES": 1,
+    "COMMIT_TABLES": 2,
+    "LISTS": (3, 4),
+    "SIBLINGS": 2,
+    "CROWDS": (5,),
+}
+SHAPE = Shape(20)
+READABLE = ("hot0", "wide", "list3", "list4")
+USERS = {"reader": 200, "denied": 200, "picker": 403, "writer": 200}
+"""Who was planted, and how each is answered for the first table that may be read."""
+
+
+def prepare(node: Node) -> None:
+    """Make the templates, as the benchmark does."""
+    node.done("POST", f"{PREFIX}/namespaces", {"namespace": [TEMPLATE]})
+    for template in TEMPLATES:
+        node.done("POST", f"{PREFIX}/namespaces/{TEMPLATE}/tables", template)
+
+
+def names(node: Node, space: str, user: str = "admin") -> list[str]:
+    """The tables of a namespace that a user is told of."""
+    return [each["name"] for each in node.get(f"{PREFIX}/namespaces/{space}/tables", user=user)["identifiers"]]
+
+
+def test_planted_trees_are_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that was planted is listed and loaded, committed to, and seen by the users as their roles say."""
+    for name, value in SMALL.items():
+        monkeypatch.setattr(seed, name, value)
+    with node_over(tmp_path) as node:
+        prepare(node)
+
+    plant(Place(tmp_path, None), SHAPE)
+
+    with node_over(tmp_path) as node:
+        leaf = "%1F".join(SHAPE.leaf(1))
+        assert names(node, leaf) == [f"t{i}" for i in range(seed.LEAF_TABLES)]
+        assert names(node, "crowd5") == [seed.crowd_table(i) for i in range(5)]
+        assert len(node.get(f"{PREFIX}/namespaces?parent=siblings")["namespaces"]) == 2
+        for table in (f"{leaf}/tables/t0", "hot0/tables/t1", "wide/tables/t0", "commits/tables/t1"):
+            assert node.get(f"{PREFIX}/namespaces/{table}").status == 200
+        commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "b"}}]}
+        assert node.post(f"{PREFIX}/namespaces/commits/tables/t1", commit, user="writer").status == 200
+        assert node.post(f"{PREFIX}/namespaces/commits/tables/t1", commit, user="reader").status == 403
+        told = {user: node.get(f"{PREFIX}/namespaces/hot0/tables/t0", user=user).status for user in USERS}
+        assert told == USERS
+        assert [len(names(node, "list3", user)) for user in USERS] == [3, 2, 1, 3]
