@@ -149,9 +149,12 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tup
 
 def known_user(view: View, credential: Credential | None) -> str | None:
     """Return whose credential it is as far as the view knows without asking: for the log, no proof of anything."""
-    if credential is None or credential.user is not None or ROOT_ID not in view.zones:
+    if credential is None or credential.user is not None:
         return None if credential is None else credential.user
-    token: Token | None = view.memo(ROOT_ID).get(credential)
+    root = view.zones.get(ROOT_ID)
+    if root is None:
+        return None
+    token: Token | None = root.memo.get(credential)
     if token is None:
         fact = view.get(token_key(credential.token_id))
         token = None if fact is ABSENT else fact

@@ -7,6 +7,9 @@ from urllib.parse import quote
 
 import pytest
 
+from limnos.http.iceberg import pages
+from limnos.http.iceberg.pages import join_page
+from limnos.services.pages import Page
 from tests.http.driver import API, Node, grant
 from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, space_path, table_path
 
@@ -155,3 +158,25 @@ def test_dropped_user_sees_nothing(tables: Node) -> None:
     tables.done("DELETE", f"{API}/lake/users/ana")
 
     assert tables.get(f"{path}?pageToken={token}", user="ana").status == 403
+
+
+def test_joined_listing_follows_its_blocks() -> None:
+    """What is remembered of a joined listing is its own blocks', under its own words; only so much is remembered."""
+
+    def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
+        return join_page(b"f", Page(parts, None), before=before, after=b">")
+
+    first, other = (b'"a"', b'"b"'), (b'"c"',)
+    for _ in range(2):
+        assert body(first) == b'{"f":[<"a">,<"b">],"next-page-token":null}'
+        assert body(first, other) == b'{"f":[<"a">,<"b">,<"c">],"next-page-token":null}'
+        assert body(other, before=b"{") == b'{"f":[{"c">],"next-page-token":null}'
+        assert body() == b'{"f":[],"next-page-token":null}'
+
+    for number in range(3 * pages.JOINED_MAX):
+        each = b'"%d"' % number
+        assert body((each,)) == b'{"f":[<' + each + b'>],"next-page-token":null}'
+        assert len(pages._joined) <= pages.JOINED_MAX
+    long = (b"x" * pages.JOINED_BYTES_MAX,)
+    body(long)
+    assert all(id(long) not in key for key in pages._joined)

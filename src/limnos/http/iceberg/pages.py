@@ -14,12 +14,17 @@ from limnos.model.errors import BadRequest
 from limnos.services.pages import EVERY, Asked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.http.request import Request
     from limnos.services.pages import Page
 
 PAGE_DEFAULT = 1000
 PAGE_MAX = 100_000
 _DIGITS_MAX = 20
+JOINED_MAX = 16
+JOINED_BYTES_MAX = 1 << 20
+"""What is remembered of joined listings: together at most 16 MiB."""
 
 
 def asked_of(request: Request) -> Asked:
@@ -53,7 +58,24 @@ def _decode(token: str) -> str:
 
 def join_page(field: bytes, page: Page, *, before: bytes, after: bytes) -> bytes:
     """Build a list body: every name between `before` and `after`."""
-    between = b"".join((after, b",", before))
-    items = b"".join((before, between.join(map(between.join, page.parts)), after)) if page.parts else b""
+    items = _items(tuple(page.parts), before, after) if page.parts else b""
     token = b"null" if page.last is None else b'"' + _encode(page.last) + b'"'
     return b"".join((b'{"', field, b'":[', items, b'],"next-page-token":', token, b"}"))
+
+
+def _items(parts: tuple[Sequence[bytes], ...], before: bytes, after: bytes) -> bytes:
+    """Join names; of a whole listing whose blocks are the very ones of last time, what came of it is remembered."""
+    key = (before, after, *map(id, parts))
+    known = _joined.get(key)
+    if known is not None:
+        return known[1]
+    between = b"".join((after, b",", before))
+    items = b"".join((before, between.join(map(between.join, parts)), after))
+    if len(items) <= JOINED_BYTES_MAX and all(type(part) is tuple for part in parts):
+        if len(_joined) >= JOINED_MAX:
+            _joined.clear()
+        _joined[key] = (parts, items)  # as long as the parts are held, nothing else has their ids
+    return items
+
+
+_joined: dict[tuple[object, ...], tuple[tuple[Sequence[bytes], ...], bytes]] = {}
