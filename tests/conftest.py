@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +61,12 @@ def lab(database: Database) -> Iterator[Lab]:
     lab = Lab(database)
     yield lab
     lab.close()
+
+
+def pytest_sessionstart() -> None:
+    """Let a run that is told to end take down what it started, servers and databases, as one that is interrupted does."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,0 +1,40 @@
+"""A run of the tests takes down what it started, also when it is told to end: nothing stays behind on the machine."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+WAITS = """
+import threading
+import pytest
+
+@pytest.fixture(scope="session")
+def started():
+    yield
+    print("taken down", flush=True)
+
+def test_waits(started):
+    print("begun", flush=True)
+    threading.Event().wait()
+"""
+
+
+def test_run_that_is_told_to_end_takes_down_what_it_started(tmp_path: Path) -> None:
+    """SIGTERM, which `timeout` sends, ends fixtures of the whole run in their order."""
+    (tmp_path / "test_waits.py").write_text(WAITS)
+    command = [sys.executable, "-m", "pytest", "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "tests.conftest"]
+
+    with subprocess.Popen(
+        [*command, "--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    ) as run:  # fmt: skip
+        assert run.stdout is not None
+        told = []
+        for line in run.stdout:
+            told.append(line)
+            if "begun" in line:
+                run.terminate()
+
+    assert any("taken down" in line for line in told), "".join(told)
