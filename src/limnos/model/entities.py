@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.model.kinds import ROOT_ID
+
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.model.principals import Trust
@@ -144,7 +146,11 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A row of the change feed: which keys a mutation touched, under their old and new names."""
+    """A row of the change feed: which keys a mutation touched, under their old and new names.
+
+    The columns are made for what has a name under a parent. What else they hold is told by the properties: whoever reads a
+    change of a membership, a tag, a token, a role or a principal asks those.
+    """
 
     zone: int
     revision: int
@@ -158,6 +164,31 @@ class Change(msgspec.Struct, frozen=True):
     new_parent: int | None
     new_name: str | None
     owner_id: int | None
+
+    @property
+    def group_id(self) -> int:
+        """The group that a user joins or leaves."""
+        return self.new_parent or ROOT_ID
+
+    @property
+    def object_id(self) -> int:
+        """The object that a tag is attached to or detached from."""
+        return self.new_parent or ROOT_ID
+
+    @property
+    def metalake_id(self) -> int:
+        """The metalake of a role, a user or a group."""
+        return (self.new_parent if self.old_parent is None else self.old_parent) or ROOT_ID
+
+    @property
+    def only_name(self) -> str | None:
+        """The name of a role, a user or a group, which never changes; None where the change does not tell it."""
+        return self.new_name if self.old_name is None else self.old_name
+
+    @property
+    def user_name(self) -> str | None:
+        """The user whose token it is."""
+        return self.old_name
 
 
 class ClockRow(msgspec.Struct, frozen=True):

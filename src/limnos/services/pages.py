@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -131,7 +131,7 @@ class _Listing:
         if self.shown.everything:
             return None
         memo = self.scene.memo
-        known = cast("tuple[Listing, list[int]] | None", memo.get((key, self.about)))
+        known: tuple[Listing, list[int]] | None = memo.get((key, self.about))
         if known is not None and known[0] is block:
             return known[1]
         positions = self.shown.positions(block.ids, block.owners)

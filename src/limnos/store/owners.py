@@ -50,4 +50,15 @@ class OwnerWrites:
     ) -> None:
         """Hand an object to another principal. Its parent and its name are told so that listings follow."""
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
-        self.tx.changed(ChangeDraft("own", kind, object_id, space, parent_id, None, None, name, True, principal_id))
+        self.tx.changed(
+            ChangeDraft(
+                "own",
+                kind,
+                object_id,
+                space,
+                old_parent=parent_id,
+                new_name=name,
+                moves_access=True,
+                owner_id=principal_id,
+            )
+        )

@@ -162,11 +162,13 @@ class PrincipalWrites:
     def _changed(
         self, operation: str, found: Principal, *, new: bool = False, old: bool = False, group: Principal | None = None
     ) -> None:
-        """Record the change; for a membership the group stands as the new parent."""
+        """Record the change; of a membership, the group is told too: `Change.group_id`."""
+        home = found.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(
-                operation, found.kind, found.id, "", found.metalake_id if old else None, found.name if old else None,
-                group.id if group else found.metalake_id if new else None, found.name if new else None,
+                operation, found.kind, found.id,
+                old_parent=found.metalake_id if old else None, old_name=found.name if old else None,
+                new_parent=home if group is None else group.id, new_name=found.name if new else None,
                 moves_access=True,
             )
         )  # fmt: skip

@@ -170,7 +170,7 @@ class RoleWrites:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
             tx.owners.insert(found.id, owner_id)
-        tx.changed(ChangeDraft("create", Kind.ROLE, found.id, "", None, None, metalake_id, name, moves_access=True))
+        tx.changed(ChangeDraft("create", Kind.ROLE, found.id, new_parent=metalake_id, new_name=name, moves_access=True))
         return found
 
     def drop(self, role: RoleEntity) -> None:
@@ -229,15 +229,17 @@ class RoleWrites:
         self._changed("alter", role)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
-        """Record that a principal's roles changed; the role stands as the new parent."""
+        """Record that a principal's roles changed; for who reads the feed, the role stands where a new parent would."""
         self.tx.changed(
             ChangeDraft(
-                operation, principal.kind, principal.id, "", principal.metalake_id, principal.name, role.id, None,
-                moves_access=True,
+                operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,
+                new_parent=role.id, moves_access=True,
             )
         )  # fmt: skip
 
     def _changed(self, operation: str, role: RoleEntity) -> None:
         self.tx.changed(
-            ChangeDraft(operation, Kind.ROLE, role.id, "", role.metalake_id, role.name, None, None, moves_access=True)
+            ChangeDraft(
+                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, moves_access=True
+            )
         )

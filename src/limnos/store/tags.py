@@ -64,7 +64,7 @@ class TagWrites:
         return self._changed("detach", DETACH, tag_id, object_id=object_id)
 
     def _changed(self, operation: str, statement: Sql, tag_id: int, *, object_id: int) -> bool:
-        """Run the statement; what it touched is the object, named as the new parent."""
+        """Run the statement; what it touched is the object: `Change.object_id`."""
         if not self.tx.count(statement, {"object": object_id, "tag": tag_id}):
             return False
         self.tx.changed(ChangeDraft(operation, Kind.TAG, tag_id, Kind.TAG.word, new_parent=object_id))

@@ -93,4 +93,7 @@ class TokenWrites:
         return revoked
 
     def _changed(self, operation: str, token: Token) -> None:
-        self.tx.changed(ChangeDraft(operation, Kind.TOKEN, token.id, "", ROOT_ID, token.user, moves_access=True))
+        """Record the change; whose token it is, is told too: `Change.user_name`."""
+        self.tx.changed(
+            ChangeDraft(operation, Kind.TOKEN, token.id, old_parent=ROOT_ID, old_name=token.user, moves_access=True)
+        )

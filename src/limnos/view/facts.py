@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Change, Document, Listing, Node
-from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.kinds import Kind
 from limnos.store import documents, nodes, owners, principals, roles, tags, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
@@ -114,7 +114,7 @@ def touched(change: Change) -> list[Key]:
     if kind.is_node:
         return _touched_by_node(change)
     if kind is Kind.TOKEN:
-        return [token_key(change.node_id), tokens_key(change.old_name), tokens_key(None)]
+        return [token_key(change.node_id), tokens_key(change.user_name), tokens_key(None)]
     if kind is Kind.ROLE:
         own: list[Key] = [owner_key(change.node_id), all_roles_key(change.zone)]
         return own if change.operation == "own" else _touched_by_role(change)
@@ -124,7 +124,7 @@ def touched(change: Change) -> list[Key]:
 def _touched_by_node(change: Change) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
     if change.operation in ("attach", "detach"):
-        return [tags_on_key(change.new_parent or ROOT_ID)]
+        return [tags_on_key(change.object_id)]
     if change.operation == "commit":
         return [document_key(node_id)]
     if change.operation == "own":
@@ -141,25 +141,22 @@ def _touched_by_node(change: Change) -> list[Key]:
 
 
 def _touched_by_role(change: Change) -> list[Key]:
-    metalake_id = change.old_parent if change.old_parent is not None else change.new_parent
-    name = change.old_name if change.old_name is not None else change.new_name
-    keys: list[Key] = [rules_key(change.node_id), all_roles_key(metalake_id or ROOT_ID), owner_key(change.node_id)]
+    metalake_id, name = change.metalake_id, change.only_name
+    keys: list[Key] = [rules_key(change.node_id), all_roles_key(metalake_id), owner_key(change.node_id)]
     if name is not None:
-        keys.append(role_key(metalake_id or ROOT_ID, name))
+        keys.append(role_key(metalake_id, name))
     if change.operation == "drop":
-        keys += [holders_key(metalake_id or ROOT_ID, kind) for kind in (Kind.USER, Kind.GROUP)]
+        keys += [holders_key(metalake_id, kind) for kind in (Kind.USER, Kind.GROUP)]
     return keys
 
 
 def _touched_by_principal(change: Change) -> list[Key]:
-    """A membership names the group as the new parent; a role given or taken names the role there."""
     user_id, kind = change.node_id, change.kind
     if change.operation in ("join", "leave"):
-        return [groups_key(user_id), members_key(change.new_parent or ROOT_ID)]
+        return [groups_key(user_id), members_key(change.group_id)]
     if change.operation in ("give", "take"):
         return [roles_key(user_id), holders_key(change.zone, kind)]
-    metalake_id = (change.old_parent if change.old_parent is not None else change.new_parent) or ROOT_ID
-    name = change.old_name or change.new_name or ""
+    metalake_id, name = change.metalake_id, change.only_name or ""
     keys: list[Key] = [
         principal_key(metalake_id, kind, name),
         principal_id_key(user_id),
