@@ -63,10 +63,17 @@ def lab(database: Database) -> Iterator[Lab]:
     lab.close()
 
 
-def pytest_sessionstart() -> None:
+def pytest_sessionstart(session: pytest.Session) -> None:
     """Let a run that is told to end take down what it started, servers and databases, as one that is interrupted does."""
+
+    def stop(*_: object) -> None:
+        session.shouldstop = (
+            "told to end"  # where the interrupt is lost, as in a destructor, the test that runs is the last
+        )
+        raise KeyboardInterrupt
+
     if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, stop)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -86,3 +93,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if reporter is not None and reporter.stats.get("skipped") and session.exitstatus == pytest.ExitCode.OK:
         reporter.write_line("a test was skipped: make it run everywhere, or take it out", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_unconfigure() -> None:
+    """From here on nothing is left to be taken down, and an interrupt would only disturb the end."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
