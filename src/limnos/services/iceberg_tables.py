@@ -182,8 +182,10 @@ def settled(metadata: Json) -> Json:
 async def settled_whole(chores: Chores, whole: Whole) -> Whole:
     """Do the same for metadata that a chore may have built."""
     metadata = settled(whole.metadata)
-    if whole.body is None or metadata is whole.metadata:
-        return whole._replace(metadata=metadata)
+    if metadata is whole.metadata:
+        return whole
+    if whole.body is None:
+        return Whole(metadata)
     return Whole(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))
 
 

@@ -60,6 +60,10 @@ class Shelves:
             if not shelf:
                 del self._shelves[key[1:4]]
 
+    def __contains__(self, space: Space) -> bool:
+        """Say whether any block of a listing is held."""
+        return space in self._shelves
+
     def holding(self, space: Space, name: str) -> Key[Listing] | None:
         """Return the key of the block in whose range a name lies, if it is held."""
         return self._nearest(space, bisect_left(self._shelves.get(space, ()), (name,)), name, ends_there=True)

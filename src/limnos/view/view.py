@@ -222,6 +222,8 @@ class View:
 
     def _follow(self, space: Space, rows: list[Change]) -> None:
         """Let the held blocks of a listing follow what happened in one revision."""
+        if space not in self.shelves:
+            return
         for change in rows:
             names = names_touched(change, space)
             keys = self.shelves.keys(space) if names is None else [self.shelves.holding(space, name) for name in names]
