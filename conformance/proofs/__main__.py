@@ -23,10 +23,12 @@ def main(arguments: list[str]) -> int:
         figures = Path(folder) / "figures"
         code = _run(arguments, figures)
         if figures.exists():
-            print("seconds, with connections that went silent, or a database that stood still:")
+            print(
+                "seconds, with connections that went silent, a database that stood still or was killed, a disk that was full:"
+            )
             for line in figures.read_text(encoding="utf-8").splitlines():
                 name, seconds = json.loads(line)
-                print(f"  {name.replace('_', ' '):28} {seconds:6.2f}")
+                print(f"  {name.replace('_', ' '):34} {seconds:6.2f}")
     return code
 
 

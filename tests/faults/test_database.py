@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.faults.figures import note
 from tests.faults.mutations import file_of, properties_of
 from tests.faults.rig import Rig
 from tests.faults.traffic import CERTAIN, UNKNOWN, Told, Traffic
@@ -59,8 +60,10 @@ def test_node_survives_killed_database(rig: Rig, own_cluster: Cluster) -> None:
         own_cluster.kill()
         time.sleep(RUNNING_S)
         own_cluster.start()
+        began = time.monotonic()
         for told in traffic.told:
             wait_for_success(told, len(told))
+        note(killed_database_all_served_again=time.monotonic() - began)
 
     statuses = {one.status for one in traffic.answers()}
     assert traffic.untrue() == []

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.figures import note, timed
 from tests.faults.mutations import properties_of
 from tests.faults.rig import Rig
 from tests.faults.whole import complaints
@@ -51,13 +52,14 @@ def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig) -> None:
         told = [
             rig.admin.ask("POST", table_path(tag, "t"), properties_body(**{f"p{n}": "x" * 50_000})) for n in range(3)
         ]
-        made = rig.admin.ask("POST", f"{namespace_path(tag)}/tables", table_body("u"))
+        made, refused = timed(lambda: rig.admin.ask("POST", f"{namespace_path(tag)}/tables", table_body("u")))
         read = rig.admin.ask("GET", table_path(tag, "t"))
 
     assert [answer.status for answer in (*told, made, read)] == [503, 503, 503, 503, 200]
     assert all("no room" in answer.message and "Nothing was changed" in answer.message for answer in told)
     assert set(rig.node.data.rglob("*.metadata.json")) == files
-    rig.admin.do("POST", table_path(tag, "t"), properties_body(mark="after"))
+    _, again = timed(lambda: rig.admin.do("POST", table_path(tag, "t"), properties_body(mark="after")))
+    note(full_store_create_refused=refused, full_store_write_again=again)
     assert sorted(properties_of(rig, tag, "t")) == sorted({*properties_of(rig, tag, "t")} - {"p0", "p1", "p2"})
     assert complaints(rig.database) == []
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.faults.figures import note, timed
 from tests.faults.mutations import properties_of
 from tests.faults.proxy import Proxy
 from tests.faults.rig import Rig
@@ -57,12 +56,6 @@ def home(rig: Rig) -> str:
     return tag
 
 
-def timed(work: Callable[[], Answer]) -> tuple[Answer, float]:
-    """Return an answer and how long it took."""
-    began = time.monotonic()
-    return work(), time.monotonic() - began
-
-
 def until_answered(ask: Callable[[], Answer]) -> float:
     """Ask until the answer is a success, and return after how long it was; 503 is all that may be said meanwhile."""
     began = time.monotonic()
@@ -70,13 +63,6 @@ def until_answered(ask: Callable[[], Answer]) -> float:
         assert answer.status == 503, answer
         assert time.monotonic() - began < GIVEN_UP_S, "the node did not recover"
     return time.monotonic() - began
-
-
-def note(**seconds: float) -> None:
-    """Write down what was measured, for whoever runs the proofs."""
-    if path := os.environ.get("LIMNOS_TEST_FIGURES"):
-        with Path(path).open("a") as file:
-            file.writelines(json.dumps([name, round(value, 2)]) + "\n" for name, value in seconds.items())
 
 
 def readiness(rig: Rig) -> tuple[int, float]:
