@@ -48,7 +48,7 @@ PARSED_MAX: Final = 65_536
 """Locations whose parsed form is remembered: it is a pure function, asked for at every load."""
 
 
-class Place(msgspec.Struct, frozen=True):
+class ParsedLocation(msgspec.Struct, frozen=True):
     """A parsed location: `segments` lie between the slashes below the authority (a bucket; empty for local paths)."""
 
     scheme: str
@@ -68,13 +68,13 @@ def is_local(location: str) -> bool:
 
 
 @lru_cache(maxsize=PARSED_MAX)
-def parse(location: str) -> Place:
+def parse(location: str) -> ParsedLocation:
     """Take a location apart. Raises BadRequest when it is not absolute, ambiguous, or of an unknown scheme."""
     if _UNSAFE.search(location):
         raise _refused(location, "it holds a control character or a lone surrogate")
     scheme, rest = _scheme_and_rest(location)
     if scheme == LOCAL:
-        place = Place(LOCAL, "", _local_segments(location, rest))
+        place = ParsedLocation(LOCAL, "", _local_segments(location, rest))
     else:
         place = _object_place(location, scheme, rest)
     may_have_dots = "/." in location or "%" in location  # the slow look is for few
@@ -155,21 +155,21 @@ def _local_segments(location: str, rest: str) -> tuple[str, ...]:
     return tuple(part for part in rest.split("/") if part)
 
 
-def _object_place(location: str, scheme: str, rest: str) -> Place:
+def _object_place(location: str, scheme: str, rest: str) -> ParsedLocation:
     """Take `//bucket/key` apart; repeated slashes inside a key are part of the key."""
     if "?" in rest or "#" in rest:
         raise _refused(location, "'?' and '#' would start a query or fragment for some readers")
     authority, _, path = rest.removeprefix("//").rstrip("/").partition("/")
     if not rest.startswith("//") or not authority:
         raise _refused(location, f"it names no bucket; write {scheme}://bucket/path")
-    return Place(scheme, authority, tuple(path.split("/")) if path else ())
+    return ParsedLocation(scheme, authority, tuple(path.split("/")) if path else ())
 
 
 def _has_dots(segment: str) -> bool:
     return any(part in (".", "..") for part in unquote(segment).split("/"))
 
 
-def _covers(root: Place, place: Place) -> bool:
+def _covers(root: ParsedLocation, place: ParsedLocation) -> bool:
     same_store = (root.scheme, root.authority) == (place.scheme, place.authority)
     return same_store and place.segments[: len(root.segments)] == root.segments
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
 from limnos.files.local import LocalFiles
-from limnos.files.locations import LOCAL, Place, parse
+from limnos.files.locations import LOCAL, ParsedLocation, parse
 from limnos.files.remote import Options, RemoteFiles, options_from
 
 if TYPE_CHECKING:
@@ -54,7 +54,9 @@ def store_for(location: str, properties: Mapping[str, str]) -> FileStore:
     place = parse(location)
     if place.scheme == LOCAL:
         return LOCAL_FILES
-    return _remote(place.scheme, str(Place(place.scheme, place.authority, ())), options_from(place.scheme, properties))
+    return _remote(
+        place.scheme, str(ParsedLocation(place.scheme, place.authority, ())), options_from(place.scheme, properties)
+    )
 
 
 @lru_cache(maxsize=_STORES_MAX)

@@ -49,7 +49,7 @@ class Found(NamedTuple, Generic[E]):
     decision: Decision
 
 
-class Place(NamedTuple):
+class SettledScope(NamedTuple):
     """A resolved scope: its nodes, its zones in lock order, and the links above whatever lies in it."""
 
     metalake: Node | None
@@ -60,16 +60,16 @@ class Place(NamedTuple):
     """Both are in use, as far as they are named: nothing else has to be asked."""
 
 
-SERVER = Place(None, None, (ROOT_ID,), ())
+SERVER = SettledScope(None, None, (ROOT_ID,), ())
 _IN_CATALOG = Home.CATALOG
 """A name of its own: to take it from its enum costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {Home.SERVER: 0, Home.METALAKE: 1, Home.CATALOG: 2}[kind.home] for kind in Kind}
 """Where in a scope's zones the clock of a kind stands."""
 
 
-def guess(view: View, scope: Scope) -> Place | None:
+def guess(view: View, scope: Scope) -> SettledScope | None:
     """Return what the scope last resolved to, if no metalake or catalog changed since."""
-    found: Place | None = view.scopes.get(scope)
+    found: SettledScope | None = view.scopes.get(scope)
     return found
 
 
@@ -87,7 +87,7 @@ def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
     return (ROOT_ID, metalake_id, catalog_id) if isinstance(catalog_id, int) else (ROOT_ID, metalake_id)
 
 
-def settle(view: View, scope: Scope) -> Place:
+def settle(view: View, scope: Scope) -> SettledScope:
     """Resolve a scope. Raises NotFound for a metalake or catalog, Cold."""
     place = guess(view, scope)
     if place is not None:
@@ -99,14 +99,14 @@ def settle(view: View, scope: Scope) -> Place:
         raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
     link = Link(metalake.id, Kind.METALAKE, metalake.name)
     in_use = cast("MetalakeRecord", metalake.record).in_use
-    place = Place(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
+    place = SettledScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
     if scope.catalog is not None:
         catalog = _child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
         in_use = in_use and cast("CatalogRecord", catalog.record).in_use
-        place = Place(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
+        place = SettledScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
     view.scopes[scope] = place
     return place
 
@@ -156,7 +156,7 @@ class Scene:
         if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.place.outer).allowed:
             raise self._missing
 
-    def _settled(self, scope: Scope) -> tuple[Place, NotFound | None]:
+    def _settled(self, scope: Scope) -> tuple[SettledScope, NotFound | None]:
         """Resolve the scope. A missing catalog is taken as one without grants of its own, so that the first decision speaks.
 
         Who may not know that it is missing gets the refusal, and the words, of whatever was asked; who passes a decision on
