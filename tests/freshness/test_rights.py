@@ -68,7 +68,7 @@ async def server_moves_alone(stage: Stage) -> str | None:
     await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
     if await stage.may_load() != "Forbidden":
         return "ana may read without a right"
-    zones = await stage.ana.read(MAIN, lambda of: of.place.zones)
+    zones = await stage.ana.read(MAIN, lambda of: of.settled.zones)
     node = stage.node
 
     async def meanwhile() -> None:
@@ -151,7 +151,7 @@ async def two_names_in_a_revision(stage: Stage) -> str | None:
         return namespaces_list(of, ()).texts()
 
     def deciding(of: Scene) -> Permit[None]:
-        return of.permit(None, of.require(Action.NAMESPACE_CREATE, of.place.outer))
+        return of.permit(None, of.require(Action.NAMESPACE_CREATE, of.settled.outer))
 
     def both(inside: tx.Tx) -> None:
         zone = permit.zone
@@ -184,7 +184,7 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
 async def others_write_during_a_list(stage: Stage) -> str | None:
     """While a listing is read, a table is made elsewhere in the catalog, and the view has heard of it: nothing is read twice."""
     ctx, node = stage.node.ctx(), stage.node
-    zones = await ctx.read(MAIN, lambda of: of.place.zones)
+    zones = await ctx.read(MAIN, lambda of: of.settled.zones)
     await namespace_create(stage.admin, MAIN, levels=("b",), properties={})
     await stage.admin.read(MAIN, lambda of: tables_list(of, ("b",)))
     others: list[float] = []

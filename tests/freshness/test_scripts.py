@@ -158,7 +158,7 @@ async def late_result_lands(stage: Stage) -> str | None:
     """A load of before a rename lands after a gate read of behind it."""
     await stage.may_load()
     view = stage.node.view
-    zones = await stage.ana.read(MAIN, lambda scene: scene.place.zones)
+    zones = await stage.ana.read(MAIN, lambda scene: scene.settled.zones)
     zone, owner = zones[-1], owner_key(zones[1])
 
     async def overtaken() -> None:
@@ -176,7 +176,7 @@ async def late_result_lands(stage: Stage) -> str | None:
 async def neighbour_moves_the_metalake(stage: Stage) -> str | None:
     """While ana waits for a fact, t is renamed and then granted to her, and a neighbour learns of the grant alone."""
     await stage.may_load()
-    table_id, zones = await stage.ana.read(MAIN, lambda scene: (_table(scene, "t"), scene.place.zones))
+    table_id, zones = await stage.ana.read(MAIN, lambda scene: (_table(scene, "t"), scene.settled.zones))
     await stage.may_load(SIDE)
 
     async def meanwhile() -> None:
@@ -201,7 +201,7 @@ async def gate_meets_two_changes(stage: Stage) -> str | None:
     """While ana's gate reads, t is renamed and then granted to her; a neighbour is loading her role already."""
     await stage.may_load()
     await stage.may_load(SIDE)
-    side_zones = await stage.ana.read(SIDE, lambda scene: scene.place.zones)
+    side_zones = await stage.ana.read(SIDE, lambda scene: scene.settled.zones)
     role = (await stage.ana.read(Scope(LAKE), lambda scene: scene.subject)).roles[0].rules.id
     loading: list[asyncio.Task[None]] = []
 
@@ -226,7 +226,7 @@ async def request_comes_during_a_read(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
-    zones = await stage.ana.read(MAIN, lambda scene: scene.place.zones)
+    zones = await stage.ana.read(MAIN, lambda scene: scene.settled.zones)
     coming: list[asyncio.Task[str]] = []
 
     async def meanwhile() -> None:
@@ -255,7 +255,7 @@ async def catalogs_change_names(stage: Stage) -> str | None:
     await stage.grant("side.a.t")
     if (await stage.may_load(), await stage.may_load(SIDE)) != ("loaded", "loaded"):
         return "ana may not read at all"
-    side_zones = await stage.ana.read(SIDE, lambda scene: scene.place.zones)
+    side_zones = await stage.ana.read(SIDE, lambda scene: scene.settled.zones)
     for old, new in (("main", "away"), ("side", "main"), ("away", "side")):
         await catalog_alter(stage.admin, metalake=LAKE, name=old, edits=Edits(name=new))
     coming: list[asyncio.Task[str]] = []
@@ -273,7 +273,7 @@ async def catalogs_change_names(stage: Stage) -> str | None:
 
 async def load_meets_an_exchange(stage: Stage) -> str | None:
     """One name is cached, the other is loaded while the tables change names: they never were the same table."""
-    zones = await stage.node.ctx().read(MAIN, lambda scene: scene.place.zones)
+    zones = await stage.node.ctx().read(MAIN, lambda scene: scene.settled.zones)
 
     def both(of: Scene) -> tuple[int, int]:
         return _table(of, "t"), _table(of, "u")
@@ -325,7 +325,7 @@ async def store_is_restored(stage: Stage) -> str | None:
     await stage.grant("main.a.t")
     await stage.may_load()
     renew_epoch(stage.database.address)
-    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda scene: scene.place.zones))
+    zone = stage.node.view.known(await stage.ana.read(SIDE, lambda scene: scene.settled.zones))
     renew_epoch(stage.database.address)
     stage.database.sql("UPDATE node SET name = 'restored' WHERE name = 't' AND kind = 4")
     told = await stage.may_load()

@@ -45,7 +45,7 @@ async def told_while_both_go(stage: Stage) -> tuple[bool, ...]:
     Before that answer lands, somebody else's load brings the view of `main` alone past it.
     """
     ctx = stage.node.ctx()
-    _, zones = await ctx.read(MAIN, lambda scene: (tables_there((scene,)), scene.place.zones))
+    _, zones = await ctx.read(MAIN, lambda scene: (tables_there((scene,)), scene.settled.zones))
     path = path_key(zones[-1], (("namespace", "a"), ("table", "t")))
     await ctx.read(SIDE, lambda scene: tables_there((scene,)))
 

@@ -25,7 +25,7 @@ def require_prospect(scene: Scene, actions: tuple[Action, ...], *, kind: Kind | 
     """
     if not scene.rules.access_enabled:
         return
-    chain = scene.place.outer if kind is None else _chain_of(scene, kind, name)
+    chain = scene.settled.outer if kind is None else _chain_of(scene, kind, name)
     if any(could(scene.subject, action, chain, scene.owner_of) for action in actions):
         return
     scene.require(actions[0], chain)

@@ -66,25 +66,25 @@ class CatalogDrop(msgspec.Struct, frozen=True):
 
 def catalog_load(scene: Scene) -> Node:
     """Return a catalog for whoever may use it, with the properties that the caller may see."""
-    scene.require(Action.CATALOG_LOAD, scene.place.outer)
+    scene.require(Action.CATALOG_LOAD, scene.settled.outer)
     scene.require_in_metalake_use()
     return _shown(scene, scene.catalog)
 
 
 def _shown(scene: Scene, catalog: Node) -> Node:
-    chain = (Link(catalog.id, Kind.CATALOG, catalog.name), *scene.place.outer[-1:])
+    chain = (Link(catalog.id, Kind.CATALOG, catalog.name), *scene.settled.outer[-1:])
     return catalog_shown(catalog, may_alter=scene.decide(Action.CATALOG_ALTER, chain).allowed)
 
 
 def catalogs_list(scene: Scene) -> list[Node]:
     """Return the catalogs of the metalake that the caller may use, by name, with the properties that the caller may see."""
-    scene.require(Action.CATALOG_LIST, scene.place.outer)
+    scene.require(Action.CATALOG_LIST, scene.settled.outer)
     scene.require_in_metalake_use()
     metalake_id = scene.metalake.id
     found = need(scene.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
     ids = found.ids
     if scene.rules.access_enabled:
-        shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.place.outer, scene.owner_of)
+        shown = list_filter(scene.subject, Action.CATALOG_LIST, scene.settled.outer, scene.owner_of)
         ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
     nodes = cast("list[Node]", need_all(scene.view, [node_key(node_id) for node_id in ids], zone=metalake_id))
     return for_each(nodes, lambda node: _shown(scene, node))
@@ -117,7 +117,7 @@ async def catalog_test(
 
     def decide(scene: Scene) -> None:
         scene.require_in_use()
-        scene.require(Action.CATALOG_CREATE, scene.place.outer)
+        scene.require(Action.CATALOG_CREATE, scene.settled.outer)
         if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
 
@@ -137,7 +137,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     action = Action.CATALOG_LOAD if edits == Edits() else Action.CATALOG_ALTER
 
     def read(scene: Scene) -> CatalogRecord:
-        scene.require(action, scene.place.outer)
+        scene.require(action, scene.settled.outer)
         scene.require_in_use()
         return scene.catalog_record
 
@@ -165,7 +165,7 @@ async def catalog_create(
 
     def decide(scene: Scene) -> Permit[CatalogCreate]:
         scene.require_in_use()
-        decision = scene.require(Action.CATALOG_CREATE, scene.place.outer)
+        decision = scene.require(Action.CATALOG_CREATE, scene.settled.outer)
         if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
         return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id), decision)
@@ -194,7 +194,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     check_places(dict(edits.sets), ctx.services.defaults.allowed)
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
-        decision = scene.require(Action.CATALOG_ALTER, scene.place.outer)
+        decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
         return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
 
@@ -205,7 +205,7 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
     """Enable or disable a catalog; again is fine."""
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
-        decision = scene.require(Action.CATALOG_ENABLE, scene.place.outer)
+        decision = scene.require(Action.CATALOG_ENABLE, scene.settled.outer)
         return scene.permit(CatalogAlter(scene.catalog, Edits(), in_use), decision, zone=scene.metalake.id)
 
     return await ctx.write(Scope(metalake, name), decide, catalog_update)
@@ -233,7 +233,7 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -
     """Drop a catalog. Raises NotFound, InUse while it is enabled, NotEmpty while it has namespaces (unless forced)."""
 
     def decide(scene: Scene) -> Permit[CatalogDrop]:
-        decision = scene.require(Action.CATALOG_DROP, scene.place.outer)
+        decision = scene.require(Action.CATALOG_DROP, scene.settled.outer)
         return scene.permit(CatalogDrop(scene.catalog, force), decision, zone=scene.metalake.id)
 
     await ctx.write(Scope(metalake, name), decide, catalog_delete)

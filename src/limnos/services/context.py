@@ -108,7 +108,7 @@ class Context:
                         scene = Scene(services, scope, self.credential, self.request_id)
                     else:
                         scene = Scene(services, scope, self.credential, self.request_id, refuse_disabled=False)
-                    if scene.place.zones == zones:
+                    if scene.settled.zones == zones:
                         return reader(scene)
                 except Cold as cold:
                     lease = view.lease() if lease is None else lease

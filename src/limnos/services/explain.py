@@ -37,7 +37,7 @@ async def access_explain(
     _require_fit(action, wanted, path, metalake)
 
     def read(scene: Scene) -> tuple[Decision, list[str]]:
-        scene.require(Action.METALAKE_LOAD, scene.place.outer[-1:])  # a stranger learns that much, and no more
+        scene.require(Action.METALAKE_LOAD, scene.settled.outer[-1:])  # a stranger learns that much, and no more
         chain = _chain(scene, wanted, path)
         if user is not None and user != scene.user:
             scene.require(Action.EXPLAIN_OTHERS, chain)
@@ -90,11 +90,11 @@ def _require_fit(action: Action, kind: Kind, path: tuple[str, ...], metalake: st
 def _chain(scene: Scene, kind: Kind, path: tuple[str, ...]) -> Chain:
     """Return the chain of a path, its first name being the catalog's; what does not exist is absent in it."""
     if kind is Kind.METALAKE:
-        return scene.place.outer[-1:]
+        return scene.settled.outer[-1:]
     if not _is_in_tree(kind):
         return _chain_beside(scene, kind, path[0])
-    outer, levels = scene.place.outer, path[1:]
-    if path and scene.place.catalog is None:
+    outer, levels = scene.settled.outer, path[1:]
+    if path and scene.settled.catalog is None:
         outer = (Link.absent(Kind.CATALOG, path[0]), *outer)
         namespaces = [Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])]
         return (Link.absent(kind, levels[-1]), *namespaces, *outer) if levels else outer
@@ -106,7 +106,7 @@ def _chain(scene: Scene, kind: Kind, path: tuple[str, ...]) -> Chain:
 
 def _chain_beside(scene: Scene, kind: Kind, name: str) -> Chain:
     """Return the chain of what lies in the metalake beside the tree: a role, a user, a group, a tag."""
-    outer = scene.place.outer[-1:]
+    outer = scene.settled.outer[-1:]
     if kind.is_node:
         node, chain = scene.find_outside(kind, (name,))
         return chain if node is not None else (Link.absent(kind, name), *outer)

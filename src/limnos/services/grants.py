@@ -117,7 +117,7 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
 
     def may(scene: Scene) -> None:
         scene.require_in_use()
-        scene.require(action, scene.place.outer)
+        scene.require(action, scene.settled.outer)
 
     await ctx.read(Scope(metalake), may)
     by_scope: dict[Scope, list[Wish]] = {}
@@ -190,7 +190,7 @@ async def rules_override(ctx: Context, *, metalake: str, role: str, wishes: tupl
 
     def decide(scene: Scene) -> Permit[RulesReplace]:
         scene.require_in_use()
-        decision = scene.require(Action.ROLE_ASSIGN, scene.place.outer)
+        decision = scene.require(Action.ROLE_ASSIGN, scene.settled.outer)
         held = tuple(each.target.node for each in found if each.target.node is not None)
         grants = tuple(grant for each in found for grant in each.grants)
         return scene.permit(RulesReplace(role_require(scene, role), held, grants), decision)
@@ -226,7 +226,7 @@ async def roles_give(
 
     def decide(scene: Scene) -> Permit[RolesChange]:
         scene.require_in_use()
-        decision = scene.require(Action.ROLE_ASSIGN, scene.place.outer)
+        decision = scene.require(Action.ROLE_ASSIGN, scene.settled.outer)
         principal = principal_require(scene, kind, name)
         entities = tuple(for_each(roles, lambda role: _known_role(scene, role)))
         return scene.permit(RolesChange(principal, entities, gives), decision)

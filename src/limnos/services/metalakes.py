@@ -55,7 +55,7 @@ class MetalakeDrop(msgspec.Struct, frozen=True):
 
 def metalake_load(scene: Scene) -> Node:
     """Return the metalake, for any of its users."""
-    scene.require(Action.METALAKE_LOAD, scene.place.outer)
+    scene.require(Action.METALAKE_LOAD, scene.settled.outer)
     return scene.metalake
 
 
@@ -75,7 +75,7 @@ async def metalakes_visible(ctx: Context) -> list[Node]:
 
 async def _is_member(ctx: Context, node: Node) -> bool:
     def is_user(scene: Scene) -> bool:
-        principal = principal_of(scene.view, scene.place.zones[1], Kind.USER, scene.user)
+        principal = principal_of(scene.view, scene.settled.zones[1], Kind.USER, scene.user)
         return principal is not None and principal.enabled
 
     return await ctx.read(Scope(node.name), is_user, refuse_disabled=False)
@@ -114,7 +114,7 @@ async def metalake_alter(ctx: Context, *, name: str, edits: Edits) -> Node:
     """Rename a metalake, change its comment or properties. Raises NotFound, AlreadyExists, Forbidden."""
 
     def decide(scene: Scene) -> Permit[MetalakeAlter]:
-        decision = scene.require(Action.METALAKE_ALTER, scene.place.outer)
+        decision = scene.require(Action.METALAKE_ALTER, scene.settled.outer)
         scene.require_in_metalake_use()
         if edits.name is not None:
             check_metalake_name(edits.name)
@@ -127,7 +127,7 @@ async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
     """Enable or disable a metalake; again is fine."""
 
     def decide(scene: Scene) -> Permit[MetalakeAlter]:
-        decision = scene.require(Action.METALAKE_SET, scene.place.outer)
+        decision = scene.require(Action.METALAKE_SET, scene.settled.outer)
         return scene.permit(MetalakeAlter(scene.metalake, Edits(), in_use), decision, zone=ROOT_ID)
 
     return await ctx.write(Scope(name), decide, metalake_update)
@@ -155,7 +155,7 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
     """Drop a metalake. Raises NotFound, InUse while it is enabled, NotEmpty while it has catalogs (unless forced)."""
 
     def decide(scene: Scene) -> Permit[MetalakeDrop]:
-        decision = scene.require(Action.METALAKE_DROP, scene.place.outer)
+        decision = scene.require(Action.METALAKE_DROP, scene.settled.outer)
         return scene.permit(MetalakeDrop(scene.metalake, force), decision, zone=ROOT_ID)
 
     await ctx.write(Scope(name), decide, metalake_delete)

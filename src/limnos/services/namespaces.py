@@ -101,8 +101,8 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     Raises NotFound for a missing parent, Forbidden for a catalog one may not use.
     """
     scene.require_in_use()
-    scene.require(Action.NAMESPACE_LIST, scene.place.outer)
-    chain = scene.place.outer
+    scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
+    chain = scene.settled.outer
     if parent:
         node, chain = scene.find(parent, Kind.NAMESPACE)
         if node is None:
@@ -128,7 +128,7 @@ async def namespace_create(
         codec = codec_of(scene)
         for part in levels:
             codec.check_namespace_part(part)
-        nearest, lacking, chain = None, levels, scene.place.outer
+        nearest, lacking, chain = None, levels, scene.settled.outer
         for size in range(len(levels) - 1, 0, -1):
             node, found = scene.find(levels[:size], Kind.NAMESPACE)
             if node is not None:
@@ -241,7 +241,7 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
     """Return the container that levels name without the last: a namespace, or the catalog."""
     if len(levels) == 1:
-        return scene.catalog, scene.place.outer
+        return scene.catalog, scene.settled.outer
     node, chain = scene.find(levels[:-1], Kind.NAMESPACE)
     if node is None:
         node, chain, _ = scene.look_up(Kind.NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)

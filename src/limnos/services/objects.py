@@ -57,7 +57,7 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
 
 def codec_of(scene: Scene) -> LogicalCodec:
     """Return how namespaces are spelled in this catalog: only Iceberg's nest."""
-    nested = scene.place.catalog is None or scene.catalog_record.provider == "lakehouse-iceberg"
+    nested = scene.settled.catalog is None or scene.catalog_record.provider == "lakehouse-iceberg"
     return codec_outside(scene.defaults, nested=nested)
 
 
@@ -71,10 +71,10 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
     if kind is Kind.METALAKE:
         if full_name != scene.metalake.name:
             raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
-        return Target(scene.metalake.id, kind, scene.place.outer, scene.metalake, None, None)
+        return Target(scene.metalake.id, kind, scene.settled.outer, scene.metalake, None, None)
     if kind is Kind.ROLE:
         role = role_require(scene, full_name)
-        return Target(role.id, kind, (Link(role.id, kind, role.name), *scene.place.outer), None, None, None)
+        return Target(role.id, kind, (Link(role.id, kind, role.name), *scene.settled.outer), None, None, None)
     if kind.form is Form.APART and kind in NODE_RECORDS:
         node, chain = scene.find_outside(kind, (full_name,))
         if node is None:
@@ -82,10 +82,10 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
         return Target(node.id, kind, chain, node, scene.metalake, None)
     if kind is Kind.CATALOG:
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))  # refuses what goes on after the catalog
-        if scene.place.catalog is None:
+        if scene.settled.catalog is None:
             raise NotFound(f"Catalog {full_name} does not exist in metalake {scene.metalake.name}", kind="catalog")
         catalog_type = scene.catalog_record.type
-        return Target(scene.catalog.id, kind, scene.place.outer, scene.catalog, scene.metalake, catalog_type)
+        return Target(scene.catalog.id, kind, scene.settled.outer, scene.catalog, scene.metalake, catalog_type)
     if kind is Kind.NAMESPACE or kind in LEAVES:
         return _in_catalog(scene, kind, full_name, codec)
     raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
@@ -114,9 +114,9 @@ def _require_any(scene: Scene, chain: Chain, actions: tuple[Action, ...]) -> Non
 def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Chain:
     """Return the chain that a missing object would have: the nearest existing container of its first reading."""
     if kind.form is Form.APART:
-        return (Link.absent(kind, full_name), *scene.place.outer[-1:])
+        return (Link.absent(kind, full_name), *scene.settled.outer[-1:])
     if kind is Kind.CATALOG:
-        return scene.place.outer
+        return scene.settled.outer
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
     levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
     return (Link.absent(kind, levels[-1]), *scene.find(levels, kind)[1])

@@ -66,7 +66,7 @@ def role_load(scene: Scene, name: str) -> Ruled:
 def roles_list(scene: Scene) -> list[RoleEntity]:
     """Return the roles that the caller may load, by name."""
     scene.require_in_use()
-    scene.require(Action.ROLE_LIST, scene.place.outer)
+    scene.require(Action.ROLE_LIST, scene.settled.outer)
     return _visible(scene)
 
 
@@ -75,7 +75,7 @@ def _visible(scene: Scene) -> list[RoleEntity]:
     found = need(scene.view, all_roles_key(scene.metalake.id), zone=scene.zone)
     if not scene.rules.access_enabled:
         return [role for role, _ in found]
-    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.place.outer, scene.owner_of)
+    shown = list_filter(scene.subject, Action.ROLE_LIST, scene.settled.outer, scene.owner_of)
     positions = shown.positions([role.id for role, _ in found], [owner for _, owner in found])
     return [found[position][0] for position in positions]
 
@@ -131,7 +131,7 @@ def roles_on(scene: Scene, object_id: int) -> tuple[str, ...]:
     found = [role for role in roles if role is not None]
     need_all(scene.view, [owner_key(role.id) for role in found], zone=zone)
     links = [Link(role.id, Kind.ROLE, role.name) for role in found]
-    return tuple([each.name for each in links if scene.decide(Action.ROLE_LOAD, (each, *scene.place.outer)).allowed])
+    return tuple([each.name for each in links if scene.decide(Action.ROLE_LOAD, (each, *scene.settled.outer)).allowed])
 
 
 async def role_create(
@@ -149,7 +149,7 @@ async def role_create(
 
     def decide(scene: Scene) -> Permit[RoleCreate]:
         scene.require_in_use()
-        decision = scene.require(Action.ROLE_CREATE, scene.place.outer)
+        decision = scene.require(Action.ROLE_CREATE, scene.settled.outer)
         if role_find(scene, name) is not None:
             raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
         grants = tuple(grant for each in found for grant in each.grants)

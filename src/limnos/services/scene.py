@@ -75,9 +75,9 @@ def guess(view: View, scope: Scope) -> SettledScope | None:
 
 def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
     """Return the zones a scope needs as far as the view can tell; fewer when a name is not cached or not there."""
-    place = guess(view, scope)
-    if place is not None:
-        return place.zones
+    settled = guess(view, scope)
+    if settled is not None:
+        return settled.zones
     if scope.metalake is None:
         return SERVER.zones
     metalake_id = view.get(name_key(ROOT_ID, "metalake", scope.metalake))
@@ -89,9 +89,9 @@ def zones_now(view: View, scope: Scope) -> tuple[int, ...]:
 
 def settle(view: View, scope: Scope) -> SettledScope:
     """Resolve a scope. Raises NotFound for a metalake or catalog, Cold."""
-    place = guess(view, scope)
-    if place is not None:
-        return place
+    settled = guess(view, scope)
+    if settled is not None:
+        return settled
     if scope.metalake is None:
         return SERVER
     metalake = _child(view, ROOT_ID, "metalake", scope.metalake, zone=ROOT_ID)
@@ -99,16 +99,16 @@ def settle(view: View, scope: Scope) -> SettledScope:
         raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
     link = Link(metalake.id, Kind.METALAKE, metalake.name)
     in_use = cast("MetalakeRecord", metalake.record).in_use
-    place = SettledScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
+    settled = SettledScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
     if scope.catalog is not None:
         catalog = _child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
         if catalog is None:
             raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
         outer = (Link(catalog.id, Kind.CATALOG, catalog.name), link)
         in_use = in_use and cast("CatalogRecord", catalog.record).in_use
-        place = SettledScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
-    view.scopes[scope] = place
-    return place
+        settled = SettledScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use)
+    view.scopes[scope] = settled
+    return settled
 
 
 def _child(view: View, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:
@@ -129,10 +129,10 @@ class Scene:
         "_subject",
         "_token_root",
         "defaults",
-        "place",
         "request_id",
         "rules",
         "scope",
+        "settled",
         "user",
         "view",
     )
@@ -148,15 +148,15 @@ class Scene:
         self.user, self._token_root = user_of(view, credential, services.rules.trusts)
         self._subject: Subject | None = None
         self._missing: NotFound | None = None
-        place = guess(view, scope)
-        if place is None:
-            place, self._missing = self._settled(scope)
-        self.place = place
+        settled = guess(view, scope)
+        if settled is None:
+            settled, self._missing = self._settle(scope)
+        self.settled = settled
         self._refuse_unfit(refuse_disabled=refuse_disabled)
-        if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.place.outer).allowed:
+        if self._missing is not None and self.decide(Action.CATALOG_LOAD, self.settled.outer).allowed:
             raise self._missing
 
-    def _settled(self, scope: Scope) -> tuple[SettledScope, NotFound | None]:
+    def _settle(self, scope: Scope) -> tuple[SettledScope, NotFound | None]:
         """Resolve the scope. A missing catalog is taken as one without grants of its own, so that the first decision speaks.
 
         Who may not know that it is missing gets the refusal, and the words, of whatever was asked; who passes a decision on
@@ -184,48 +184,48 @@ class Scene:
 
     def subject_of(self, user: str) -> Subject:
         """Return any user's groups and roles in this metalake, remembered until access moves."""
-        if self.place.metalake is None:
+        if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
-        memo = self.view.memo(self.place.zones[1])
+        memo = self.view.memo(self.settled.zones[1])
         found: Subject | None = memo.get(user)
         if found is None:
             admin = user in self.rules.service_admins
-            found = memo[user] = subject_of(self.view, self.place.zones[1], user, service_admin=admin)
+            found = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
         return found
 
     @property
     def memo(self) -> Derived:
         """What was derived from the access facts of this scope's zones."""
-        return self.view.memo(self.place.zones[-1])
+        return self.view.memo(self.settled.zones[-1])
 
     @property
     def maker_id(self) -> int | None:
         """Who owns what the caller makes: the caller; who is no user (access control off), the metalake's owner."""
         if self.subject.user_id is not None:
             return self.subject.user_id
-        return self.owner_of(self.place.outer[-1])
+        return self.owner_of(self.settled.outer[-1])
 
     def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
         """Refuse a disabled user everywhere, and the token of an earlier user of the name, also with access control off."""
-        if self.place.metalake is None:
+        if self.settled.metalake is None:
             return
-        memo = self.view.memo(self.place.zones[1])
+        memo = self.view.memo(self.settled.zones[1])
         key = ("standing", self.user)
         standing: tuple[bool, int] | None = memo.get(key)
         if standing is None:
-            principal = principal_of(self.view, self.place.zones[1], Kind.USER, self.user)
+            principal = principal_of(self.view, self.settled.zones[1], Kind.USER, self.user)
             standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
             memo[key] = standing
         enabled, tokens_from = standing
         if self._token_root < tokens_from:
             raise Unauthenticated(
-                f"The token is one of an earlier user {self.user} of metalake {self.place.metalake.name}, who was removed: "
+                f"The token is one of an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
                 "ask a service admin for a new one",
                 was_right=True,
             )
         if refuse_disabled and not enabled:
             raise Forbidden(
-                f"User {self.user} is disabled in metalake {self.place.metalake.name}: ask its administrator"
+                f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
             )
 
     # -- where -------------------------------------------------------------------------------------------------
@@ -233,18 +233,18 @@ class Scene:
     @property
     def metalake(self) -> Node:
         """The scope's metalake."""
-        if self.place.metalake is None:
+        if self.settled.metalake is None:
             raise NotFound("No metalake was named", kind="metalake")
-        return self.place.metalake
+        return self.settled.metalake
 
     @property
     def catalog(self) -> Node:
         """The scope's catalog."""
-        if self.place.catalog is None:
+        if self.settled.catalog is None:
             if self._missing is not None:
-                self.require(Action.CATALOG_LOAD, self.place.outer)
+                self.require(Action.CATALOG_LOAD, self.settled.outer)
             raise NotFound("No catalog was named", kind="catalog")
-        return self.place.catalog
+        return self.settled.catalog
 
     @property
     def catalog_record(self) -> CatalogRecord:
@@ -254,7 +254,7 @@ class Scene:
     @property
     def zone(self) -> int:
         """The zone of what lies in the scope."""
-        return self.place.zones[-1]
+        return self.settled.zones[-1]
 
     def space(self, kind: Kind) -> str:
         """Return the name space of a kind where it lies: in this catalog, or beside the tree."""
@@ -262,18 +262,18 @@ class Scene:
 
     def require_in_use(self) -> None:
         """Refuse what lies below a disabled metalake or catalog."""
-        if self.place.in_use:
+        if self.settled.in_use:
             return
         self.require_in_metalake_use()
-        if self.place.catalog is not None and not self.catalog_record.in_use:
-            self.require(Action.CATALOG_LOAD, self.place.outer)
+        if self.settled.catalog is not None and not self.catalog_record.in_use:
+            self.require(Action.CATALOG_LOAD, self.settled.outer)
             raise NotInUse(f"Catalog {self.catalog.name} is disabled: enable it first", kind="catalog")
 
     def require_in_metalake_use(self) -> None:
         """Refuse what lies below a disabled metalake; the catalog's own state does not matter."""
         if not cast("MetalakeRecord", self.metalake.record).in_use:
             self.require(
-                Action.METALAKE_LOAD, self.place.outer[-1:]
+                Action.METALAKE_LOAD, self.settled.outer[-1:]
             )  # who may not know the metalake learns nothing of it
             raise NotInUse(f"Metalake {self.metalake.name} is disabled: enable it first", kind="metalake")
 
@@ -284,18 +284,18 @@ class Scene:
         would lie in, whose missing namespaces are absent links.
         """
         if self._missing is not None:
-            return None, (*(Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])), *self.place.outer)
+            return None, (*(Link.absent(Kind.NAMESPACE, name) for name in reversed(levels[:-1])), *self.settled.outer)
         paths = self.view.paths(self.zone)
         key = (levels, kind)
         found: tuple[int, Chain, Chain] | None = paths.get(key)
-        if found is not None and found[2] is self.place.outer:
+        if found is not None and found[2] is self.settled.outer:
             node = self.view.get(node_key(found[0]))
             if node is not ABSENT:
                 return cast("Node", node), found[1]
         node_id, chain = self._walk(levels, kind)
         if node_id is None:
             return None, chain
-        paths[key] = (node_id, chain, self.place.outer)
+        paths[key] = (node_id, chain, self.settled.outer)
         return cast("Node", need(self.view, node_key(node_id), zone=self.zone)), chain
 
     def _walk(self, levels: Levels, kind: Kind) -> tuple[int | None, Chain]:
@@ -309,10 +309,10 @@ class Scene:
                 raise Cold({path_key(parent, steps[i:]): self.zone})
             if node_id is None:
                 links += [Link.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
-                return None, (*reversed(links), *self.place.outer)
+                return None, (*reversed(links), *self.settled.outer)
             parent = node_id
             links.append(Link(parent, kind if i == last else Kind.NAMESPACE, name))
-        return parent, (*reversed(links), *self.place.outer)
+        return parent, (*reversed(links), *self.settled.outer)
 
     def look_up(self, kind: Kind, name: Levels, action: Action, *, probe: Action | None = None) -> Found[Node]:
         """Find a node by its name, for who may do the action to it; works for every kind that is a node.
@@ -337,12 +337,12 @@ class Scene:
         namespace = absent[0] if absent[0].kind is Kind.NAMESPACE else absent[1]
         if namespace.kind is not Kind.NAMESPACE or namespace.id > 0:
             return False
-        return self.decide(Action.NAMESPACE_LIST, self.place.outer).allowed
+        return self.decide(Action.NAMESPACE_LIST, self.settled.outer).allowed
 
     def judge(self, entity: E | None, kind: Kind, name: str, action: Action) -> Found[E]:
         """Decide, as `look_up` does, on what is no node: a user, a group or a role of the metalake."""
         link = Link.absent(kind, name) if entity is None else Link(entity.id, kind, name)
-        chain = (link, *self.place.outer[-1:])
+        chain = (link, *self.settled.outer[-1:])
         decision = self.require(action, chain)
         if entity is None:
             raise self.missing(kind, (name,))
@@ -358,9 +358,9 @@ class Scene:
 
     def find_outside(self, kind: Kind, name: Levels) -> tuple[Node | None, Chain]:
         """Resolve the scope's own metalake or catalog, or what lies in the metalake beside the tree, such as a tag."""
-        if kind is Kind.CATALOG and self.place.catalog is not None:
-            return self.place.catalog, self.place.outer
-        outer = self.place.outer[-1:]
+        if kind is Kind.CATALOG and self.settled.catalog is not None:
+            return self.settled.catalog, self.settled.outer
+        outer = self.settled.outer[-1:]
         if kind is Kind.METALAKE:
             return self.metalake, outer
         node = _child(self.view, self.metalake.id, kind.word, name[0], zone=self.metalake.id)
@@ -381,7 +381,7 @@ class Scene:
 
     def zone_of(self, kind: Kind) -> int:
         """Return the zone on whose clock the objects of a kind are, in this scope."""
-        return self.place.zones[_ZONE_PLACES[kind]]
+        return self.settled.zones[_ZONE_PLACES[kind]]
 
     # -- may -------------------------------------------------------------------------------------------------
 
@@ -396,7 +396,7 @@ class Scene:
         """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""
         if not chain or chain[0].id <= 0:
             return self.decide_for(self.user, action, chain)
-        memo = self.view.memo(self.place.zones[-1])
+        memo = self.view.memo(self.settled.zones[-1])
         key = (self.user, action, chain[0].id)
         found: Decision | None = memo.get(key)
         if found is None:
@@ -429,7 +429,7 @@ class Scene:
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
-        if self._missing is not None and self.place.outer[0] in chain:
+        if self._missing is not None and self.settled.outer[0] in chain:
             raise self._missing
         return decision
 
@@ -440,13 +440,13 @@ class Scene:
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:
         """The access revisions of the scope's zones."""
-        return self.view.access_stamps(self.place.zones)
+        return self.view.access_stamps(self.settled.zones)
 
     def permit(self, command: C, *decisions: Decision, zone: int | None = None) -> Permit[C]:
         """Turn allowed decisions into the proof that a mutation takes. `zone` is the one that it writes to."""
         if not decisions or False in [decision.allowed for decision in decisions]:
             raise Forbidden("No permit without an allowed decision")
-        actor_id = None if self.place.metalake is None else self.subject.user_id
+        actor_id = None if self.settled.metalake is None else self.subject.user_id
         return Permit(
             command, decisions, self.zone if zone is None else zone, self.stamps, self.user, actor_id, self.request_id
         )

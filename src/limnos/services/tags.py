@@ -95,7 +95,7 @@ def tag_load(scene: Scene, name: str, *, action: Action = Action.TAG_LOAD) -> No
 def tags_list(scene: Scene) -> list[Node]:
     """Return the tags that the caller may load, by name."""
     scene.require_in_metalake_use()
-    chain = scene.place.outer[-1:]
+    chain = scene.settled.outer[-1:]
     scene.require(Action.TAG_LIST, chain)
     names = page_of(scene, Action.TAG_LIST, kind=Kind.TAG, chain=chain, asked=EVERY).texts()
     found = for_each(names, lambda name: scene.find_outside(Kind.TAG, (name,))[0])
@@ -110,7 +110,7 @@ async def tag_create(
 
     def decide(scene: Scene) -> Permit[TagCreate]:
         scene.require_in_metalake_use()
-        decision = scene.require(Action.TAG_CREATE, scene.place.outer)
+        decision = scene.require(Action.TAG_CREATE, scene.settled.outer)
         if scene.find_outside(Kind.TAG, (name,))[0] is not None:
             raise _exists(name, metalake)
         record = TagRecord(comment, properties)
@@ -223,7 +223,7 @@ def tags_of(scene: Scene, chain: Chain) -> list[TagOn]:
 
 
 def _may_load(scene: Scene, tag: Node) -> bool:
-    return scene.decide(Action.TAG_LOAD, (Link(tag.id, Kind.TAG, tag.name), *scene.place.outer[-1:])).allowed
+    return scene.decide(Action.TAG_LOAD, (Link(tag.id, Kind.TAG, tag.name), *scene.settled.outer[-1:])).allowed
 
 
 async def tags_associate(
@@ -286,6 +286,6 @@ def _known(objects: list[TagObject], scenes: dict[str, Scene]) -> list[TagObject
 def _may_know(scene: Scene, found: TagObject) -> bool:
     """Say whether the caller may know of an object, which may have gone since it was named."""
     if found.kind is Kind.CATALOG:
-        return scene.decide(Action.METADATA_LOAD, scene.place.outer).allowed
+        return scene.decide(Action.METADATA_LOAD, scene.settled.outer).allowed
     node, chain = scene.find(found.path[1:], found.kind)
     return node is not None and scene.decide(Action.METADATA_LOAD, chain).allowed

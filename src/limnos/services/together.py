@@ -43,7 +43,7 @@ async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callabl
             scenes = tuple(
                 Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id) for scope in scopes
             )
-            if tuple(scene.place.zones for scene in scenes) == chains:
+            if tuple(scene.settled.zones for scene in scenes) == chains:
                 return reader(scenes)
         except Cold as cold:
             for zones in dict.fromkeys(chains):

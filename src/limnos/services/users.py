@@ -99,9 +99,9 @@ def principals_list(scene: Scene, kind: Kind) -> list[Principal]:
     """Return the users or groups that the caller may see, by name."""
     scene.require_in_use()
     action = _ACTIONS[kind][2]
-    scene.require(action, scene.place.outer)
+    scene.require(action, scene.settled.outer)
     found = need(scene.view, principals_key(scene.metalake.id, kind), zone=scene.zone)
-    shown = list_filter(scene.subject, action, scene.place.outer, scene.owner_of)
+    shown = list_filter(scene.subject, action, scene.settled.outer, scene.owner_of)
     positions = shown.positions([each.id for each in found], [None] * len(found))
     return [found[position] for position in positions]
 
@@ -132,7 +132,7 @@ async def principal_add(
 
     def decide(scene: Scene) -> Permit[PrincipalAdd]:
         scene.require_in_use()
-        decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
+        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
         if principal_of(scene.view, scene.metalake.id, kind, name) is not None:
             raise AlreadyExists(
                 f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
@@ -156,9 +156,9 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
 
     def decide(scene: Scene) -> Permit[PrincipalRemove]:
         scene.require_in_use()
-        decision = scene.require(_ACTIONS[kind][0], scene.place.outer)
+        decision = scene.require(_ACTIONS[kind][0], scene.settled.outer)
         found = principal_require(scene, kind, name)
-        if scene.owner_of(scene.place.outer[-1]) == found.id:
+        if scene.owner_of(scene.settled.outer[-1]) == found.id:
             raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
         return scene.permit(PrincipalRemove(found), decision)
 
@@ -178,9 +178,9 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
 
     def decide(scene: Scene) -> Permit[UserEnable]:
         scene.require_in_use()
-        decision = scene.require(Action.USER_MANAGE, scene.place.outer)
+        decision = scene.require(Action.USER_MANAGE, scene.settled.outer)
         found = principal_require(scene, Kind.USER, name)
-        if not enabled and scene.owner_of(scene.place.outer[-1]) == found.id:
+        if not enabled and scene.owner_of(scene.settled.outer[-1]) == found.id:
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
         return scene.permit(UserEnable(found, enabled), decision)
 

@@ -32,7 +32,7 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
 
     def read(scene: Scene) -> CatalogRecord:
         scene.require_in_use()
-        scene.require(Action.CATALOG_LOAD, scene.place.outer)
+        scene.require(Action.CATALOG_LOAD, scene.settled.outer)
         return scene.catalog_record
 
     try:

@@ -39,7 +39,7 @@ async def write_refuse(request: Request, ctx: Context) -> NoReturn:
     scope = Scope(defaults.metalake, defaults.catalog)
 
     def read(scene: Scene) -> str:
-        scene.require(Action.CATALOG_LOAD, scene.place.outer)
+        scene.require(Action.CATALOG_LOAD, scene.settled.outer)
         return f"; for catalog {scene.catalog.name} it is {iceberg.encode_prefix(defaults.metalake, defaults.catalog)}"
 
     try:
