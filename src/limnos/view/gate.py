@@ -165,16 +165,21 @@ class SharedGate:
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Wait for a gate read that starts from now on."""
-        await self.ask_together((zones,), reason)
+        await self._waiter((zones,), reason)
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
         """Wait for a gate read that starts from now on and covers all chains of zones in its one snapshot."""
+        return await self._waiter(chains, reason)
+
+    def _waiter(self, chains: tuple[Zones, ...], reason: str) -> asyncio.Future[Known]:
+        """Join the next gate read. A plain function, as every request passes here and a coroutine more is felt."""
         GATE_READS[reason,] += 1
         future: asyncio.Future[Known] = asyncio.get_running_loop().create_future()
-        self._waiting += [(zones, future) for zones in chains]
+        for zones in chains:
+            self._waiting.append((zones, future))
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all())
-        return await future
+        return future
 
     async def _read_all(self) -> None:
         try:
