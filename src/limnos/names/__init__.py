@@ -18,6 +18,7 @@ from limnos.names import (
     percent,
     physical,
 )
+from limnos.names.dataverse import DataverseName, check_object_name
 from limnos.names.errors import InvalidName, Reason
 from limnos.names.fullname import FullName
 from limnos.names.logical import LogicalCodec
@@ -36,6 +37,7 @@ from limnos.names.path import (
 __all__ = [
     "PARTS_MAX",
     "PART_BYTES_MAX",
+    "DataverseName",
     "FullName",
     "InvalidName",
     "Levels",
@@ -47,6 +49,7 @@ __all__ = [
     "check_gravitino_name",
     "check_levels",
     "check_metalake_name",
+    "check_object_name",
     "check_part",
     "display",
     "engine",

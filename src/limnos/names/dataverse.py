@@ -1,0 +1,126 @@
+"""`DataverseName`: the name of a dataverse of SQL++, a list of parts that also has one canonical string.
+
+May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor what exists on the tree. A
+dataverse is a namespace, so its parts keep the tree's rules and, on top, the narrower ones of AsterixDB: 251 bytes a part,
+1004 in all, no white space at the front of a part, no `^` at the front of the first. `/` is allowed (decision record 0003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import total_ordering
+from typing import ClassVar
+
+from limnos.names import canonical
+from limnos.names.display import render
+from limnos.names.errors import InvalidName
+from limnos.names.parts import Levels, check_part, check_some_levels, quoted
+
+PART_BYTES_MAX = 251
+"""Longest part of a dataverse's name, and longest name of a dataset, type, function and so on, in bytes of UTF-8."""
+
+NAME_BYTES_MAX = 4 * PART_BYTES_MAX
+"""Longest name of a dataverse: the bytes of all its parts, separators not counted."""
+
+
+def check_object_name(name: str) -> str:
+    """One part if SQL++ can make something of that name: a dataverse's part, a dataset, a type. Raises InvalidName."""
+    check_part(name)
+    if name[0].isspace():
+        raise InvalidName(
+            "forbidden-character", f"The name {quoted(name)} begins with white space. Begin it with another character."
+        )
+    if (size := len(name.encode())) > PART_BYTES_MAX:
+        raise InvalidName(
+            "part-too-long",
+            f"The name {quoted(name)} has {size} bytes in UTF-8; SQL++ allows {PART_BYTES_MAX}. Shorten it.",
+        )
+    return name
+
+
+def _checked(parts: Iterable[str]) -> Levels:
+    """The parts if they may name a dataverse."""
+    levels = check_some_levels(parts)
+    for part in levels:
+        check_object_name(part)
+    if levels[0].startswith("^"):
+        raise InvalidName(
+            "forbidden-character",
+            f"The dataverse name {quoted(levels[0])} begins with '^'. Begin it with another character.",
+        )
+    if (size := sum(len(part.encode()) for part in levels)) > NAME_BYTES_MAX:
+        raise InvalidName(
+            "part-too-long",
+            f"The parts of the dataverse name have {size} bytes together; the limit is {NAME_BYTES_MAX}. Shorten them.",
+        )
+    return levels
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True, eq=False)
+class DataverseName:
+    """A dataverse's name. Equality, hash and order are those of the canonical form, as the API of seed 4 has it.
+
+    The order is by UTF-16 code units, so a child need not follow its parent directly: `a-b` comes between `a` and `a.a`.
+    The constructor trusts its caller; the class methods check.
+    """
+
+    DEFAULT: ClassVar[DataverseName]
+    METADATA: ClassVar[DataverseName]
+    ASTERIX: ClassVar[DataverseName]
+    ALGEBRICKS: ClassVar[DataverseName]
+
+    parts: Levels
+    canonical_form: str = field(repr=False)
+
+    @classmethod
+    def create(cls, parts: Iterable[str]) -> DataverseName:
+        """The name of these parts, outermost first. Raises InvalidName for none, or for one that is refused."""
+        levels = _checked(parts)
+        return cls(levels, canonical.encode(levels))
+
+    @classmethod
+    def create_single_part(cls, part: str) -> DataverseName:
+        """The name of one part, which is never split. Raises InvalidName."""
+        return cls.create((part,))
+
+    @classmethod
+    def create_builtin(cls, part: str) -> DataverseName:
+        """The name of one part that is its own canonical form. Raises InvalidName if it holds `.` or `@`."""
+        name = cls.create((part,))
+        if name.canonical_form != part:
+            raise InvalidName(
+                "reserved-name", f"A built-in dataverse cannot be called {quoted(part)}. Avoid '.' and '@'."
+            )
+        return name
+
+    @classmethod
+    def from_canonical_form(cls, text: str) -> DataverseName:
+        """The name with this canonical form, strictly decoded. Raises InvalidName for what no name has as its form."""
+        return cls(_checked(canonical.decode(text)), text)
+
+    @property
+    def is_multi_part(self) -> bool:
+        """Whether it has more than one part."""
+        return len(self.parts) > 1
+
+    def __eq__(self, other: object) -> bool:
+        return self.canonical_form == other.canonical_form if isinstance(other, DataverseName) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.canonical_form)
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, DataverseName):
+            return NotImplemented
+        return self.canonical_form.encode("utf-16-be") < other.canonical_form.encode("utf-16-be")
+
+    def __str__(self) -> str:
+        return render(self.parts)
+
+
+DataverseName.DEFAULT = DataverseName.create_builtin("Default")
+DataverseName.METADATA = DataverseName.create_builtin("Metadata")
+DataverseName.ASTERIX = DataverseName.create_builtin("asterix")
+DataverseName.ALGEBRICKS = DataverseName.create_builtin("algebricks")

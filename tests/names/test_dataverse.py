@@ -1,0 +1,184 @@
+"""`DataverseName`: the seed's interface, its limits, its order, and the forms it is shown in."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+
+from limnos.names import DataverseName, InvalidName, canonical, jsonform
+from tests.names.strategies import attempt, levels, refusal
+
+WIDEST = "a" * 251
+
+
+def name_of(*parts: str) -> DataverseName:
+    """The dataverse name of these parts."""
+    return DataverseName.create(parts)
+
+
+@pytest.mark.parametrize(
+    "parts,form",
+    [
+        (("Default",), "Default"),
+        (("a", "b", "c"), "a.b.c"),
+        (("sales", "east"), "sales.east"),
+        (("sales.east",), "sales@.east"),
+        (("a.b", "c.d"), "a@.b.c@.d"),
+        (("a@.b", "c@d"), "a@@@.b.c@@d"),
+        (("a^b", "^c"), "a^b.^c"),
+        (("a", "b/c"), "a.b/c"),
+    ],
+)
+def test_a_name_and_its_canonical_form(parts: tuple[str, ...], form: str) -> None:
+    """A name made of parts, and one read from the canonical form, are the same name."""
+    made, read = DataverseName.create(list(parts)), DataverseName.from_canonical_form(form)
+
+    assert made == read
+    assert hash(made) == hash(read)
+    assert (made.canonical_form, read.parts) == (form, parts)
+    assert made.is_multi_part == (len(parts) > 1)
+
+
+@pytest.mark.parametrize("parts,printed", [(("a.b", "c.d"), "a@.b.c@d"), (("a@.b", "c@d"), "a@@@.b.c@@@@d")])
+def test_the_misprinted_examples_are_other_names(parts: tuple[str, ...], printed: str) -> None:
+    """What seed 4 prints for two names is neither's canonical form."""
+    read = attempt(DataverseName.from_canonical_form, printed)
+
+    assert name_of(*parts).canonical_form != printed
+    assert isinstance(read, InvalidName) or read != name_of(*parts)
+
+
+def test_a_single_part_is_never_split() -> None:
+    """A dot in the one part stays in it."""
+    name = DataverseName.create_single_part("sales.east")
+
+    assert name.parts == ("sales.east",)
+    assert not name.is_multi_part
+    assert name != name_of("sales", "east")
+
+
+def test_built_in_names() -> None:
+    """The four built-in names are their own canonical forms, two of them in lower case."""
+    names = [DataverseName.DEFAULT, DataverseName.METADATA, DataverseName.ASTERIX, DataverseName.ALGEBRICKS]
+
+    assert [name.canonical_form for name in names] == ["Default", "Metadata", "asterix", "algebricks"]
+    assert [name.parts for name in names] == [("Default",), ("Metadata",), ("asterix",), ("algebricks",)]
+
+
+@pytest.mark.parametrize("part", ["a.b", "a@b", "."])
+def test_a_built_in_name_needs_no_escape(part: str) -> None:
+    """What would be escaped is no built-in name."""
+    assert isinstance(attempt(DataverseName.create_builtin, part), InvalidName)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        (WIDEST,),
+        ("ä" * 125,),
+        (WIDEST,) * 4,
+        ("abc^def",),
+        ("abc^def", "^def"),
+        ("abc/def",),
+        ("a!b",),
+        ("a b", "c "),
+        ("日本", "東京"),
+        ("x" * 31,) * 32,
+    ],
+)
+def test_names_at_the_limit(parts: tuple[str, ...]) -> None:
+    """The longest parts and the oddest characters are allowed."""
+    assert name_of(*parts).parts == parts
+
+
+@pytest.mark.parametrize(
+    "parts,reason",
+    [
+        ((), "empty-name"),
+        (("",), "empty-part"),
+        (("a", "", "c"), "empty-part"),
+        (("A" * 252,), "part-too-long"),
+        (("ï" * 126,), "part-too-long"),
+        (("A", "B" * 252), "part-too-long"),
+        ((WIDEST,) * 5, "part-too-long"),
+        (("A",) * 1005, "too-many-parts"),
+        (("ï",) * 503, "too-many-parts"),
+        (("abc\0def",), "forbidden-character"),
+        ((" abcdef",), "forbidden-character"),
+        (("a", "\tb"), "forbidden-character"),
+        (("\u2003b",), "forbidden-character"),
+        (("^abcdef",), "forbidden-character"),
+        (("^abcdef", "abcdef"), "forbidden-character"),
+        (("a", ".."), "dot-part"),
+        (("\ud800",), "bad-utf8"),
+    ],
+)
+def test_names_beyond_the_limit(parts: tuple[str, ...], reason: str) -> None:
+    """Each rule refuses by its reason, and a canonical form is held to the same rules."""
+    assert refusal(DataverseName.create, parts).reason == reason
+    if "" not in parts:
+        form = ".".join(map(canonical.encode_part, parts))
+        assert isinstance(attempt(DataverseName.from_canonical_form, form), InvalidName)
+
+
+@pytest.mark.parametrize("form", ["a@x", "a@", "@", "a.@", "a@@@", "", ".", "..", ".a", "a.", "a..b", "@."])
+def test_malformed_forms_are_refused(form: str) -> None:
+    """A canonical form is decoded strictly."""
+    assert isinstance(attempt(DataverseName.from_canonical_form, form), InvalidName)
+
+
+def test_order_is_that_of_the_canonical_form() -> None:
+    """Names sort by their canonical forms, so a child need not follow its parent."""
+    forms = ["A", "a", "a!", "a-b", "a.a", "a0", "a@.", "aa", "b"]
+    names = [DataverseName.from_canonical_form(form) for form in forms]
+    shuffled = random.Random(7).sample(names, len(names))
+
+    assert [name.canonical_form for name in sorted(shuffled)] == forms
+    assert names[0] < names[1] <= names[1]
+    assert names[1] > names[0]
+
+
+def test_order_is_by_code_units() -> None:
+    """A character beyond U+FFFF sorts below U+FFFD, as its first code unit does."""
+    assert name_of("\U0001f600") < name_of("\ufffd")
+
+
+def test_names_compare_with_names_only() -> None:
+    """A string is no dataverse name."""
+    assert name_of("a") != "a"
+    with pytest.raises(TypeError):
+        _ = name_of("a") < "b"
+
+
+@pytest.mark.parametrize(
+    "parts,shown",
+    [
+        (("sales", "east"), "sales.east"),
+        (("a.b", "c.d"), "`a.b`.`c.d`"),
+        (("select",), "select"),
+        (("a-b", "c-d"), "`a-b`.`c-d`"),
+        (("a", "1b"), "a.`1b`"),
+        (("a", "$b"), "a.`$b`"),
+        (("a`b",), r"`a\`b`"),
+    ],
+)
+def test_display(parts: tuple[str, ...], shown: str) -> None:
+    """Messages show the parts, back-quoted where they need it."""
+    assert str(name_of(*parts)) == shown
+
+
+def test_case_matters() -> None:
+    """Two names that differ in case are two names."""
+    assert name_of("Sales") != name_of("sales")
+
+
+@given(levels())
+def test_round_trip(parts: tuple[str, ...]) -> None:
+    """Every name that is allowed comes back from its canonical form and from JSON."""
+    name = attempt(DataverseName.create, parts)
+
+    if not isinstance(name, InvalidName):
+        assert DataverseName.from_canonical_form(name.canonical_form) == name
+        assert jsonform.decode(jsonform.encode(name.parts)) == parts
