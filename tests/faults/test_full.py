@@ -5,9 +5,9 @@ from __future__ import annotations
 import resource
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,17 +19,33 @@ from tests.faults.whole import complaints
 from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, properties_body, table_body, table_path
 
 HASTY = {"LIMNOS__SERVER__REQUEST_TIMEOUT_S": "1"}
+IN_REACH = {"PYTHONPATH": str(Path(__file__).parent / "disk")}
+MARK = "full"
+"""While a file of this name is there, the disk of the node's database is full."""
+Full = Callable[[Rig], AbstractContextManager[None]]
 
 
 @pytest.fixture(scope="module")
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One node on SQLite."""
-    with Rig(tmp_path_factory.mktemp("full"), None, env=HASTY) as running:
+    directory = tmp_path_factory.mktemp("full")
+    with Rig(directory, None, env={**HASTY, **IN_REACH, "LIMNOS_TEST_FULL": str(directory / MARK)}) as running:
         yield running
 
 
 @contextmanager
-def full(rig: Rig) -> Iterator[None]:
+def no_space(rig: Rig) -> Iterator[None]:
+    """Let the database's disk be full, as the kernel says it: SQLITE_FULL."""
+    mark = rig.directory / MARK
+    mark.touch()
+    try:
+        yield
+    finally:
+        mark.unlink()
+
+
+@contextmanager
+def no_larger_files(rig: Rig) -> Iterator[None]:
     """Let no file of the node grow beyond what its write-ahead log has now."""
     pid = rig.node.running.pid
     size = Path(f"{rig.database}-wal").stat().st_size
@@ -41,7 +57,8 @@ def full(rig: Rig) -> Iterator[None]:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
 
 
-def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig) -> None:
+@pytest.mark.parametrize("full", [no_space, no_larger_files])
+def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> None:
     """A COMMIT for which there is no room is 503 and says so; no file of it is left, and once there is room all is well."""
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))

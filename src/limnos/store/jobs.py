@@ -55,6 +55,10 @@ class Savepoint(Protocol):
         """Take back what the job wrote."""
         ...
 
+    def is_lost(self) -> bool:
+        """Say whether a failure has undone the whole transaction, so that nothing is left to take back."""
+        ...
+
     def keep(self) -> None:
         """End the job."""
         ...
@@ -107,8 +111,10 @@ class Job:
             self.result = batch.run(self.permit, self.mutation)
         except ends_batch:
             raise
-        except Exception as error:  # noqa: BLE001 - told to the waiter
+        except Exception as error:
             self.error = error
+            if savepoint.is_lost():
+                raise
             savepoint.undo()
         savepoint.keep()
 

@@ -109,6 +109,10 @@ class PostgresSession:
         else:
             self.connection.rollback()
 
+    def is_lost(self) -> bool:
+        """A statement that fails undoes nothing before its savepoint; what ends the connection ends the batch elsewhere."""
+        return False
+
     def keep(self) -> None:
         """End the job; the next one's beginning, or the commit, releases its savepoint."""
 

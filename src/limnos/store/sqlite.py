@@ -126,6 +126,10 @@ class SqliteSession:
         """Take back what the job wrote."""
         self.connection.execute("ROLLBACK TO mutation")
 
+    def is_lost(self) -> bool:
+        """SQLite rolls back by itself when a statement finds the disk full, in the middle of what it writes."""
+        return not self.connection.in_transaction
+
     def keep(self) -> None:
         """End the job."""
         self.connection.execute("RELEASE mutation")
