@@ -136,6 +136,7 @@ def build(settings: Settings) -> Built:
             settings.names.separator_policy,
             settings.iceberg.verify_metadata_file,
             allowed,
+            settings.iceberg.idempotency_lifetime_s,
         ),
         files=files,
         wake_worker=upkeep.wake,

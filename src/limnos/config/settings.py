@@ -11,7 +11,7 @@ import re
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.functional_validators import AfterValidator, BeforeValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -278,6 +278,10 @@ class Iceberg(Section):
     verify_metadata_file: Literal["local", "always", "never"] = Field(
         default="local",
         description="Look whether a table's metadata file still exists: for file: locations, always, never.",
+    )
+    idempotency_lifetime_s: NonNegativeInt = Field(
+        default=1800,
+        description="How long a request with an `Idempotency-Key` may be repeated, in seconds; 0: keys are not looked at.",
     )
 
 

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 HEAD_BYTES_MAX: Final = 1 << 16
 FIELDS_MAX: Final = 100
-SINGLE: Final = frozenset({b"host", b"origin", b"authorization", b"content-type", b"content-length"})
+SINGLE: Final = frozenset(
+    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key"}
+)
 """Fields that a request has once: of two, somebody on the way may have read the other one."""
 _KNOWN_MAX: Final = 1_000
 _AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")

@@ -142,7 +142,8 @@ class Request:
                 await self._admit()
             chunks.append(chunk)
             more = bool(message.get("more_body", False))
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # it may be asked for again
+        return self._body
 
     async def _admit(self) -> None:
         admit, self.admit = self.admit, None

@@ -59,6 +59,12 @@ class OutsideRoots(BadRequest):
     code = "outside-roots"
 
 
+class KeyReused(BadRequest):
+    """An `Idempotency-Key` that its caller used for another request."""
+
+    code = "idempotency-key-reused"
+
+
 class Unprocessable(LimnosError):
     """The same key is both set and removed."""
 

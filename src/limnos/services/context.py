@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limnos.services.chores import Chores
     from limnos.services.defaults import Defaults, Rules
     from limnos.services.files import Files
+    from limnos.services.once import Once
     from limnos.store.interface import Store
     from limnos.store.jobs import Decided
     from limnos.store.sql import Load
@@ -67,18 +68,22 @@ class Services:
         self.chores: Chores = OwnChores() if chores is None else chores
         self.recent = RecentMetadata()
         self.lines = Lines()
+        self.repeats = Lines()
+        """Of requests with the same key."""
 
 
 class Context:
     """One request: who asks, and the two ways to do something."""
 
-    __slots__ = ("credential", "request_id", "services", "submitted")
+    __slots__ = ("credential", "once", "request_id", "services", "submitted")
 
     def __init__(self, services: Services, credential: Credential, request_id: str) -> None:
         self.services = services
         self.credential = credential
         self.request_id = request_id
         self.submitted = False
+        self.once: Once | None = None
+        """What the request is if it has a key."""
 
     async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a scene that is true at some moment after this call.
@@ -128,8 +133,18 @@ class Context:
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> T:
         """Hand a mutation to the store. Once it has begun, unless it is refused, nobody can say that nothing was changed."""
         return await self._submitted(
-            self.services.store.submit(permit, partial(_run, mutation, permit), begun=self._begun)
+            self.services.store.submit(permit, self._bound(mutation, permit), begun=self._begun)
         )
+
+    def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:
+        """Bind a mutation to its permit; that of a request with a key is carried out once, whatever is repeated."""
+        bound = partial(_run, mutation, permit)
+        return bound if self.once is None else partial(self.once.run, bound)
+
+    def keep_answer(self, answer: Callable[[], bytes]) -> None:
+        """Say how the answer's body is made within the transaction, if a request with a key can't have it made again later."""
+        if self.once is not None:
+            self.once.answer = answer
 
     async def _submitted(self, writing: Awaitable[T]) -> T:
         try:
@@ -179,7 +194,7 @@ class Context:
             permit = await self.read(scope, decide)
             if permit.zones != stale.zones:
                 raise StalePermit
-            return permit, partial(_run, mutation, permit)
+            return permit, self._bound(mutation, permit)
 
         return await self._submitted(self.services.store.submit_held(stale, again, begun=self._begun))
 

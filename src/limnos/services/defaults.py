@@ -21,6 +21,8 @@ class Defaults(NamedTuple):
     separator_policy: str
     verify_metadata_file: str
     allowed: Allowed
+    idempotency_s: int = 1800
+    """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
 
 
 class Rules(NamedTuple):

@@ -16,6 +16,7 @@ from limnos.model.errors import StorageFailed, Unavailable
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.purges import PurgePayload, purge_run
 from limnos.services.tables import PURGE
+from limnos.store.idempotency import PRUNED_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from limnos.services.work import Work
 
 P = TypeVar("P")
+PRUNE_OUTCOMES: Final = "prune-outcomes"
+PRUNE_EVERY_S: Final = 600.0
 TRIES_PASSING: Final = 100
 """How often a task is tried whose storage or database does not answer: with growing pauses, for about four days."""
 
@@ -71,11 +74,23 @@ async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
 
 
+class NoPayload(msgspec.Struct):
+    """A task that is told nothing."""
+
+
+async def _prune_outcomes(work: Work, payload: NoPayload) -> Outcome:
+    del payload
+    while await work.submit(lambda tx: tx.outcomes.prune()) == PRUNED_AT_ONCE:
+        pass
+    return Outcome()
+
+
 KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
+            TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

@@ -224,12 +224,18 @@ idempotency = Table(
     "idempotency",
     metadata,
     Column("zone", Id, nullable=False),
-    Column("key", Text, nullable=False),
+    Column("caller", Name, nullable=False),
+    Column("key", Name, nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
     Column("operation", Text, nullable=False),
     Column("status", Integer, nullable=False),
-    Column("created_at", Id, nullable=False),
-    PrimaryKeyConstraint("zone", "key"),
+    Column("object_id", Id),
+    Column("body", LargeBinary),
+    Column("expires_at", Id, nullable=False),
+    PrimaryKeyConstraint("zone", "caller", "key"),
+    sqlite_with_rowid=False,
 )
+Index("idempotency_expires", idempotency.c.expires_at)
 
 event_outbox = Table(
     "event_outbox",

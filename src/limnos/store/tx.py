@@ -13,6 +13,7 @@ from limnos.model.errors import StalePermit
 from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
+from limnos.store.idempotency import OutcomeWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
@@ -112,6 +113,11 @@ class Tx:
     def tasks(self) -> TaskWrites:
         """Work to be done after the commit."""
         return TaskWrites(self)
+
+    @property
+    def outcomes(self) -> OutcomeWrites:
+        """What became of requests that have a key."""
+        return OutcomeWrites(self)
 
     def epoch(self) -> int:
         """Read the store's epoch."""

@@ -47,10 +47,17 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
         ) from None
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
     passed_on = {key: without_password(record.properties[key]) for key in PASSED_ON if key in record.properties}
-    return json_response(
-        {
-            "defaults": passed_on,
-            "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
-            "endpoints": endpoints,
-        }
-    )
+    told: dict[str, object] = {
+        "defaults": passed_on,
+        "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
+        "endpoints": endpoints,
+    }
+    if defaults.idempotency_s:  # with it clients send keys by themselves
+        told["idempotency-key-lifetime"] = lifetime_text(defaults.idempotency_s)
+    return json_response(told)
+
+
+def lifetime_text(seconds: int) -> str:
+    """Spell a duration as ISO 8601 does: hours, minutes and seconds, each if there are some."""
+    parts = ((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
+    return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)

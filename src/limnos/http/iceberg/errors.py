@@ -21,6 +21,7 @@ _NOT_FOUND = {
     "metalake": "NoSuchWarehouseException",
 }
 _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
+    (errors.KeyReused, 400, "IdempotencyKeyReused"),
     (errors.BadRequest, 400, "IllegalArgumentException"),
     (errors.Unauthenticated, 401, "NotAuthorizedException"),
     (errors.Forbidden, 403, "ForbiddenException"),

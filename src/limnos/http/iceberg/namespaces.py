@@ -18,7 +18,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, split
-from limnos.http.response import JSON, Response, json_response, no_content
+from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import NotFound, Unprocessable
 from limnos.names import iceberg
 from limnos.services import namespaces
@@ -84,6 +84,19 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     return _answer(levels, *made)
 
 
+async def namespace_shown(request: Request, ctx: Context, namespace_id: int) -> Response:
+    """Answer a create again, with the namespace as it is now. Raises NotFound when its name means it no more."""
+    scope, _ = split(request, ctx, 0)
+    levels = iceberg.decode_body(request.decode(await request.body(), CreateNamespace).namespace)
+    action = Action.NAMESPACE_LOAD_ICEBERG
+    node, home = await ctx.read(scope, lambda scene: namespaces.namespace_load_home(scene, levels, action=action))
+    if node.id != namespace_id:
+        raise NotFound(
+            f"Namespace does not exist: {iceberg.render(levels)}: another one has its name now", kind="namespace"
+        )
+    return _answer(levels, node, home)
+
+
 async def namespace_load(request: Request, ctx: Context) -> Response:
     """GET a namespace."""
     scope, params = split(request, ctx, 1)
@@ -127,14 +140,18 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
         comment = after.pop(COMMENT, None)
         return replace(record, comment=comment, properties=after)
 
+    def told() -> bytes:
+        return msgspec.json.encode(
+            {
+                "updated": list(updates),
+                "removed": [key for key in removals if key in seen],
+                "missing": [key for key in removals if key not in seen],
+            }
+        )
+
+    ctx.keep_answer(told)  # what was there before it is not there afterwards
     await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
-    return json_response(
-        {
-            "updated": list(updates),
-            "removed": [key for key in removals if key in seen],
-            "missing": [key for key in removals if key not in seen],
-        }
-    )
+    return Response(200, told())
 
 
 def _answer(levels: Levels, node: Node, home: str) -> Response:

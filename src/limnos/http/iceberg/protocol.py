@@ -13,6 +13,7 @@ from limnos.http.iceberg import config, credentials, namespaces, tables
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
+from limnos.http.once import Keyed, Terms, once
 from limnos.http.routing import ANY_BODY_BYTES, Route, Router
 from limnos.model.kinds import Kind
 
@@ -75,7 +76,23 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
 )
 """Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
 
+KEYED: dict[str, Keyed] = {
+    "create-namespace": Keyed(200, namespaces.namespace_shown),
+    "drop-namespace": Keyed(),
+    "update-properties": Keyed(200),
+    "create-table": Keyed(200, tables.table_shown),
+    "register-table": Keyed(200, tables.table_shown),
+    "commit-table": Keyed(200, tables.commit_shown, has_files=True),
+    "drop-table": Keyed(),
+    "rename-table": Keyed(),
+}
+"""Operations for which an `Idempotency-Key` counts, and how each is answered again."""
+
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
+
+
+def _error(error: LimnosError | InvalidName, operation: str) -> Response:
+    return error_response(error, operation=operation)
 
 
 class IcebergProtocol:
@@ -91,9 +108,12 @@ class IcebergProtocol:
             "POST", "/oauth/tokens", credentials.token_issue, "issue-token", takes="form"
         )
         reads, writes = prefixless(CATALOG_ROUTES)
-        self.router: Router[Handler] = Router(
-            ROOT, (config_route, token_route, *CATALOG_ROUTES, *reads), refusing=writes
-        )
+        terms = Terms(lambda request, ctx: split(request, ctx, 0)[0], _error)
+        routes = [
+            once(route, KEYED[route.operation], terms) if route.operation in KEYED else route
+            for route in CATALOG_ROUTES
+        ]
+        self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
     def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path below a prefix names: a catalog, a namespace or a table of it."""

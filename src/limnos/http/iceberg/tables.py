@@ -80,6 +80,12 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
     overwrite: bool = False
 
 
+class NewName(msgspec.Struct):
+    """What is looked at of the body of a create or register that is answered again."""
+
+    name: str
+
+
 class Identifier(msgspec.Struct):
     """A table's full name in a body."""
 
@@ -184,9 +190,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
         updates=body.updates, raw=data if large else None,
     )  # fmt: skip
-    location = msgspec.json.encode(document.metadata_location)
-    body_bytes = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
-    return Response(200, body_bytes, (JSON, (b"etag", _etag(document, "all"))))
+    return _committed(document)
 
 
 def _glance(request: Request, data: bytes) -> CommitTable:
@@ -194,6 +198,29 @@ def _glance(request: Request, data: bytes) -> CommitTable:
     seen = request.glance(data, LargeCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
+
+
+async def table_shown(request: Request, ctx: Context, table_id: int) -> Response:
+    """Answer a create or register again, with the table as it is now. Raises NotFound when its name means it no more."""
+    scope, params = split(request, ctx, 1)
+    name = request.glance(await request.body(), NewName).name
+    document = await _kept(ctx, scope, levels_of(params[0]), name, table_id=table_id)
+    return _loaded(document, _etag(document, "all"))
+
+
+async def commit_shown(request: Request, ctx: Context, table_id: int) -> Response:
+    """Answer a commit again, with the table as it is now. Raises NotFound when its name means it no more."""
+    scope, params = split(request, ctx, 2)
+    return _committed(await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id))
+
+
+async def _kept(ctx: Context, scope: Scope, namespace: Levels, name: str, *, table_id: int) -> Document:
+    document = await ctx.read(scope, lambda scene: tables.table_load(scene, namespace, name))
+    if document.node_id != table_id:
+        raise NotFound(
+            f"Table does not exist: {iceberg.render((*namespace, name))}: another one has its name now", kind="table"
+        )
+    return document
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
@@ -254,6 +281,12 @@ def _loaded(document: Document, etag: bytes) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b',"config":{}}'))
     return Response(200, body, (JSON, (b"etag", etag)))
+
+
+def _committed(document: Document) -> Response:
+    location = msgspec.json.encode(document.metadata_location)
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
+    return Response(200, body, (JSON, (b"etag", _etag(document, "all"))))
 
 
 def _staged(metadata: bytes) -> Response:

@@ -1,0 +1,66 @@
+"""Once: what the transaction of a request with a key does before and after its mutation.
+
+May import `store` and `model`. Knows no wire format, and not how a request is repeated: that is `services.repeats`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.store.idempotency import Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.store.idempotency import Key
+    from limnos.store.tx import Tx
+
+T = TypeVar("T")
+
+
+class Repeated(Exception):
+    """The request was carried out, or refused for good, before: this is what became of it. Nothing was done now."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.operation)
+        self.outcome = outcome
+
+
+class Once:
+    """A request with a key: what it is, and what is kept of it when it is carried out."""
+
+    __slots__ = ("answer", "fingerprint", "key", "lifetime_ms", "operation", "status")
+
+    def __init__(self, key: Key, fingerprint: bytes, *, operation: str, status: int, lifetime_ms: int) -> None:
+        self.key = key
+        self.fingerprint = fingerprint
+        self.operation = operation
+        self.status = status
+        """What it is answered with when all goes well."""
+        self.lifetime_ms = lifetime_ms
+        self.answer: Callable[[], bytes] | None = None
+        """Gives the answer's body right after the mutation; None where it can be made again from what is there."""
+
+    def run(self, work: Callable[[Tx], T], tx: Tx) -> T:
+        """Run a mutation and keep what became of the request, all in the mutation's transaction.
+
+        Raises Repeated when the transaction of an earlier request with the key, maybe on another node, was faster.
+        """
+        found = tx.outcomes.find(self.key)
+        if found is not None:
+            raise Repeated(found)
+        result = work(tx)
+        made = tx.drafts[-1].node_id if tx.drafts else None
+        body = None if self.answer is None else self.answer()
+        self._keep(tx, Outcome(self.fingerprint, self.operation, self.status, made, body))
+        return result
+
+    def refuse(self, tx: Tx, status: int, body: bytes) -> Outcome | None:
+        """Keep a refusal, so that no repetition that is still on its way is carried out. Returns what was kept before."""
+        found = tx.outcomes.find(self.key)
+        if found is None:
+            self._keep(tx, Outcome(self.fingerprint, self.operation, status, None, body))
+        return found
+
+    def _keep(self, tx: Tx, outcome: Outcome) -> None:
+        tx.outcomes.keep(self.key, outcome, lifetime_ms=self.lifetime_ms)

@@ -1,0 +1,86 @@
+"""What became of requests that have a key: a row in the mutation's own transaction, kept for a time.
+
+May import the room's `sql`. A row is no object: nothing is decided by it, and it is not in the feed. Under the lock of its
+zone a row that was looked for and not found is not there, so of two transactions with one key the second finds what the
+first has left.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+PRUNED_AT_ONCE = 1000
+FIND = Sql(
+    "SELECT fingerprint, operation, status, object_id, body FROM idempotency"
+    " WHERE zone = :zone AND caller = :caller AND key = :key AND expires_at > :now"
+)
+KEEP = Sql(
+    "INSERT INTO idempotency (zone, caller, key, fingerprint, operation, status, object_id, body, expires_at) VALUES"
+    " (:zone, :caller, :key, :fingerprint, :operation, :status, :object_id, :body, :expires_at)"
+    " ON CONFLICT (zone, caller, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,"
+    " status = excluded.status, object_id = excluded.object_id, body = excluded.body, expires_at = excluded.expires_at"
+)
+"""In place of a row, if there is one, that has expired: `find` came first."""
+PRUNE = Sql(
+    "DELETE FROM idempotency WHERE (zone, caller, key) IN"
+    " (SELECT zone, caller, key FROM idempotency WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)"
+)
+
+
+class Key(NamedTuple):
+    """A key as it is looked for: on whose clock, by whom it was sent, and its text."""
+
+    zone: int
+    caller: str
+    text: str
+
+
+class Outcome(NamedTuple):
+    """What became of a request: its fingerprint and operation, the status, what it made or changed, and what it was told.
+
+    `body` is kept only where the answer can't be made again from what is there.
+    """
+
+    fingerprint: bytes
+    operation: str
+    status: int
+    object_id: int | None
+    body: bytes | None
+
+
+def outcome_read(key: Key, *, now_ms: int) -> Load[Outcome | None]:
+    """Read what became of the request with a key; None when that is not known, or no more."""
+    rows = yield FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
+    return Outcome(*rows[0]) if rows else None
+
+
+class OutcomeWrites:
+    """What mutations do to outcomes."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def find(self, key: Key) -> Outcome | None:
+        """Read an outcome under the lock of its zone."""
+        rows = self.tx.rows(FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": self.tx.now_ms})
+        return Outcome(*rows[0]) if rows else None
+
+    def keep(self, key: Key, outcome: Outcome, *, lifetime_ms: int) -> None:
+        """Keep an outcome for a time, after `find` has found none."""
+        self.tx.count(
+            KEEP,
+            {
+                "zone": key.zone, "caller": key.caller, "key": key.text, "fingerprint": outcome.fingerprint,
+                "operation": outcome.operation, "status": outcome.status, "object_id": outcome.object_id,
+                "body": outcome.body, "expires_at": self.tx.now_ms + lifetime_ms,
+            },
+        )  # fmt: skip
+
+    def prune(self) -> int:
+        """Delete outcomes whose time is over, the oldest first and not too many at once; returns how many."""
+        return self.tx.count(PRUNE, {"now": self.tx.now_ms, "limit": PRUNED_AT_ONCE})

@@ -1,0 +1,39 @@
+"""What became of requests that have a key: by caller, with what the request was, and until when it is kept.
+
+Revision ID: 0006
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import Id, idempotency
+
+revision = "0006"
+down_revision = "0005"
+
+
+def upgrade() -> None:
+    """Put the table in the place of an earlier one that no release ever wrote to, or looked at."""
+    bind = op.get_bind()
+    found = sa.inspect(bind)
+    if found.has_table(idempotency.name):
+        if "caller" in {column["name"] for column in found.get_columns(idempotency.name)}:
+            return
+        op.drop_table(idempotency.name)
+    idempotency.create(bind)
+
+
+def downgrade() -> None:
+    """Give the release before the table that it knows, empty."""
+    op.drop_table(idempotency.name)
+    op.create_table(
+        idempotency.name,
+        sa.Column("zone", Id, nullable=False),
+        sa.Column("key", sa.Text, nullable=False),
+        sa.Column("operation", sa.Text, nullable=False),
+        sa.Column("status", sa.Integer, nullable=False),
+        sa.Column("created_at", Id, nullable=False),
+        sa.PrimaryKeyConstraint("zone", "key"),
+    )

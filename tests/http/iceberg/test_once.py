@@ -1,0 +1,404 @@
+"""Requests with an `Idempotency-Key`, over both backends: done once, answered again, decided again, kept for a time."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from typing import NamedTuple
+
+import psycopg
+import pytest
+
+from limnos.http.iceberg.protocol import CATALOG_ROUTES, KEYED
+from limnos.model.uuids import new_uuid
+from limnos.services.task_kinds import PRUNE_OUTCOMES
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg.wire import (
+    ROOT,
+    SCHEMA,
+    SPACES,
+    creation,
+    error_of,
+    make_space,
+    make_table,
+    metadata_of,
+    set_properties,
+    space_path,
+    table_path,
+)
+
+NOT_KEYED = {"report-metrics"}
+"""Changes nothing."""
+USER = "ana"
+
+
+class Case(NamedTuple):
+    """A request that changes something, in namespace `a` with table `t`, and the right to send it."""
+
+    method: str
+    target: str
+    body: object = None
+    rights: tuple[str, str, str] = ("create_schema", "CATALOG", "main")
+    counter: tuple[str, str, object] | None = None
+    """Another caller's request after which the first one, sent anew, would be told something else."""
+
+
+RENAME = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+CASES: dict[str, Case] = {
+    "create-namespace": Case("POST", SPACES, {"namespace": ["n", "m"], "properties": {"k": "v"}}),
+    "drop-namespace": Case("DELETE", space_path("empty"), rights=("OWNER", "schema", "main.empty")),
+    "update-properties": Case(
+        "POST", f"{space_path('empty')}/properties", {"updates": {"k": "v"}, "removals": ["old", "none"]},
+        rights=("OWNER", "schema", "main.empty"),
+    ),
+    "create-table": Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}, ("create_table", "SCHEMA", "main.a")),
+    "register-table": Case(
+        "POST", f"{space_path('a')}/register", {"name": "n", "metadata-location": "LOCATION"}, ("create_table", "SCHEMA", "main.a")
+    ),
+    "commit-table": Case(
+        "POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, ("modify_table", "TABLE", "main.a.t")
+    ),
+    "drop-table": Case("DELETE", table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
+    "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
+}  # fmt: skip
+OPERATIONS = sorted(CASES)
+
+
+def key() -> str:
+    """A new key."""
+    return new_uuid(1_900_000_000_000)
+
+
+def furnish(node: Node, operation: str) -> Case:
+    """Make what a request needs, for a user who may send it."""
+    make_table(node, "a", "t")
+    node.done("POST", SPACES, {"namespace": ["empty"], "properties": {"old": "1"}})
+    case = CASES[operation]
+    what, kind, on = case.rights
+    grant(node, USER, "use_catalog", kind="CATALOG", on="main")
+    for space in ("a", "empty"):
+        grant(node, USER, "use_schema", kind="SCHEMA", on=f"main.{space}")
+    if what == "OWNER":
+        node.done("PUT", f"{API}/lake/owners/{kind}/{on}", {"name": USER, "type": "USER"})
+    else:
+        grant(node, USER, what, kind=kind, on=on)
+    if operation == "register-table":
+        return case._replace(body={"name": "n", "metadata-location": left_file(node)})
+    return case
+
+
+def left_file(node: Node) -> str:
+    """A metadata file that a table has left."""
+    location = str(make_table(node, "a", "gone")["metadata-location"])
+    assert node.ask("DELETE", table_path("a", "gone")).status == 204
+    return location
+
+
+def ask(node: Node, case: Case, text: str, *, user: str = USER) -> Answer:
+    """Send a request with a key."""
+    return node.ask(case.method, case.target, case.body, user=user, idempotency_key=text)
+
+
+def clocks(node: Node) -> object:
+    """How far every zone has come."""
+    return rows(node, "SELECT zone, revision FROM clock ORDER BY zone")
+
+
+def rows(node: Node, statement: str) -> list:
+    """Rows of the store."""
+    url = node.built.services.store.url if hasattr(node.built.services.store, "url") else None
+    if url is None:
+        with closing(sqlite3.connect(node.built.services.store.path)) as connection, connection:
+            return connection.execute(statement).fetchall()
+    with psycopg.connect(url) as connection:
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
+
+
+def files(node: Node) -> set[str]:
+    """All metadata files below the data directory."""
+    return {str(path) for path in node.data.rglob("*.metadata.json")}
+
+
+def test_every_change_is_in_the_table() -> None:
+    """Every route of a catalog that changes something looks at keys, and every one that does is tried here."""
+    changing = {route.operation for route in CATALOG_ROUTES if route.method in ("POST", "DELETE")}
+
+    assert changing - NOT_KEYED == set(KEYED)
+    assert set(KEYED) == set(CASES)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_repetition_is_answered_and_not_carried_out(lake: Node, operation: str) -> None:
+    """Sent again under its key a request is answered as the first time; nothing moves, and no file is written or deleted."""
+    case, text = furnish(lake, operation), key()
+    first = ask(lake, case, text)
+    before = clocks(lake), files(lake)
+    again = [ask(lake, case, text), ask(lake, case, text.upper())]
+
+    assert first.status in (200, 204), first.body
+    assert [(each.status, each.body, each.headers.get("etag")) for each in again] == [
+        (first.status, first.body, first.headers.get("etag"))
+    ] * 2
+    assert (clocks(lake), files(lake)) == before
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_who_lost_the_right_is_shown_nothing(lake: Node, operation: str) -> None:
+    """Before a repetition is answered it is decided again: who may not do it any more is refused, and sees no old body.
+
+    A commit is not refused, since its client would delete the files of its snapshot: its outcome is unknown to it.
+    """
+    case, text = furnish(lake, operation), key()
+    first = ask(lake, case, text)
+    for role in lake.done("GET", f"{API}/lake/users/{USER}")["user"]["roles"]:
+        lake.done("PUT", f"{API}/lake/permissions/users/{USER}/revoke", {"roleNames": [role]})
+    again = ask(lake, case, text)
+
+    assert first.status < 300
+    assert again.status == (500 if operation == "commit-table" else 403)
+    assert again.headers.get("etag") is None
+    if operation == "commit-table":
+        assert error_of(again)[1] == "CommitStateUnknownException"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_key_means_one_request(lake: Node, operation: str) -> None:
+    """Another request under the key is refused, be it one byte that differs; nothing is done, and the first is still known."""
+    case, text = furnish(lake, operation), key()
+    first = ask(lake, case, text)
+    before = clocks(lake)
+    body = b"" if case.body is None else json.dumps(case.body).encode()
+    others = [
+        lake.ask(case.method, case.target, body + b" ", user=USER, idempotency_key=text),
+        lake.ask(case.method, f"{case.target}?x=1", body, user=USER, idempotency_key=text),
+        lake.ask("POST", SPACES, {"namespace": ["other"]}, user=USER, idempotency_key=text),
+    ]
+
+    assert [error_of(each)[:2] for each in others[-2:]] == [(400, "IdempotencyKeyReused")] * 2
+    assert error_of(others[0])[:2] == (400, "IdempotencyKeyReused")
+    assert text in error_of(others[1])[2]
+    assert clocks(lake) == before
+    assert ask(lake, case, text).body == first.body
+
+
+def test_keys_are_their_callers_own(lake: Node) -> None:
+    """Under the same key another caller's request is another one: it is carried out, or refused, as if there were no first."""
+    case, text = furnish(lake, "create-namespace"), key()
+    grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
+    first = ask(lake, case, text)
+    same = ask(lake, case, text, user="bob")
+    other = ask(lake, case._replace(body={"namespace": ["bobs"]}), key_of := key(), user="bob")
+    stranger = ask(lake, case, text, user="stranger")
+
+    assert (first.status, same.status, other.status, stranger.status) == (200, 409, 200, 403)
+    assert ask(lake, case._replace(body={"namespace": ["anas"]}), key_of).status == 200
+    assert ask(lake, case, text).body == first.body
+
+
+def test_user_of_the_same_name_is_another_caller(lake: Node) -> None:
+    """A user who is removed and added again has no keys of the earlier one."""
+    case, text = furnish(lake, "create-namespace"), key()
+    ask(lake, case, text)
+    lake.done("DELETE", f"{API}/lake/users/{USER}")
+    grant(lake, USER, "use_catalog create_schema", kind="CATALOG", on="main")
+
+    assert ask(lake, case, text).status == 409
+
+
+REFUSALS: dict[str, tuple[Case, Case, int]] = {
+    "taken name": (
+        Case("POST", f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA}), Case("DELETE", table_path("a", "t")), 409,
+    ),
+    "missing table": (
+        Case("POST", table_path("a", "n"), {"updates": [set_properties(k="v")]}),
+        Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}), 404,
+    ),
+    "missing namespace": (
+        Case("POST", f"{space_path('n')}/tables", {"name": "n", "schema": SCHEMA}), Case("POST", SPACES, {"namespace": ["n"]}), 404,
+    ),
+    "failed requirement": (
+        Case("POST", table_path("a", "t"), {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}], "updates": []}),
+        Case("DELETE", table_path("a", "t")), 409,
+    ),
+    "unknown update": (
+        Case("POST", table_path("a", "t"), {"updates": [{"action": "set-current-schema", "schema-id": 1}]}),
+        Case("DELETE", table_path("a", "t")), 400,
+    ),
+    "full namespace": (Case("DELETE", space_path("a")), Case("DELETE", table_path("a", "t")), 409),
+}  # fmt: skip
+"""Requests that are refused, what would make them go well (or differ) later, and the status."""
+
+
+@pytest.mark.parametrize("what", sorted(REFUSALS))
+def test_refusal_is_final(lake: Node, what: str) -> None:
+    """A refusal that says what is, and not who asks, stays one under its key, whatever has changed since; without it, not."""
+    case, change, status = REFUSALS[what]
+    make_table(lake, "a", "t")
+    text = key()
+    first = ask(lake, case, text, user="admin")
+    changed = lake.ask(change.method, change.target, change.body)
+    before = clocks(lake)
+    again = ask(lake, case, text, user="admin")
+
+    assert first.status == status, first.body
+    assert changed.status < 300
+    assert (again.status, again.body) == (first.status, first.body)
+    assert clocks(lake) == before
+    assert ask(lake, case, key(), user="admin").body != first.body
+
+
+def test_refusals_about_the_caller_are_not_kept(lake: Node) -> None:
+    """Who was forbidden something, and is allowed it now, is not held to the refusal; nor does it leave a row."""
+    make_table(lake, "a", "t")
+    case, text = CASES["commit-table"], key()
+    grant(lake, USER, "use_catalog", kind="CATALOG", on="main")
+    refused = ask(lake, case, text)
+    kept = rows(lake, "SELECT 1 FROM idempotency")
+    grant(lake, USER, "use_schema modify_table", kind="CATALOG", on="main")
+
+    assert (refused.status, kept) == (403, [])
+    assert ask(lake, case, text).status == 200
+
+
+def test_disabled_catalog_is_not_kept(lake: Node) -> None:
+    """What an administrator has switched off may go well under the same key once it is on again."""
+    case, text = CASES["create-namespace"], key()
+    lake.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
+    refused = ask(lake, case, text, user="admin")
+    lake.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": True})
+
+    assert (refused.status, ask(lake, case, text, user="admin").status) == (403, 200)
+
+
+def test_nonsense_leaves_no_row(lake: Node) -> None:
+    """What is refused for itself, before anybody asks who sent it, is refused again by itself: no stranger fills the table."""
+    make_table(lake, "a", "t")
+    case = CASES["commit-table"]._replace(body=b"{")
+    told = [ask(lake, case, key(), user=user).status for user in ("admin", "stranger")]
+
+    assert told == [400, 400]
+    assert rows(lake, "SELECT 1 FROM idempotency") == []
+
+
+GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x",
+        "0" * 36,
+        GOOD[:-1],
+        f"{GOOD}0",
+        "3fa85f64-5717-4562-b3fc-2c963f66afa6",
+        "{" + GOOD[1:],
+        f"{GOOD}, {GOOD}",
+    ],
+)
+def test_key_is_a_uuid_of_version_7(node: Node, text: str) -> None:
+    """Anything else is 400 with words, and nothing is done."""
+    answer = ask(node, CASES["create-namespace"], text, user="admin")
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+    assert "Idempotency-Key" in error_of(answer)[2]
+    assert node.done("GET", SPACES)["namespaces"] == []
+
+
+def test_reads_take_no_notice(node: Node) -> None:
+    """A key on a request that changes nothing is not looked at."""
+    make_space(node, "a")
+
+    assert node.get(SPACES, idempotency_key="x").status == 200
+    assert node.ask("HEAD", space_path("a"), idempotency_key="x").status == 204
+
+
+def test_answer_shows_what_is_there_now(lake: Node) -> None:
+    """A repeated commit is answered with the table as it is, to which others may have committed since."""
+    case, text = furnish(lake, "commit-table"), key()
+    ask(lake, case, text)
+    lake.done("POST", table_path("a", "t"), {"updates": [set_properties(more="m")]})
+    again = ask(lake, case, text).json()
+
+    assert again["metadata"] == metadata_of(lake, "a", "t")
+    assert again["metadata"]["properties"].items() >= {"k": "v", "more": "m"}.items()
+
+
+@pytest.mark.parametrize("successor", [False, True])
+@pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
+def test_what_was_made_may_be_gone(lake: Node, operation: str, successor: bool) -> None:
+    """What a create made and somebody dropped is 404, a successor of its name is not shown; a commit is never refused."""
+    case, text = furnish(lake, operation), key()
+    ask(lake, case, text)
+    name = "t" if operation == "commit-table" else "n"
+    target = space_path("n", "m") if operation == "create-namespace" else table_path("a", name)
+    assert lake.ask("DELETE", target).status == 204
+    if successor and operation == "create-namespace":
+        make_space(lake, "n", "m")
+    elif successor:
+        make_table(lake, "a", name)
+    again = ask(lake, case, text)
+
+    assert again.status == (500 if operation == "commit-table" else 404 if not successor else again.status)
+    assert again.status in (403, 404, 500)
+    assert "uuid" not in again.body.decode()
+
+
+def test_staged_create_is_finished_once(lake: Node) -> None:
+    """The commit that makes a staged table is one like others; to stage it stores nothing, and may be repeated."""
+    make_space(lake, "a")
+    stage = Case("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
+    staged = [ask(lake, stage, text, user="admin") for text in [key()] * 2]
+    location = staged[1].json()["metadata"]["location"]
+    body = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
+    finish, text = Case("POST", table_path("a", "s"), body), key()
+    first = ask(lake, finish, text, user="admin")
+    before = files(lake)
+    again = ask(lake, finish, text, user="admin")
+
+    assert [each.status for each in staged] == [200, 200]
+    assert (again.status, again.body) == (first.status, first.body)
+    assert first.status == 200
+    assert files(lake) == before
+    assert ask(lake, finish, key(), user="admin").status == 409
+
+
+def test_purge_is_not_repeated(lake: Node) -> None:
+    """A drop with its files leaves one task, however often it comes."""
+    make_table(lake, "a", "t")
+    case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
+    told = [ask(lake, case, text, user="admin").status for _ in range(3)]
+
+    assert told == [204] * 3
+    assert rows(lake, "SELECT count(*) FROM task WHERE kind = 'purge-table'") == [(1,)]
+
+
+def test_change_of_nothing_counts(lake: Node) -> None:
+    """Properties that were there already are a change all the same: repeated after somebody else's, it does not undo that one."""
+    make_space(lake, "a", k="v")
+    case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
+    first = ask(lake, case, text, user="admin")
+    lake.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "w"}})
+    again = ask(lake, case, text, user="admin")
+
+    assert (again.status, again.body) == (first.status, first.body)
+    assert lake.done("GET", space_path("a"))["properties"]["k"] == "w"
+
+
+def test_keys_are_forgotten(lake: Node) -> None:
+    """After its time a key is new again, and the task that prunes takes its row away and no other."""
+    case, old, young = CASES["create-namespace"], key(), key()
+    ask(lake, case, old, user="admin")
+    rows(lake, "UPDATE idempotency SET expires_at = 1")
+    anew = ask(lake, case, old, user="admin")
+    ask(lake, case._replace(body={"namespace": ["other"]}), young, user="admin")
+    rows(lake, f"UPDATE idempotency SET expires_at = 1 WHERE key = '{old}'")
+    lake.runner.run(lake.built.upkeep.sweep())
+    while lake.runner.run(lake.built.upkeep.run_one()):
+        pass
+
+    assert anew.status == 409
+    assert rows(lake, "SELECT key FROM idempotency") == [(young,)]
+    assert rows(lake, f"SELECT error FROM task WHERE kind = '{PRUNE_OUTCOMES}'") == [(None,)]
