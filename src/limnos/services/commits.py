@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
-    from limnos.services.context import Context
+    from limnos.services.context import Context, Services
     from limnos.services.recent import RecentMetadata
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
@@ -59,7 +59,7 @@ class TableCommit(msgspec.Struct, frozen=True):
     relocates: bool
 
 
-class _LostRace(Exception):
+class LostRace(Exception):
     """Another commit came first: build again on what it left."""
 
 
@@ -72,24 +72,37 @@ class Base(NamedTuple):
     place: Place
 
 
+class Change(NamedTuple):
+    """What a commit asks of one table."""
+
+    requirements: list[object]
+    updates: list[object]
+    raw: bytes | None = None
+    """The body of a large request, which nobody but a chore decodes; requirements and updates are empty then."""
+
+
+class Stand(NamedTuple):
+    """What a change is applied to: a table's document, or what earlier changes of the same request made of it."""
+
+    uuid: str
+    file: str | None
+    """Where it lies; None when it is not written anywhere yet."""
+    metadata: Json | None
+    """Decoded; None when only a chore decodes it."""
+    body: bytes
+
+
 class Asked(NamedTuple):
     """What is asked for, by whom, and how to look at the table."""
 
     ctx: Context
     scope: Scope
     look: Callable[[Scene], Base]
-    requirements: list[object]
-    updates: list[object]
-    raw: bytes | None
-    """The body of a large request, which nobody but a chore decodes; requirements and updates are empty then."""
+    change: Change
 
     async def base(self) -> Base:
         """Read what is there now. Raises NotFound, Forbidden."""
         return await self.ctx.read(self.scope, self.look)
-
-    def now_ms(self) -> int:
-        """Return the store's time, which is every node's."""
-        return self.ctx.services.store.time.now_ms()
 
 
 class Made(NamedTuple):
@@ -115,16 +128,11 @@ async def table_commit(
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
         return Base(scene.permit(None, decision), node, scene.document(node.id), place_of(scene))
 
-    asked = Asked(ctx, scope, look, [] if raw else requirements, updates, raw)
+    asked = Asked(ctx, scope, look, Change([] if raw else requirements, updates, raw))
     base = await asked.base()
     made = await _make_in_turn(asked, base)
     if made.built is not None:
-        gone = (
-            iceberg_updates.removed_metadata_files(*made.built)
-            if iceberg_metadata.deletes_old_files(made.built[1])
-            else []
-        )
-        await _clean(ctx, made.document, gone=gone, place=base.place)
+        await clean(ctx, made.document, built=made.built, place=base.place)
     return made.document, base.place.catalog
 
 
@@ -134,8 +142,9 @@ async def _make_in_turn(asked: Asked, base: Base) -> Made:
     if services.lines.is_free(number):
         async with services.lines.turn(number):
             return await _make(asked, base)
-    if asked.requirements and not is_heavy(base.document):
-        iceberg_requirements.check(_metadata(services.recent, base.document), asked.requirements)
+    requirements = asked.change.requirements
+    if requirements and not is_heavy(base.document):
+        iceberg_requirements.check(_metadata(services.recent, base.document), requirements)
     async with services.lines.turn(number):
         return await _make(asked, await asked.base())
 
@@ -145,7 +154,7 @@ async def _make(asked: Asked, base: Base) -> Made:
     recent, loop = asked.ctx.services.recent, asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
-        built = await _build(asked, base.document)
+        built = await change_apply(asked.ctx.services, asked.change, stand_of(recent, base.document, asked.change))
         if built is None:
             return Made(base.document, None)
         old, whole = built[0], await settled_whole(asked.ctx.services.chores, built[1])
@@ -158,7 +167,7 @@ async def _make(asked: Asked, base: Base) -> Made:
         LOST_RACES[()] += 1
         if loop.time() > until:
             break
-        await asyncio.sleep(random.uniform(0, min(_PAUSE_S * 2 ** min(attempt, 9), _PAUSE_MAX_S)))  # noqa: S311 - to spread the rivals
+        await lost_race_pause(attempt)
         base = await asked.base()
     raise CommitConflict("Too many commits to this table at once: read it again and retry")
 
@@ -167,18 +176,39 @@ def _metadata(recent: RecentMetadata, document: Document) -> Json:
     return iceberg_metadata.with_uuid(recent.get(document) or iceberg_metadata.decode(document.body), document.uuid)
 
 
-async def _build(asked: Asked, document: Document) -> tuple[Json, Whole] | None:
-    """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
-    services, now_ms = asked.ctx.services, asked.now_ms()
-    if asked.raw is None and not is_heavy(document):
-        base = _metadata(services.recent, document)
-        iceberg_requirements.check(base, asked.requirements)
-        new = iceberg_updates.apply(base, asked.updates, now_ms=now_ms, previous_location=document.metadata_location)
+async def lost_race_pause(attempt: int) -> None:
+    """Wait a little, so that rivals do not meet again at once."""
+    await asyncio.sleep(random.uniform(0, min(_PAUSE_S * 2 ** min(attempt, 9), _PAUSE_MAX_S)))  # noqa: S311 - to spread the rivals
+
+
+def stand_of(recent: RecentMetadata, document: Document, change: Change) -> Stand:
+    """Return what the first change of a table is applied to."""
+    metadata = None if change.raw is not None or is_heavy(document) else _metadata(recent, document)
+    return Stand(document.uuid, document.metadata_location, metadata, document.body)
+
+
+async def change_apply(services: Services, change: Change, stand: Stand) -> tuple[Json, Whole] | None:
+    """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended.
+
+    Returns what it was built on, too, or an outline of that.
+    """
+    now_ms, base = services.store.time.now_ms(), stand.metadata
+    if change.raw is None and base is not None:
+        iceberg_requirements.check(base, change.requirements)
+        new = iceberg_updates.apply(base, change.updates, now_ms=now_ms, previous_location=stand.file)
         return None if new is base else (base, Whole(new))
-    raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
-    terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location))
-    parts = await services.chores.do("iceberg-commit", document.body, raw, terms)
+    raw = change.raw or msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
+    terms = msgspec.json.encode(CommitTerms(stand.uuid, now_ms, stand.file))
+    parts = await services.chores.do("iceberg-commit", stand.body, raw, terms)
     return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None
+
+
+async def change_create(services: Services, change: Change) -> Whole:
+    """Build the metadata of a table that a commit makes: it carries everything."""
+    now_ms = services.store.time.now_ms()
+    if change.raw is None:
+        return Whole(iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None))
+    return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d" % now_ms))
 
 
 async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) -> bool:
@@ -194,7 +224,7 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) ->
     def decide(scene: Scene) -> Permit[TableCommit]:
         now = asked.look(scene)
         if now.document != base.document or now.place != base.place:
-            raise _LostRace
+            raise LostRace
         return command(now)
 
     services = asked.ctx.services
@@ -202,7 +232,7 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) ->
     try:
         async with services.files.written(document.metadata_location, data, base.place.catalog.properties):
             revision = await asked.ctx.write(asked.scope, decide, document_swap, first=command(base))
-    except _LostRace:
+    except LostRace:
         return False
     if len(document.body) <= OFFERED_BYTES_MAX:
         key = document_key(document.node_id)
@@ -221,11 +251,12 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     return tx.revision
 
 
-async def _clean(ctx: Context, document: Document, *, gone: list[str], place: Place) -> None:
+async def clean(ctx: Context, document: Document, *, built: tuple[Json, Json], place: Place) -> None:
     """Delete metadata files that fell off the log, only now that the commit is certain, and only the table's own.
 
-    Whatever goes wrong here is for the log: the commit is made.
+    `built` is the metadata before and after. Whatever goes wrong here is for the log: the commit is made.
     """
+    gone = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
     if not gone:
         return
     try:
@@ -252,11 +283,7 @@ async def _commit_create(
     """Make the table of a staged create: the commit carries everything."""
     try:
         draft = await new_table_read(ctx, scope, namespace, name)
-        now_ms = ctx.services.store.time.now_ms()
-        if raw is None:
-            whole = Whole(iceberg_updates.apply(None, updates, now_ms=now_ms, previous_location=None))
-        else:
-            whole = whole_of(await ctx.services.chores.do("iceberg-commit-create", raw, b"%d" % now_ms))
+        whole = await change_create(ctx.services, Change([], updates, raw))
         return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
     except AlreadyExists as error:
         if error.kind in ("table", "view"):

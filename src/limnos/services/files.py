@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from limnos.files import LOCAL_FILES, Shares, is_local, read_within, store_for
 from limnos.model.errors import LimnosError, MissingFile, StateUnknown, StorageFailed, Unavailable
+from limnos.services.parallel import each_of
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from limnos.files import Allowed, FileStore
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
 METADATA_BYTES_MAX = 1 << 28
+AT_ONCE = 16
+"""Files of one request that are on their way at a time."""
 INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
 
@@ -55,12 +58,58 @@ class Written:
         await self._files.delete(self._location, self._properties)
 
 
+class Laid(NamedTuple):
+    """A file that was written for a commit still to come."""
+
+    location: str
+    properties: Mapping[str, str]
+    first: bool
+
+
+class Pile:
+    """Several files that are there within this context, and after it unless the commit inside was surely not made."""
+
+    def __init__(self, files: Files, is_begun: Callable[[], bool]) -> None:
+        self._files = files
+        self._is_begun = is_begun
+        self._laid: dict[str, Laid] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def lay(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool) -> None:
+        """Write a file."""
+        await self._files.write(location, data, properties, first=first)
+        self._laid[location] = Laid(location, properties, first)
+        fault_point("file-written")
+
+    async def take_back(self, location: str) -> None:
+        """Delete a file that is not wanted any more."""
+        laid = self._laid.pop(location, None)
+        if laid is not None:
+            await self._files.unwrite(laid)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, StateUnknown):
+            return  # they are pointed to, or may be: keep them
+        if isinstance(error, (asyncio.CancelledError, TimeoutError)):
+            if not self._is_begun():  # nobody waits any more, so nobody is kept waiting
+                self._files.beside(self._take_all_back())
+            return
+        await self._take_all_back()
+
+    async def _take_all_back(self) -> None:
+        laid = list(self._laid.values())
+        await each_of(laid, self._files.unwrite, at_once=AT_ONCE)
+
+
 class Files:
     """File operations for services, in threads."""
 
     def __init__(self, allowed: Allowed, *, timeout_s: float = 20.0) -> None:
         self._allowed = allowed
         self._shares = Shares(timeout_s=timeout_s)
+        self._beside: set[asyncio.Task[None]] = set()
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
         """Read a whole file. Raises MissingFile, TooLarge."""
@@ -120,6 +169,24 @@ class Files:
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
         return Written(self, location, data, properties, first=first)
+
+    def pile(self, is_begun: Callable[[], bool]) -> Pile:
+        """Write several files before a commit that points to them all; `is_begun`: nobody can say any more that it was not made."""
+        return Pile(self, is_begun)
+
+    async def unwrite(self, laid: Laid) -> None:
+        """Delete a file that nothing points to, and the directory that was made for it."""
+        if laid.first and is_local(laid.location):
+            with suppress(LimnosError):  # an orphan is the worst that comes of it
+                LOCAL_FILES.take_back(laid.location)
+            return
+        await self.delete(laid.location, laid.properties)
+
+    def beside(self, work: Coroutine[None, None, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def _run(
         self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,

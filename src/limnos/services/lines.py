@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from limnos.model.errors import Unavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from types import TracebackType
 
 WAITING_MAX = 4096
@@ -36,6 +37,13 @@ class Lines:
     def turn(self, number: int) -> Turn:
         """Wait for one's turn in a line, and have it for the time of a `with` body. Raises Unavailable when it is too long."""
         return Turn(self, number)
+
+    def turns(self, numbers: Iterable[int]) -> Turns:
+        """Wait for one's turn in several lines, one after the other in the order of their numbers.
+
+        As everybody takes them in that order, nobody waits for somebody who waits for them.
+        """
+        return Turns(self, sorted(set(numbers)))
 
     async def enter(self, number: int) -> None:
         """Wait for the turn."""
@@ -84,3 +92,32 @@ class Turn:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lines.leave(self._number)
+
+
+class Turns:
+    """Turns in several lines, for `async with`."""
+
+    __slots__ = ("_lines", "_numbers", "_taken")
+
+    def __init__(self, lines: Lines, numbers: Sequence[int]) -> None:
+        self._lines = lines
+        self._numbers = numbers
+        self._taken: list[int] = []
+
+    async def __aenter__(self) -> None:
+        try:
+            for number in self._numbers:
+                await self._lines.enter(number)
+                self._taken.append(number)
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        while self._taken:
+            self._lines.leave(self._taken.pop())

@@ -124,37 +124,44 @@ async def namespace_create(
 
     def decide(scene: Scene) -> Permit[NamespaceCreate]:
         nonlocal above
-        scene.require_in_use()
-        codec = codec_of(scene)
-        for part in levels:
-            codec.check_namespace_part(part)
-        nearest, lacking, chain = None, levels, scene.settled.outer
-        for size in range(len(levels) - 1, 0, -1):
-            node, found = scene.find(levels[:size], Kind.NAMESPACE)
-            if node is not None:
-                nearest, lacking, chain = node, levels[size:], found
-                break
-        absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
-        decision = scene.require(
-            Action.NAMESPACE_CREATE, (*absent, *chain)
-        )  # in the words that existing parents would get
-        parent = scene.catalog if nearest is None else nearest
-        if len(lacking) > 1 and not parents:
-            raise scene.missing(Kind.NAMESPACE, levels[:-1])
-        if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
-            raise already_exists(levels)
-        for name in lacking:
-            check(name)
-        above = base_of(scene, chain)
-        record = located(None, NamespaceRecord(comment=comment, properties=properties), place_of(scene))
-        command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), record, scene.maker_id)
-        return scene.permit(command, decision)
+        record = NamespaceRecord(comment=comment, properties=properties)
+        permit, above = namespace_create_of(scene, levels, record, check=check, parents=parents)
+        return permit
 
     try:
         node = await ctx.write(scope, decide, namespace_insert)
     except AlreadyExists:
         raise already_exists(levels) from None
     return node, home_of(node, above)
+
+
+def namespace_create_of(
+    scene: Scene, levels: Levels, record: NamespaceRecord, *, check: Callable[[str], object] = check_part,
+    parents: bool = True,
+) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
+    """Decide on making a namespace; returns what its home lies in, too. Raises what `namespace_create` does."""
+    scene.require_in_use()
+    codec = codec_of(scene)
+    for part in levels:
+        codec.check_namespace_part(part)
+    nearest, lacking, chain = None, levels, scene.settled.outer
+    for size in range(len(levels) - 1, 0, -1):
+        node, found = scene.find(levels[:size], Kind.NAMESPACE)
+        if node is not None:
+            nearest, lacking, chain = node, levels[size:], found
+            break
+    absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
+    decision = scene.require(Action.NAMESPACE_CREATE, (*absent, *chain))  # in the words that existing parents would get
+    parent = scene.catalog if nearest is None else nearest
+    if len(lacking) > 1 and not parents:
+        raise scene.missing(Kind.NAMESPACE, levels[:-1])
+    if not lacking or (len(lacking) == 1 and scene.is_taken(parent.id, Kind.NAMESPACE, lacking[0])):
+        raise already_exists(levels)
+    for name in lacking:
+        check(name)
+    placed = located(None, record, place_of(scene))
+    command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), placed, scene.maker_id)
+    return scene.permit(command, decision), base_of(scene, chain)
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
@@ -205,12 +212,13 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
 
 async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
     """Drop a namespace, that one only. Raises NotFound, NotEmpty."""
+    await ctx.write(scope, lambda scene: namespace_drop_of(scene, levels), namespace_delete)
 
-    def decide(scene: Scene) -> Permit[NamespaceDrop]:
-        node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-        return scene.permit(NamespaceDrop(node), decision)
 
-    await ctx.write(scope, decide, namespace_delete)
+def namespace_drop_of(scene: Scene, levels: Levels) -> Permit[NamespaceDrop]:
+    """Decide on dropping a namespace. Raises NotFound, Forbidden."""
+    node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
+    return scene.permit(NamespaceDrop(node), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
@@ -225,17 +233,18 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 
     Raises NotFound (source, or the target's parent), AlreadyExists, BadRequest for a move into itself.
     """
+    await ctx.write(scope, lambda scene: namespace_move_of(scene, source, target), namespace_reparent)
 
-    def decide(scene: Scene) -> Permit[NamespaceMove]:
-        node, _, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
-        into, above = parent_of(scene, target)
-        decisions = [decision]
-        if into.id != node.parent_id:
-            decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
-        room = PARTS_MAX - len(target) if len(target) > len(source) else None
-        return scene.permit(NamespaceMove(node, into, target[-1], room), *decisions)
 
-    await ctx.write(scope, decide, namespace_reparent)
+def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
+    """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
+    node, _, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+    into, above = parent_of(scene, target)
+    decisions = [decision]
+    if into.id != node.parent_id:
+        decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
+    room = PARTS_MAX - len(target) if len(target) > len(source) else None
+    return scene.permit(NamespaceMove(node, into, target[-1], room), *decisions)
 
 
 def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:

@@ -132,25 +132,26 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
 
 async def table_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str, purge: bool) -> None:
     """Drop a table; with `purge` its files too, by a task that commits with the drop."""
-
-    def decide(scene: Scene) -> Permit[TableDrop]:
-        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
-        task = None
-        if purge:
-            document = scene.document(node.id)
-            place = place_of(scene)
-            payload = {
-                "metadata-location": document.metadata_location,
-                "location": document.location,
-                "roots": place.roots,
-                "catalog": scene.catalog.id,
-            }
-            task = msgspec.json.encode(payload).decode()
-        return scene.permit(TableDrop(node, task), decision)
-
-    await ctx.write(scope, decide, table_delete)
+    await ctx.write(scope, lambda scene: table_drop_of(scene, namespace, name, purge=purge), table_delete)
     if purge:
         ctx.services.wake_worker()
+
+
+def table_drop_of(scene: Scene, namespace: Levels, name: str, *, purge: bool) -> Permit[TableDrop]:
+    """Decide on dropping a table. Raises NotFound, Forbidden."""
+    node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
+    task = None
+    if purge:
+        document = scene.document(node.id)
+        place = place_of(scene)
+        payload = {
+            "metadata-location": document.metadata_location,
+            "location": document.location,
+            "roots": place.roots,
+            "catalog": scene.catalog.id,
+        }
+        task = msgspec.json.encode(payload).decode()
+    return scene.permit(TableDrop(node, task), decision)
 
 
 def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
@@ -168,24 +169,25 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
 
 async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
     """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
+    await ctx.write(scope, lambda scene: table_move_of(scene, source, target), table_reparent)
+
+
+def table_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[TableMove]:
+    """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
     if len(source) < 2 or len(target) < 2:
         raise BadRequest("A table lies in a namespace: name at least two levels")
     check_levels(target)
-
-    def decide(scene: Scene) -> Permit[TableMove]:
-        stays = source[:-1] == target[:-1]
-        action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-        node, _, decision = table_find(scene, source[:-1], source[-1], action)
-        into, above = parent_of(scene, target)
-        decisions = [decision]
-        if not stays:
-            decisions.append(scene.require(Action.TABLE_CREATE, above))
-        taken, _ = scene.find(target, Kind.TABLE)
-        if taken is not None and taken.id != node.id:
-            raise AlreadyExists(f"Table already exists: {render(target)}", kind=taken.kind.word)
-        return scene.permit(TableMove(node, into, target[-1]), *decisions)
-
-    await ctx.write(scope, decide, table_reparent)
+    stays = source[:-1] == target[:-1]
+    action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
+    node, _, decision = table_find(scene, source[:-1], source[-1], action)
+    into, above = parent_of(scene, target)
+    decisions = [decision]
+    if not stays:
+        decisions.append(scene.require(Action.TABLE_CREATE, above))
+    taken, _ = scene.find(target, Kind.TABLE)
+    if taken is not None and taken.id != node.id:
+        raise AlreadyExists(f"Table already exists: {render(target)}", kind=taken.kind.word)
+    return scene.permit(TableMove(node, into, target[-1]), *decisions)
 
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:

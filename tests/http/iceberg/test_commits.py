@@ -278,7 +278,7 @@ def test_commit_and_rename_at_once(lake: Node) -> None:
 def test_races_without_end(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit whose patience ends gives up as 409, which is certain, and leaves none of the files it wrote."""
     make_table(node, "a", "t")
-    monkeypatch.setattr(commits, "document_swap", _raise(commits._LostRace()))
+    monkeypatch.setattr(commits, "document_swap", _raise(commits.LostRace()))
     monkeypatch.setattr(commits, "PATIENCE_S", -1.0)
     lost = LOST_RACES[()]
 

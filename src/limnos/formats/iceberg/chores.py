@@ -41,7 +41,8 @@ class CommitTerms(msgspec.Struct):
 
     uuid: str
     now_ms: int
-    previous_location: str
+    previous_location: str | None
+    """None when the document was built by the same request and lies in no file."""
 
 
 class CreateTerms(msgspec.Struct):

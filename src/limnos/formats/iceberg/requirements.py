@@ -40,7 +40,8 @@ def is_create(requirements: list[object]) -> bool:
 def check(base: Json | None, requirements: list[object]) -> None:
     """Check all requirements against the table's metadata, None when there is no table.
 
-    Raises CommitConflict for the first one that does not hold, BadRequest for unknown or malformed ones.
+    Raises CommitConflict for the first one that does not hold, with its type in the context; BadRequest for unknown or
+    malformed ones.
     """
     asked = as_objects(requirements, "Field 'requirements'")
     if len(asked) > REQUIREMENTS_MAX:
@@ -48,7 +49,7 @@ def check(base: Json | None, requirements: list[object]) -> None:
     checks = [(_check_of(one), one) for one in asked]
     if is_create(requirements):
         if base is not None:
-            raise _failed("table already exists")
+            raise CommitConflict("Requirement failed: table already exists", requirement=_CREATE)
         return
     if not checks:
         return
@@ -56,7 +57,11 @@ def check(base: Json | None, requirements: list[object]) -> None:
         raise _failed("table does not exist")
     shaped = with_current_shape(base)
     for check_one, one in checks:
-        check_one(shaped, one)
+        try:
+            check_one(shaped, one)
+        except CommitConflict as error:
+            error.context["requirement"] = one["type"]
+            raise
 
 
 def _failed(what: str) -> CommitConflict:
