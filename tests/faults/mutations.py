@@ -9,6 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from tests.faults.rig import Rig
+from tests.http.iceberg.wire import creation
 from tests.nodes.wire import (
     GRAVITINO,
     OWN,
@@ -93,6 +94,29 @@ def file_of(rig: Rig, *parts: str) -> Path:
     """Return the path of a table's metadata file."""
     location = str(rig.admin.do("GET", table_path(*parts)).body["metadata-location"])
     return Path(unquote(urlsplit(location).path))
+
+
+def tables_commit(rig: Rig) -> Case:
+    """Commit to two tables together and make a third."""
+    tag = _table(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
+    warehouse = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"]).rpartition("/")[0]  # type: ignore[index]
+    body = set_body(tag, properties_body(mark=tag), f"{warehouse}/{tag}")
+
+    def is_done() -> bool:
+        made = _is_there(rig, tag, "made")
+        found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")]
+        assert found == [made] * 2, f"a part of a set: {found}, made: {made}"
+        return made
+
+    return Case("POST", f"{PREFIX}/transactions/commit", body, is_done, (409,))
+
+
+def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, object]:
+    """The same change of two tables, and the making of a third."""
+    old = [{"identifier": {"namespace": [tag], "name": name}, **body} for name in ("t", "u")]
+    made = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
+    return {"table-changes": [*old, {"identifier": {"namespace": [tag], "name": "made"}, **made}]}
 
 
 def table_purge(rig: Rig) -> Case:
@@ -204,9 +228,9 @@ def tags_associate(rig: Rig) -> Case:
     return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
 
 
-WITH_FILE = (table_create, table_commit)
+WITH_FILE = (table_create, table_commit, tables_commit)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, table_purge, table_rename, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

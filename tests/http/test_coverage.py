@@ -38,6 +38,9 @@ BODIES: dict[str, object] = {
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
     "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
+    "commit-transaction": {
+        "table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [wire.set_properties(k="v")]}]
+    },
     "create-tag": {"name": "n"}, "alter-tag": {"updates": []}, "associate-tags": {"tagsToAdd": []}, "associate-tags-old": {"tagsToAdd": []},
     "create-metalake": {"name": "n"}, "alter-metalake": {"updates": []}, "set-metalake": {"inUse": False},
     "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},

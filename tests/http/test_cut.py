@@ -49,6 +49,10 @@ WRITES: dict[str, Write] = {
         "POST", f"{ROOT}/tables/rename",
         {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["empty"], "name": "n"}},
     ),
+    "commit-transaction": Write(
+        "POST", f"{ROOT}/transactions/commit",
+        {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
+    ),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
     "set-metalake": Write("PATCH", LAKE, {"inUse": False}),

@@ -22,6 +22,8 @@ from limnos.store.nodes import STILL_THERE, still
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.model.entities import Node
     from limnos.store.tx import Tx
 
@@ -125,6 +127,17 @@ class DocumentWrites:
         params = self._params(document) | {"expected": expected}
         wrote = self.tx.count(SWAP, params) if table is None else self.tx.count(SWAP_STILL, params | still(table))
         return wrote > 0
+
+    def meet(self, documents: Sequence[Document]) -> None:
+        """Take the locks of several new locations in one order, so that two such sets do not wait for each other."""
+        if len(documents) > 1:
+            for document in sorted(documents, key=lambda each: each.location):
+                self._lock(document)
+
+    def version(self, node_id: int) -> int | None:
+        """Read which version of a document there is, to be relied on until the commit."""
+        rows = self.tx.rows(HEAD, {"id": node_id})
+        return rows[0][0] if rows else None
 
     def read(self, node_id: int) -> Document | None:
         """Read a document inside the transaction."""

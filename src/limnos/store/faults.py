@@ -15,6 +15,8 @@ from pathlib import Path
 
 POINTS = ("file-written", "begin", "locked", "permitted", "written", "drafted", "before-commit", "after-commit")
 """In the order a mutation passes them; `file-written` is Iceberg's, before the transaction."""
+DEED_POINT = "deed-done"
+"""Passed by a transaction of several operations after each of them, between `permitted` and `written`."""
 PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""
 

@@ -32,6 +32,7 @@ CALLERS = {
 Request = tuple[str, str, object]
 Row = tuple[str, str]
 RENAME = "POST /{prefix}/tables/rename"
+TRANSACTION = "POST /{prefix}/transactions/commit"
 CONFIG = "GET /config"
 
 
@@ -41,6 +42,16 @@ def _table_body(name: str) -> dict[str, object]:
 
 def _rename(source: str, space: str, name: str) -> dict[str, object]:
     return {"source": {"namespace": ["there"], "name": source}, "destination": {"namespace": [space], "name": name}}
+
+
+def _together(who: str, *tables: tuple[str, str], location: str = "") -> Request:
+    updates = wire.creation(location) if location else [wire.set_properties(by=who)]
+    asserts = [{"type": "assert-create"}] if location else []
+    changes = [
+        {"identifier": {"namespace": [space], "name": name}, "requirements": asserts, "updates": updates}
+        for space, name in tables
+    ]
+    return "POST", f"{wire.ROOT}/transactions/commit", {"table-changes": changes}
 
 
 def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
@@ -125,6 +136,13 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
         (RENAME, "taken name"): ("POST", f"{root}/tables/rename", _rename(f"taken_{who}", "there", "t")),
         (RENAME, "other namespace"): ("POST", f"{root}/tables/rename", _rename(f"move_{who}", "other", f"moved_{who}")),
         (RENAME, "no other namespace"): ("POST", f"{root}/tables/rename", _rename("t", "gone", "t")),
+        (TRANSACTION, "table"): _together(who, ("there", "t")),
+        (TRANSACTION, "no table"): _together(who, ("there", "gone")),
+        (TRANSACTION, "no namespace"): _together(who, ("gone", "t")),
+        (TRANSACTION, "table, and one of the holder's"): _together(who, ("there", "t"), ("there", "owned")),
+        (TRANSACTION, "table, and one in a closed namespace"): _together(who, ("there", "t"), ("closed", "c")),
+        (TRANSACTION, "free name"): _together(who, ("there", f"set_{who}"), location=f"file://{location}_set"),
+        (TRANSACTION, "taken name"): _together(who, ("there", "t"), location=f"file://{location}_set"),
     }
     return found
 
@@ -135,6 +153,8 @@ def prepare(node: Node) -> dict[str, object]:
     for name in ("there", "other", "closed"):
         wire.make_space(node, name)
     wire.make_table(node, "there", "t")
+    wire.make_table(node, "there", "owned")
+    wire.make_table(node, "closed", "c")
     for who, privileges in CALLERS.items():
         if privileges is not None:
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -148,6 +168,7 @@ def prepare(node: Node) -> dict[str, object]:
             node.delete(wire.table_path("there", name))
     for space in ("there", "other", "empty_holder"):
         own(node, "holder", "SCHEMA", f"main.{space}")
+    own(node, "holder", "TABLE", "main.there.owned")
     own(node, "owner", "CATALOG", "main")
     return files
 

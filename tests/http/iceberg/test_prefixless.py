@@ -18,6 +18,7 @@ BODIES: dict[str, object] = {
     "commit-table": {"updates": [set_properties(k="v")]},
     "report-metrics": {},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
+    "commit-transaction": {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}}]},
 }
 CHANGES = [route for route in CATALOG_ROUTES if route.method not in ("GET", "HEAD")]
 

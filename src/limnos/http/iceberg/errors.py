@@ -13,6 +13,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 STORAGE_RETRY_AFTER_S = 5
+_COMMITS = frozenset({"commit-table", "commit-transaction"})
 _NOT_FOUND = {
     "namespace": "NoSuchNamespaceException",
     "table": "NoSuchTableException",
@@ -71,4 +72,4 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             return status, name
-    return 500, "ServiceFailureException" if operation != "commit-table" else "CommitStateUnknownException"
+    return 500, "CommitStateUnknownException" if operation in _COMMITS else "ServiceFailureException"

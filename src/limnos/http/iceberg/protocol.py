@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, credentials, namespaces, tables
+from limnos.http.iceberg import config, credentials, namespaces, tables, transactions
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
@@ -73,6 +73,14 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.TABLE_EXISTS, Action.TABLE_LOAD),
     ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
+    Route(
+        "POST",
+        "/{prefix}/transactions/commit",
+        transactions.transaction_commit,
+        "commit-transaction",
+        asks=(Action.TABLE_COMMIT, Action.TABLE_CREATE),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
 )
 """Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
 

@@ -1,0 +1,125 @@
+"""The transaction route: commits to several tables at once, all of them or none.
+
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is a commit's body with the
+table's name in it.
+
+403 or 404: as for a commit to each table by itself, in the order of the changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from limnos.http.iceberg.paths import split
+from limnos.http.response import Response, no_content
+from limnos.model.errors import BadRequest
+from limnos.names import iceberg
+from limnos.names.path import check_part
+from limnos.services.chores import REQUEST_BYTES_MAX
+from limnos.services.commits import Change
+from limnos.services.operations import TableCommitted
+from limnos.services.transactions import OPERATIONS_MAX, transact
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+
+T = TypeVar("T")
+_GLANCE_BYTES_MAX = 4 << 10
+"""Of requirements that a chore checks: assert-create stands alone."""
+_NOTHING = msgspec.Raw(b"[]")
+
+
+class Identifier(msgspec.Struct):
+    """A table's full name in a body."""
+
+    namespace: object
+    name: str
+
+
+class TableChange(msgspec.Struct):
+    """A commit to one table."""
+
+    identifier: Identifier
+    requirements: list[object] = []
+    updates: list[object] = []
+
+
+class CommitTransaction(msgspec.Struct, rename="kebab"):
+    """The body."""
+
+    table_changes: list[TableChange]
+
+
+class LargeChange(msgspec.Struct):
+    """A commit to one table in a large body: its parts are checked to be JSON, and decoded one change at a time."""
+
+    identifier: Identifier
+    requirements: msgspec.Raw = _NOTHING
+    updates: msgspec.Raw = _NOTHING
+
+
+class LargeTransaction(msgspec.Struct, rename="kebab"):
+    """A large body."""
+
+    table_changes: list[LargeChange]
+
+
+async def transaction_commit(request: Request, ctx: Context) -> Response:
+    """POST transactions/commit."""
+    scope, _ = split(request, ctx, 0)
+    data = await request.body()
+    if len(data) > REQUEST_BYTES_MAX:
+        operations = await _large(request, data)
+    else:
+        changes = request.decode(data, CommitTransaction).table_changes
+        operations = [
+            TableCommitted(_path(each.identifier), Change(each.requirements, each.updates)) for each in _some(changes)
+        ]
+    await transact(ctx, scope, operations)
+    return no_content()
+
+
+def _some(changes: list[T]) -> list[T]:
+    """Refuse none, and too many before they are decoded. Raises BadRequest."""
+    if not changes:
+        raise BadRequest("Field 'table-changes' is empty: name at least one table")
+    if len(changes) > OPERATIONS_MAX:
+        raise BadRequest(
+            f"Field 'table-changes' has at most {OPERATIONS_MAX} changes, not {len(changes)}: send several"
+        )
+    return changes
+
+
+async def _large(request: Request, data: bytes) -> list[TableCommitted]:
+    """Decode a large body change by change, so that others have their turn."""
+    operations, decoded = [], 0
+    for each in _some(request.glance(data, LargeTransaction).table_changes):
+        operations.append(TableCommitted(_path(each.identifier), _change(request, each)))
+        decoded += _size(each)
+        if decoded > REQUEST_BYTES_MAX:
+            decoded = 0
+            await asyncio.sleep(0)
+    return operations
+
+
+def _path(identifier: Identifier) -> Levels:
+    return (*iceberg.decode_body(identifier.namespace), check_part(identifier.name))
+
+
+def _size(change: LargeChange) -> int:
+    return len(bytes(change.requirements)) + len(bytes(change.updates))
+
+
+def _change(request: Request, change: LargeChange) -> Change:
+    """Decode a change; what is large is left to a chore, but for what makes it a create."""
+    few = bytes(change.requirements)
+    if _size(change) <= REQUEST_BYTES_MAX:
+        return Change(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))
+    seen = request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else []
+    raw = msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
+    return Change(seen, [], raw)

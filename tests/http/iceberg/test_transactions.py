@@ -1,0 +1,226 @@
+"""POST transactions/commit: several tables in one commit, all of them or none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg.wire import (
+    ROOT,
+    SCHEMA,
+    at_once,
+    creation,
+    error_of,
+    files_of,
+    local,
+    make_space,
+    make_table,
+    metadata_of,
+    nothing_done,
+    point,
+    set_properties,
+    snapshot,
+    table_path,
+)
+
+PATH = f"{ROOT}/transactions/commit"
+Document = dict[str, object]
+
+
+def change(*levels: str, updates: Sequence[object] = (), requirements: Sequence[object] = ()) -> Document:
+    """A change of one table."""
+    identifier = {"namespace": list(levels[:-1]), "name": levels[-1]}
+    return {"identifier": identifier, "requirements": list(requirements), "updates": list(updates)}
+
+
+def commit_all(node: Node, *changes: Document, user: str = "admin") -> Answer:
+    """Commit changes together."""
+    return node.ask("POST", PATH, {"table-changes": list(changes)}, user=user)
+
+
+def marks(node: Node, *tables: str, key: str = "mark") -> list[object]:
+    """What a property of each table of namespace `a` says."""
+    return [metadata_of(node, "a", name)["properties"].get(key) for name in tables]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def tables(lake: Node) -> Node:
+    """Three tables."""
+    for name in ("t", "u", "v"):
+        make_table(lake, "a", name)
+    return lake
+
+
+def test_two_tables(tables: Node) -> None:
+    """Changes of two tables are both there, with a metadata file each, in one revision; the answer has no body."""
+    answer = commit_all(tables, *(change("a", name, updates=[set_properties(mark=name)]) for name in ("t", "u")))
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert marks(tables, "t", "u", "v") == ["t", "u", None]
+    for name in ("t", "u"):
+        loaded = tables.get(table_path("a", name)).json()
+        assert local(loaded["metadata-location"]).read_bytes()
+        assert len(loaded["metadata"]["metadata-log"]) == 1
+
+
+def test_requirement_that_fails_undoes_all(tables: Node) -> None:
+    """One requirement that does not hold refuses all; table and requirement are named, and no file is left."""
+    wrong = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}
+    with nothing_done(tables):
+        answer = commit_all(
+            tables,
+            change("a", "t", updates=[set_properties(mark="1")]),
+            change("a", "u", updates=[set_properties(mark="1")], requirements=[wrong]),
+        )
+
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (409, "CommitFailedException")
+    assert message.startswith("Requirement failed: table a.u: branch or tag main is missing")
+    assert "assert-ref-snapshot-id" in message
+
+
+def test_later_change_of_a_table_sees_the_earlier(tables: Node) -> None:
+    """Changes of one table are applied in order, and a later one's requirements are about what the earlier ones left."""
+    after = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 100}
+    first = change("a", "t", updates=[snapshot(1), point(1)])
+    second = change("a", "t", updates=[snapshot(2, parent=1), point(2)], requirements=[after])
+    refused = commit_all(tables, second, change("a", "u", updates=[set_properties(mark="1")]))
+    assert refused.status == 409
+
+    answer = commit_all(tables, first, change("a", "u", updates=[set_properties(mark="1")]), second)
+
+    assert answer.status == 204
+    metadata = metadata_of(tables, "a", "t")
+    assert metadata["current-snapshot-id"] == 200
+    assert [each["snapshot-id"] for each in metadata["snapshot-log"]] == [100, 200]  # type: ignore[index,attr-defined]
+    assert len(metadata["metadata-log"]) == 1  # type: ignore[arg-type]
+    assert marks(tables, "u") == ["1"]
+
+
+def test_table_is_made_with_the_commit_of_another(tables: Node) -> None:
+    """A change that asserts that there is no table makes it, and a later change of the same set may build on it."""
+    location = f"file://{tables.data}/warehouse/main/made"
+    made = change("a", "new", updates=creation(location), requirements=[{"type": "assert-create"}])
+    more = change("a", "new", updates=[set_properties(mark="2")])
+
+    assert commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), made, more).status == 204
+
+    assert marks(tables, "t", "new") == ["1", "2"]
+    again = commit_all(tables, change("a", "t", updates=[set_properties(mark="3")]), made)
+    status, kind, message = error_of(again)
+    assert (status, kind) == (409, "CommitFailedException")
+    assert message == "Requirement failed: table a.new: table already exists (assert-create)"
+    assert marks(tables, "t") == ["1"]
+
+
+def test_names_taken_by_two_sets_at_once(tables: Node) -> None:
+    """Two sets that make the same table at the same time: one does, the other is refused whole, without a file."""
+
+    def made(place: str, mark: str) -> Document:
+        updates = creation(f"file://{tables.data}/warehouse/main/{place}")
+        updates[0] = {"action": "assign-uuid", "uuid": f"9c12d441-03fe-4693-9a96-a0705ddf69c{mark}"}
+        return {
+            "table-changes": [
+                change("a", "t" if mark == "1" else "u", updates=[set_properties(mark=mark)]),
+                change("a", "new", updates=updates, requirements=[{"type": "assert-create"}]),
+            ]
+        }
+
+    answers = at_once(tables, ("POST", PATH, made("one", "1")), ("POST", PATH, made("two", "2")))
+
+    assert sorted(each.status for each in answers) == [204, 409]
+    won = "1" if answers[0].status == 204 else "2"
+    assert marks(tables, "t", "u") == (["1", None] if won == "1" else [None, "2"])
+    lost = "two" if won == "1" else "one"
+    assert not [file for file in files_of(tables) if f"/{lost}/" in file]
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        ({}, "table-changes"),
+        ({"table-changes": []}, "table-changes"),
+        ({"table-changes": [{"updates": []}]}, "identifier"),
+        ({"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": {}}]}, ""),
+        ({"table-changes": [change("a", "t", updates=[{"action": "fly"}])]}, "Table a.t: Unknown update action 'fly'"),
+        (
+            {"table-changes": [change("a", "t", requirements=[{"type": "assert-luck"}])]},
+            "Table a.t: Unknown requirement type 'assert-luck'",
+        ),
+        (
+            {"table-changes": [change("a", "t", requirements=[{"type": "assert-create"}, {"type": "assert-create"}])]},
+            "assert-create must be the only one",
+        ),
+        ({"table-changes": [change("a", "t")] * 1001}, "at most 1000 changes, not 1001"),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_bad_bodies(tables: Node, body: object, words: str) -> None:
+    """What is malformed or unknown is 400, naming the table where there is one, and nothing is done."""
+    with nothing_done(tables):
+        answer = tables.ask("POST", PATH, body)
+
+    assert answer.status == 400
+    assert words in error_of(answer)[2]
+
+
+def test_each_table_needs_its_own_right(tables: Node) -> None:
+    """Who may change two tables of three is refused all; the third is named, and no requirement is looked at."""
+    for name in ("t", "u"):
+        grant(tables, "bob", "modify_table", kind="TABLE", on=f"main.a.{name}")
+    grant(tables, "bob", "use_catalog use_schema", kind="CATALOG", on="main")
+    wrong = {"type": "assert-table-uuid", "uuid": "0b7a7a0e-6f0a-4d3b-9c76-2f4b8f9d3a11"}
+
+    def ask(*names: str) -> Answer:
+        changes = [change("a", name, updates=[set_properties(mark="b")], requirements=[]) for name in names]
+        changes[0]["requirements"] = [] if len(names) == 2 else [wrong]
+        return commit_all(tables, *changes, user="bob")
+
+    with nothing_done(tables):
+        refused = ask("t", "u", "v")
+
+    assert refused.status == 403
+    assert "a.v" in error_of(refused)[2]
+    assert ask("t", "u").status == 204
+    assert marks(tables, "t", "u", "v") == ["b", "b", None]
+
+
+def test_missing_table(tables: Node) -> None:
+    """A table that is not there is 404 by its name, and nothing is done."""
+    with nothing_done(tables):
+        answer = commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), change("a", "none"))
+
+    assert error_of(answer) == (404, "NoSuchTableException", "Table does not exist: a.none")
+
+
+def test_five_hundred_tables(tables: Node) -> None:
+    """A set of five hundred tables, half of them new, is committed at once."""
+    make_space(tables, "many")
+    names = [f"t{number}" for number in range(250)]
+    for name in names:
+        make_table(tables, "many", name)
+    changes = [change("many", name, updates=[set_properties(mark="1")]) for name in names]
+    for number in range(250):
+        updates = creation(f"file://{tables.data}/warehouse/main/new{number}")
+        updates[0] = {"action": "assign-uuid", "uuid": f"9c12d441-03fe-4693-9a96-a0705d{number:06d}"}
+        changes.append(change("many", f"n{number}", updates=updates, requirements=[{"type": "assert-create"}]))
+
+    assert commit_all(tables, *changes).status == 204
+
+    listed = tables.get(f"{ROOT}/namespaces/many/tables").json()["identifiers"]
+    assert len(listed) == 500
+    assert {metadata_of(tables, "many", name)["properties"].get("mark") for name in names} == {"1"}  # type: ignore[attr-defined]
+
+
+def test_no_change_still_holds_its_table(tables: Node) -> None:
+    """A change without updates asserts only; its requirement counts for the whole set."""
+    uuid = metadata_of(tables, "a", "u")["table-uuid"]
+    holds = change("a", "u", requirements=[{"type": "assert-table-uuid", "uuid": uuid}])
+    files = files_of(tables)
+
+    assert commit_all(tables, change("a", "t", updates=[set_properties(mark="1")]), holds).status == 204
+
+    assert len(files_of(tables)) == len(files) + 1
+    assert SCHEMA["type"] == "struct"
