@@ -111,15 +111,15 @@ def test_race_that_is_lost_again_and_again(table: Desk, monkeypatch: pytest.Monk
     other = Node(table.lab.open())
     before = LOST_RACES[()]
     rivals = iter(range(20))
-    build = commits._build
+    build = commits.change_apply
 
     async def overtaken(*args: Any) -> Any:  # noqa: ANN401 - as the real one
         built = await build(*args)
-        if args[0].ctx.services is table.node.services and (number := next(rivals, None)) is not None:
+        if args[0] is table.node.services and (number := next(rivals, None)) is not None:
             await commit(other, f"r{number}")
         return built
 
-    monkeypatch.setattr(commits, "_build", overtaken)
+    monkeypatch.setattr(commits, "change_apply", overtaken)
 
     table.run(commit(table.node, "mine"))
 

@@ -299,7 +299,7 @@ def _raise(error: BaseException) -> Callable[..., None]:
 def test_unexpected_failure_of_a_commit(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
     """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the log."""
     make_table(node, "a", "t")
-    monkeypatch.setattr(commits, "_build", _raise(ZeroDivisionError("secret")))
+    monkeypatch.setattr(commits, "change_apply", _raise(ZeroDivisionError("secret")))
 
     answer = commit(node, "a", "t", updates=[set_properties(k="v")])
 
@@ -519,7 +519,7 @@ def test_deadline_before_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) 
     async def slow(*_: object) -> None:
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(commits, "_build", slow)
+    monkeypatch.setattr(commits, "change_apply", slow)
 
     with nothing_done(node):
         answer = commit(node, "a", "t", updates=[set_properties(k="v")])
@@ -558,7 +558,7 @@ def test_deadline_after_the_store(node: Node, monkeypatch: pytest.MonkeyPatch) -
     async def slow(*_: object, **__: object) -> None:
         await asyncio.sleep(30)
 
-    monkeypatch.setattr(commits, "_clean", slow)
+    monkeypatch.setattr(commits, "clean", slow)
 
     answer = commit(node, "a", "t", updates=[set_properties(k="v")])
 
