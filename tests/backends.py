@@ -120,6 +120,11 @@ class PostgresServer:
             _empty(self._recycled)
         return Database("postgres", self._recycled)
 
+    def program(self, name: str) -> Path:
+        """Return where a program of this PostgreSQL is, such as `pg_dump`."""
+        found: Path = self._server.bin_path / name
+        return found
+
     def stop(self) -> None:
         """Stop it, for good: the wheel would stop it again at exit, and make its directory anew for that."""
         self._server.cleanup()

@@ -15,6 +15,11 @@ from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, namespace_path
 PAGE = (Path(__file__).parents[2] / "docs" / "backup.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    (\S.*)$", PAGE, flags=re.MULTILINE)
 ON_SQLITE = ["limnos server backup BACKUP", "limnos server restore BACKUP"]
+ON_POSTGRESQL = [
+    "pg_dump --format=custom --file=BACKUP DATABASE",
+    "pg_restore --no-owner --dbname=DATABASE BACKUP",
+    "limnos server migrate --restored",
+]
 
 
 def carry_out(command: str, names: dict[str, str], *flags: str) -> str:
@@ -23,6 +28,13 @@ def carry_out(command: str, names: dict[str, str], *flags: str) -> str:
     done = subprocess.run([*LIMNOS, *words[1:], *flags], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def postgresql(server: PostgresServer, command: str, names: dict[str, str]) -> None:
+    """Run a command of PostgreSQL's own, by its program of the server's release."""
+    program, *words = [names.get(word, word) for word in shlex.split(command)]
+    done = subprocess.run([server.program(program), *words], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), command
 
 
 def make(node: Process, name: str) -> int:
@@ -43,11 +55,8 @@ def there(node: Process) -> list[int]:
 
 
 def test_every_command_is_carried_out() -> None:
-    """The page has no command of ours that no test here runs."""
-    assert [each for each in COMMANDS if each not in ON_SQLITE and not each.startswith("pg_")] == [
-        "limnos server migrate --restored"
-    ]
-    assert [each for each in COMMANDS if each in ON_SQLITE] == ON_SQLITE
+    """The page has no command that no test here runs."""
+    assert COMMANDS == ON_SQLITE + ON_POSTGRESQL
 
 
 def test_sqlite(tmp_path: Path) -> None:
@@ -76,23 +85,18 @@ def test_sqlite(tmp_path: Path) -> None:
 
 
 def test_postgresql(postgres_server: PostgresServer, tmp_path: Path) -> None:
-    """A database that was put back, and told so, is served as it was; its tokens are void.
-
-    The tools that the page names are PostgreSQL's; a copy of the database, made by PostgreSQL, stands in for them here.
-    """
-    source = postgres_server.empty_database()
-    target = f"{source.rpartition('?')[0] or source}".rpartition("/")[2]
+    """A dump of a running server's database, put back into an empty one, is served as it was; its tokens are void."""
+    source, back = postgres_server.empty_database(), postgres_server.empty_database()
+    dump = str(tmp_path / "dump")
     node = Process(tmp_path / "data", log=tmp_path / "log", database=source).start()
     make(node, "before")
     token = node.token
 
-    node.stop()
-    postgres_server.admin(f"CREATE DATABASE {target}_back TEMPLATE {target}")
-    node.start()
+    postgresql(postgres_server, ON_POSTGRESQL[0], {"--file=BACKUP": f"--file={dump}", "DATABASE": source})
     make(node, "after")
     node.stop()
-    back = source.replace(f"/{target}", f"/{target}_back")
-    told = carry_out("limnos server migrate --restored", {}, "--database", back, "--data", str(tmp_path / "data"))
+    postgresql(postgres_server, ON_POSTGRESQL[1], {"--dbname=DATABASE": f"--dbname={back}", "BACKUP": dump})
+    told = carry_out(ON_POSTGRESQL[2], {}, "--database", back, "--data", str(tmp_path / "data"))
     other = Process(tmp_path / "data", log=tmp_path / "log", database=back).start()
 
     assert "tokens revoked: 2" in told

@@ -12,8 +12,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
-import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from limnos.model.errors import Unauthenticated
 from limnos.model.kinds import ROOT_ID
@@ -39,6 +38,14 @@ _VOID = {
     Trust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
     "tokens count",
 }
+
+
+class Clock(Protocol):
+    """What time it is by the store: tokens expire on all nodes at once, whatever their own clocks say."""
+
+    def now_ms(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        ...
 
 
 class Credential(NamedTuple):
@@ -129,8 +136,8 @@ def trusted(*, access_enabled: bool, believes_basic: bool) -> frozenset[Trust]:
     return frozenset(counts)
 
 
-def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tuple[str, int]:
-    """Return the user's name, and the root of the token that says so.
+def user_of(view: View, credential: Credential, trusts: frozenset[Trust], clock: Clock) -> tuple[str, int]:
+    """Return the user's name, and the root of the token that says so. By position: each request asks it.
 
     Raises Unauthenticated for a token that is wrong, expired, revoked, or worth nothing under this server's rules; Cold.
 
@@ -142,7 +149,7 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust]) -> tup
     token: Token | None = memo.get(credential)
     if token is None:
         token = memo[credential] = _checked(view, credential, trusts)
-    if token.expires_at is not None and token.expires_at <= time.time_ns() // 1_000_000:
+    if token.expires_at is not None and token.expires_at <= clock.now_ms():
         raise Unauthenticated("The token has expired: make a new one with 'limnos token create'", was_right=True)
     return token.user, token.root_id
 

@@ -145,7 +145,7 @@ class Scene:
         self.rules = services.rules
         self.defaults = services.defaults
         self.request_id = request_id
-        self.user, self._token_root = user_of(view, credential, services.rules.trusts)
+        self.user, self._token_root = user_of(view, credential, services.rules.trusts, services.store.time)
         self._subject: Subject | None = None
         self._missing: NotFound | None = None
         settled = guess(view, scope)

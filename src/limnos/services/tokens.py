@@ -5,7 +5,6 @@ May import the rooms below. Knows no wire format. The secret leaves this module 
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
@@ -124,7 +123,7 @@ async def token_create(
 def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
     """Insert the token."""
     command = permit.command
-    expires_at = None if command.expires_in_s is None else time.time_ns() // 1_000_000 + command.expires_in_s * 1000
+    expires_at = None if command.expires_in_s is None else tx.now_ms + command.expires_in_s * 1000
     return tx.tokens.create(
         user=command.user, name=command.name, secret_hash=command.secret_hash, expires_at=expires_at,
         trust=command.trust, root_id=command.root_id,

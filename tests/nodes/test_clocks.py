@@ -1,0 +1,138 @@
+"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it says so, and harms nobody."""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from limnos.store.migrate import migrate
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, properties_body, table_body, table_path
+
+HOUR_S = 3600
+NEAR_MS = 5_000
+"""What passes between a commit and the looks at the clock around it, and more."""
+GIVEN_UP_S = 30
+
+
+class Pair(NamedTuple):
+    """A node whose clock is right, and one whose clock is off."""
+
+    right: Process
+    off: Process
+    ahead_s: int
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """The database's server."""
+    running = Cluster()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module", params=[HOUR_S, -HOUR_S], ids=["ahead", "behind"])
+def pair(request: pytest.FixtureRequest, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Both nodes."""
+    directory, database = tmp_path_factory.mktemp("clocks"), cluster.database()
+    migrate(database)
+    wrong = {"PYTHONPATH": str(Path(__file__).parent / "clock"), "LIMNOS_TEST_AHEAD_S": str(request.param)}
+    nodes = [
+        Process(directory / "data", log=directory / f"{name}.log", database=database, env=env)
+        for name, env in (("right", {}), ("off", wrong))
+    ]
+    for node in nodes:
+        node.start()
+    yield Pair(*nodes, request.param)
+    for node in nodes:
+        node.stop()
+
+
+@pytest.fixture
+def wires(pair: Pair) -> Iterator[list[Wire]]:
+    """The admin's connections: to the node that is right, and to the one that is off."""
+    both = [Wire(node.uri, user="admin") for node in pair[:2]]
+    yield both
+    for wire in both:
+        wire.close()
+
+
+def snapshot(number: int) -> dict[str, object]:
+    """Write a commit of an engine whose own clock is right."""
+    added = {
+        "snapshot-id": number, "sequence-number": number, "timestamp-ms": time.time_ns() // 1_000_000,
+        "manifest-list": f"file:///nowhere/{number}.avro", "summary": {"operation": "append"}, "schema-id": 0,
+    }  # fmt: skip
+    if number > 1:
+        added["parent-snapshot-id"] = number - 1
+    main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}
+    return {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": added}, main]}
+
+
+def near(told: object) -> bool:
+    """Say whether a time in metadata is now, by this machine's clock, which is the database's."""
+    return isinstance(told, int) and abs(told - time.time_ns() // 1_000_000) < NEAR_MS
+
+
+def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
+    """Commits by turns, of properties and of snapshots, are all taken, and every time in the metadata is the store's."""
+    right, off = wires
+    off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
+    off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
+    told = []
+
+    for number in range(1, 7):
+        first, second = (off, right) if number % 2 else (right, off)
+        told += [wire.ask("POST", table_path("a", "t"), properties_body(mark=str(number))) for wire in (first, second)]
+        told.append(second.ask("POST", table_path("a", "t"), snapshot(number)))
+
+    assert [answer.status for answer in told] == [200] * 18, told
+    documents = [answer.body["metadata"] for answer in told]
+    times = [document["last-updated-ms"] for document in documents if isinstance(document, dict)]
+    assert times == sorted(times)
+    assert all(map(near, times))
+
+
+def test_node_whose_clock_is_off_says_so(pair: Pair, wires: list[Wire]) -> None:
+    """Its log warns, its metric and its health say by how much; the other one says nothing."""
+    health = [wire.ask("GET", "/api/health/ready") for wire in wires]
+    metrics = []
+    for node in pair[:2]:
+        with urllib.request.urlopen(f"{node.uri}/metrics", timeout=30) as answer:
+            metrics.append(
+                float(re.findall(r"^limnos_clock_offset_seconds (\S+)", answer.read().decode(), re.MULTILINE)[0])
+            )
+    logs = ["clock is off" in node.log.read_text() for node in pair[:2]]
+
+    assert [answer.status for answer in health] == [200, 200]
+    assert ["clock" in str(answer.body) for answer in health] == [False, True]
+    assert f"{pair.ahead_s:+d}"[:3] in str(health[1].body) or f"{pair.ahead_s:+d}"[:2] in str(health[1].body)
+    assert abs(metrics[0]) < 5
+    assert abs(metrics[1] - pair.ahead_s) < 5
+    assert logs == [False, True]
+
+
+def test_tokens_expire_on_both_nodes_at_once(pair: Pair, wires: list[Wire]) -> None:
+    """A token goes by the store's clock, whichever node made it: it is good on both, and then on neither."""
+    for maker in wires:
+        long = str(maker.do("POST", f"{OWN}/tokens", {"name": "long", "expires_in_s": 600}).body["token"])
+        short = str(maker.do("POST", f"{OWN}/tokens", {"name": "short", "expires_in_s": 1}).body["token"])
+        with_long, with_short = ([Wire(node.uri, token=each) for node in pair[:2]] for each in (long, short))
+        try:
+            assert [wire.ask("GET", f"{OWN}/whoami").status for wire in with_long] == [200, 200]
+            until = time.monotonic() + GIVEN_UP_S
+            while with_short[0].ask("GET", f"{OWN}/whoami").status == 200:
+                assert time.monotonic() < until
+            # a moment for what each node may be wrong about the store's clock by
+            time.sleep(0.2)
+            assert [wire.ask("GET", f"{OWN}/whoami").status for wire in with_short] == [401, 401]
+        finally:
+            for wire in (*with_long, *with_short):
+                wire.close()
