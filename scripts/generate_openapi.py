@@ -78,6 +78,7 @@ MEANINGS = {
     404: "Not there, as far as the caller may know.",
     405: "Not offered for this object, or not as the server is configured.",
     409: "In conflict with what is there: a name that is taken, a container that is full, a requirement that fails.",
+    410: "What comes after the position is not kept any longer: start anew.",
     413: "The body is over the limit.",
     422: "The same key is both set and removed.",
     500: "Something unexpected; after a change was handed to the store: it may have been made.",
@@ -151,6 +152,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
         refused.append(409)
     if protocol.name != "iceberg":
         refused.append(405)
+    refused += [410] if route.operation.endswith("-changes") else []
     refused += [413] if known.body is not None else []
     refused += [422] if "Unprocessable" in text else []
     return [*done, *sorted(refused)]

@@ -17,7 +17,7 @@ from tests.http.iceberg import wire
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 60
+ALLOWED_MAX = 61
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should refuse."""
 
 CALLERS = {

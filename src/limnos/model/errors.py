@@ -162,6 +162,12 @@ class StateUnknown(LimnosError):
     code = "state-unknown"
 
 
+class Pruned(LimnosError):
+    """What comes after a position in the changes is not kept any longer, or the store was restored: start anew."""
+
+    code = "pruned"
+
+
 class MissingFile(LimnosError):
     """A metadata file that the store points to has vanished."""
 

@@ -15,6 +15,7 @@ from limnos.services.chores import OwnChores
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.scene import Scene, Scope, zones_now
+from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
 
@@ -70,6 +71,7 @@ class Services:
         self.lines = Lines()
         self.repeats = Lines()
         """Of requests with the same key."""
+        self.watch = Watch(gate, store)
 
 
 class Context:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from json import dumps
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -65,6 +66,16 @@ _LISTED = (
 LISTING = Sql(f"{_LISTED} ORDER BY n.name")
 SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
 SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
+_UPWARDS = (
+    "WITH RECURSIVE up (id, parent_id) AS (SELECT n.id, n.parent_id FROM node n WHERE n.id IN ({nodes})"
+    " UNION SELECT p.id, p.parent_id FROM up JOIN node p ON p.id = up.parent_id AND p.zone = :zone)"
+    f" SELECT o.principal_id, n.deleted, {_columns('n')} FROM up JOIN node n ON n.id = up.id"
+    " LEFT JOIN owner o ON o.object_id = n.id"
+)
+UPWARDS = Sql(
+    _UPWARDS.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_UPWARDS.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
 _ALL = 2**62
 
 
@@ -85,6 +96,12 @@ def node_read(node_id: int) -> Load[Node | None]:
     """Read a live node by id."""
     rows = yield BY_ID, {"id": node_id}
     return node_of(rows[0]) if rows else None
+
+
+def nodes_read(zone: int, node_ids: Sequence[int]) -> Load[list[tuple[Node, int | None, bool]]]:
+    """Read nodes by their ids, with those above them in a zone: each with its owner, and whether it is there still."""
+    rows = yield UPWARDS, {"zone": zone, "nodes": dumps(node_ids)}
+    return [(node_of(row[2:]), row[0], row[1] == 0) for row in rows]
 
 
 def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:

@@ -73,7 +73,9 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
         if key[0] == "span":
             found.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
             continue
-        if key[0] == "path":
+        if key[0] == "nodes":
+            found.update((yield from _nodes_facts(key[1], key[2])))
+        elif key[0] == "path":
             found.update((yield from _path_facts(key[1], key[2])))
         elif key[0] == "name":
             found.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
@@ -91,6 +93,17 @@ def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict
             break
         found[node_key(node.id)] = node
         parent_id = node.id
+    return found
+
+
+def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]:
+    found: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
+    for node, owner_id, alive in (yield from nodes.nodes_read(zone, node_ids)):
+        if node.zone != zone:
+            del found[node_key(node.id)]  # of another clock: not to be taken with this one's revision
+            continue
+        found[node_key(node.id)] = node if alive else None
+        found[owner_key(node.id)] = owner_id
     return found
 
 

@@ -150,6 +150,11 @@ def tokens_key(user: str | None) -> Key[tuple[Token, ...]]:
     return ("tokens", user)
 
 
+def nodes_key(zone: int, node_ids: tuple[int, ...]) -> Key[Never]:
+    """Not a fact itself: asks for nodes of a zone by their ids, those above them in it, and the owners of all."""
+    return ("nodes", zone, node_ids)
+
+
 def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key[Never]:
     """Not a fact itself: asks for the names and nodes on a path, in one statement."""
     return ("path", parent_id, names)

@@ -28,6 +28,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield case(f"GET {OWN}/whoami", "")
     yield from _moves(who)
     yield from _members(who)
+    yield from _changes()
     yield from _explanations()
     yield from _tokens(node, who)
     yield case(f"GET {OWN}/tasks", "tasks")
@@ -62,6 +63,14 @@ def _members(who: str) -> Iterator[Case]:
         yield case(f"DELETE {MEMBERS}/{{u}}", thing, "lake", group, "dummy")
     yield case(f"POST {MEMBERS}", "no user", "lake", "crew", body={"users": ["gone"]})
     yield case(f"DELETE {MEMBERS}/{{u}}", "no user", "lake", f"group_{who}", "gone")
+
+
+def _changes() -> Iterator[Case]:
+    of_catalog = f"GET {LAKE}/catalogs/{{c}}/changes"
+    yield case(f"GET {LAKE}/changes", "metalake", "lake", query="?after=now")
+    yield case(f"GET {LAKE}/changes", "of no metalake", "nolake", query="?after=now")
+    yield case(of_catalog, "catalog", "lake", "main", query="?after=now")
+    yield case(of_catalog, "of no catalog", "lake", "nowhere", query="?after=now")
 
 
 def _explanations() -> Iterator[Case]:

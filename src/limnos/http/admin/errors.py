@@ -24,6 +24,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.NotInUse, 409),
     (errors.CommitConflict, 409),
     (errors.TooSlow, 408),
+    (errors.Pruned, 410),
     (errors.TooLarge, 413),
     (errors.WrongMediaType, 415),
     (errors.Misdirected, 421),

@@ -1,0 +1,70 @@
+"""The change feed of a metalake or a catalog: what was committed after a position, as far as the caller may see it.
+
+May import `names`, `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.telling import Told
+
+DEADLINE_S = WAIT_S_MAX + 30
+LIMIT = 500
+
+
+async def changes(request: Request, ctx: Context) -> Response:
+    """Answer the changes `after` a position (`now`: none; unset: from the oldest kept), whole revisions, about `limit` of them.
+
+    `wait_s`: so long it waits for the first one.
+    """
+    page = await changes_read(
+        ctx, Scope(*names_of(request)), after=request.query("after"),
+        limit=_number(request.query("limit"), "limit", LIMIT_MAX, unset=LIMIT),
+        wait_s=_number(request.query("wait_s"), "wait_s", int(WAIT_S_MAX), unset=0),
+    )  # fmt: skip
+    told = [encode(each) for each in page.changes]
+    return json_response({"changes": told, "next": page.position.text(), "more": page.more})
+
+
+def encode(told: Told) -> dict[str, object]:
+    """Spell a change; what the caller may not see of it is left out."""
+    spelled: dict[str, object] = {
+        "zone": told.zone,
+        "revision": told.revision,
+        "ordinal": told.ordinal,
+        "operation": told.operation,
+        "kind": told.kind.word,
+        "id": told.id,
+    }
+    spelled |= {key: list(path) for key, path in (("path", told.path), ("old", told.old), ("new", told.new)) if path}
+    return spelled | {"actor": told.actor, "request_id": told.request_id, "at": instant(told.at)}
+
+
+def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
+    if text is None:
+        return unset
+    if not (text.isascii() and text.isdecimal() and int(text[:10]) <= most):
+        raise BadRequest(f"Query parameter {name} is a number up to {most}, not '{text[:50]}'")
+    return int(text)
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/changes", changes, "list-changes", deadline_s=DEADLINE_S),
+    Route(
+        "GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes", changes, "list-catalog-changes",
+        deadline_s=DEADLINE_S,
+    ),
+)  # fmt: skip

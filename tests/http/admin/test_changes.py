@@ -1,0 +1,96 @@
+"""The change feed over the wire."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import OWN, Node
+from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
+
+LAKE = f"{OWN}/metalakes/lake/changes"
+MAIN = f"{OWN}/metalakes/lake/catalogs/main/changes"
+
+
+def position(node: Node, feed: str = LAKE) -> str:
+    """The position after everything."""
+    return str(node.get(f"{feed}?after=now")["next"])
+
+
+def test_a_change_on_the_wire(node: Node) -> None:
+    """A change tells what happened to what, where, by whom and in which request."""
+    make_space(node, "a")
+    at = position(node)
+    make_table(node, "a", "t")
+    commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    answer = node.get(f"{LAKE}?after={at}")
+
+    created, committed = answer["changes"]  # type: ignore[misc]
+    assert {key: created[key] for key in ("operation", "kind", "path", "new", "actor", "ordinal")} == {
+        "operation": "create", "kind": "table", "path": ["main", "a", "t"], "new": ["main", "a", "t"], "actor": "admin",
+        "ordinal": 0,
+    }  # fmt: skip
+    assert (committed["operation"], committed["id"]) == ("commit", created["id"])
+    assert committed["revision"] == created["revision"] + 1
+    assert created["request_id"] != committed["request_id"]
+    assert created["at"].endswith("Z")
+    assert "old" not in created
+    assert answer["more"] is False
+    assert node.get(f"{LAKE}?after={answer['next']}")["changes"] == []
+
+
+def test_pages(node: Node) -> None:
+    """An answer says that more is there, and `next` goes on."""
+    at = position(node, MAIN)
+    for name in "abc":
+        make_space(node, name)
+    names, more = [], True
+    while more:
+        answer = node.get(f"{MAIN}?after={at}&limit=1")
+        names += [change["path"] for change in answer["changes"]]  # type: ignore[attr-defined]
+        at, more = answer["next"], answer["more"]
+
+    assert names == [["main", name] for name in "abc"]
+
+
+def test_pruned_is_410(node: Node) -> None:
+    """Changes that are not kept any longer are 410, with words on what to do."""
+    at = position(node)
+    make_space(node, "a")
+    node.built.upkeep.keep_ms = -1000
+    node.runner.run(node.built.upkeep.sweep())
+
+    answer = node.get(f"{LAKE}?after={at}")
+
+    assert (answer.status, answer.json()["error"]["code"]) == (410, "pruned")
+    assert "start anew" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["after=x", "after=%F0%9F%90%9F", "after=gqNhYmM", "limit=-1", "limit=1001", "limit=x", "wait_s=61", "wait_s=1.5"],
+)
+def test_malformed(node: Node, query: str) -> None:
+    """What is no position and no number in its bounds is 400."""
+    assert node.get(f"{LAKE}?{query}").status == 400
+
+
+def test_a_forged_position_tells_nothing(node: Node) -> None:
+    """Who makes up a position with zones of others reads nothing of them."""
+    from limnos.services.positions import Position, position_of
+
+    make_space(node, "a")
+    node.done("POST", "/api/metalakes", {"name": "other"})
+    node.done(
+        "POST", "/api/metalakes/other/catalogs", {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
+    )
+    found = position_of(str(node.get(f"{OWN}/metalakes/other/changes?after=now")["next"]))
+    mine = position_of(position(node))
+    table = make_table(node, "a", "t")
+    forged = Position(mine.epoch, mine.home, dict.fromkeys({*found.zones, *mine.zones, 2**53}, 0))
+
+    answer = node.get(f"{LAKE}?after={forged.text()}")
+
+    assert table is not None
+    assert answer.status == 200
+    assert {change["zone"] for change in answer["changes"]} <= set(mine.zones)  # type: ignore[attr-defined]
