@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from limnos.model.entities import Listing
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services import pages
@@ -75,6 +76,40 @@ def test_pages_hold_what_the_caller_sees(full: Desk, size: int | None) -> None:
     for _ in ("cold", "warm"):
         asked = page(full, ctx=fresh.ctx("ana")).texts() if size is None else walk(full, size, ctx=fresh.ctx("ana"))
         assert asked == seen
+
+
+def test_whole_list_is_the_same_objects_again(full: Desk) -> None:
+    """Of a list without pages the very parts of last time come again, until one changes; of a cut page nothing says so."""
+    full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    for name in NAMES[:30:2]:
+        full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)
+    ctx = full.ctx("ana")
+    first = page(full, ctx=ctx)
+
+    again = page(full, ctx=ctx)
+    full.table("a", "t0005")
+    after = page(full, ctx=ctx)
+    cut = page(full, Asked("", 3), ctx=ctx)
+
+    assert first.whole
+    assert all(one is other for one, other in zip(first.parts, again.parts, strict=True))
+    assert after.texts() == NAMES[:30:2]
+    assert sum(one is not other for one, other in zip(first.parts, after.parts, strict=True)) == 1
+    assert cut.texts() == NAMES[:6:2]
+    assert not cut.whole
+
+
+def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What callers see of blocks is remembered up to a number of names; what was asked for lately stays."""
+    monkeypatch.setattr(pages, "SIGHTS_NAMES_MAX", 20 * (pages.SIGHT_NAMES + 1))
+    sights = pages.Sights()
+    blocks = [Listing((str(number),), (number,), (None,), (b'"%d"' % number,)) for number in range(100)]
+
+    for number, block in enumerate(blocks):
+        sights.put(number, pages.whole_sight(block))
+        assert sights.get(0) is not None
+    assert sights.get(99) is not None
+    assert sum(sights.get(number) is not None for number in range(1, 70)) == 0
 
 
 def test_pages_survive_changes_elsewhere(full: Desk) -> None:

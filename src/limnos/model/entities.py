@@ -133,7 +133,7 @@ class Document(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class Listing(msgspec.Struct, frozen=True):
+class Listing(msgspec.Struct, frozen=True, weakref=True):
     """Live names of one name space and kind under one parent, sorted by code point; columns run in parallel.
 
     `encoded` are the names as JSON strings: every protocol's list is joined from them.

@@ -6,8 +6,10 @@ May import the rooms below. A page goes on after a name, so it stays right while
 from __future__ import annotations
 
 import itertools
+from array import array
 from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING, NamedTuple
+from weakref import ref
 
 import msgspec
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
 
 READ_MAX = 10_000
 """Names that one statement reads: some milliseconds."""
+SIGHTS_NAMES_MAX = 500_000
+"""Names that are remembered as seen by somebody, per zone: ten bytes each, or some seventy when their block has gone."""
+SIGHT_NAMES = 10
+"""What remembering a block takes besides its names, counted in names."""
 
 
 class Asked(NamedTuple):
@@ -40,8 +46,10 @@ class Asked(NamedTuple):
 class Page(NamedTuple):
     """Names as JSON strings, in order and in parts; `last` is the name to go on after, None when nothing follows."""
 
-    parts: Sequence[Sequence[bytes]]
+    parts: Sequence[tuple[bytes, ...]]
     last: str | None
+    whole: bool = False
+    """Each part is all that is seen of its block: while nothing changes, the very same objects come again."""
 
     @property
     def names(self) -> list[bytes]:
@@ -51,6 +59,49 @@ class Page(NamedTuple):
     def texts(self) -> list[str]:
         """Return the names as text."""
         return msgspec.json.decode(b"[" + b",".join(self.names) + b"]", type=list[str])
+
+
+class Sight(NamedTuple):
+    """What somebody sees of a block: where in it, ascending, and those names as JSON strings."""
+
+    block: ref[Listing]
+    positions: Sequence[int]
+    encoded: tuple[bytes, ...]
+
+
+class Sights:
+    """What callers see of blocks, as far as it was looked at lately; the older half goes when there is too much of it."""
+
+    def __init__(self) -> None:
+        self._young: dict[object, Sight] = {}
+        self._old: dict[object, Sight] = {}
+        self._young_names = 0
+
+    def get(self, key: object) -> Sight | None:
+        """Return what was seen, of whichever block it was then."""
+        found = self._young.get(key)
+        if found is None and (found := self._old.get(key)) is not None:
+            self.put(key, found)
+        return found
+
+    def put(self, key: object, seen: Sight) -> None:
+        """Remember."""
+        self._young[key] = seen
+        self._young_names += SIGHT_NAMES + len(seen.encoded)
+        if self._young_names > SIGHTS_NAMES_MAX // 2:
+            self._old, self._young, self._young_names = self._young, {}, 0
+
+
+def whole_sight(block: Listing) -> Sight:
+    """Return the sight of a block of which nothing is hidden."""
+    return Sight(ref(block), range(len(block.names)), block.encoded)
+
+
+def _sight_of(block: Listing, shown: ListFilter) -> Sight:
+    positions = array("H", shown.positions(block.ids, block.owners))
+    if len(positions) == len(block.names):
+        return whole_sight(block)
+    return Sight(ref(block), positions, tuple([block.encoded[place] for place in positions]))
 
 
 EVERY = Asked()
@@ -90,25 +141,25 @@ class _Listing:
 
     def page(self, asked: Asked) -> Page:
         """Go from block to block until the page is full; what the caller may not see takes no place in it."""
-        parts: list[Sequence[bytes]] = []
-        last, at, wanted = asked.after, asked.after, asked.size
+        parts: list[tuple[bytes, ...]] = []
+        last, at, wanted, whole = asked.after, asked.after, asked.size, True
         while True:
             key, block = self._block(at, began_at=asked.after, wanted=wanted)
             seen = self._seen(key, block)
-            begin = bisect_right(block.names, at) if at == asked.after and at else 0
-            first = begin if seen is None else bisect_left(seen, begin)
-            count = len(block.names if seen is None else seen)
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
+            count = len(seen.encoded)
             end = count if wanted is None else min(count, first + wanted)
             if end > first:
-                parts.append(block.encoded[first:end] if seen is None else [block.encoded[i] for i in seen[first:end]])
-                last = block.names[end - 1 if seen is None else seen[end - 1]]
+                parts.append(seen.encoded[first:end])
+                whole = whole and end - first == count
+                last = block.names[seen.positions[end - 1]]
             if end < count:
-                return Page(parts, last)
+                return Page(parts, last, whole)
             if wanted is not None:
                 wanted -= end - first
             at = key[5]
             if at == "":
-                return Page(parts, None)
+                return Page(parts, None, whole)
 
     def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key[Listing], Listing]:
         view = self.scene.view
@@ -126,14 +177,17 @@ class _Listing:
     def _want(self, gap: tuple[str, str], limit: int) -> None:
         raise Cold({span_key(self.space, gap, limit): self.zone}, goes_on=limit > listings.BLOCK)
 
-    def _seen(self, key: Key[Listing], block: Listing) -> list[int] | None:
-        """Return the positions that the caller sees, None for all; remembered until the block or access moves."""
+    def _seen(self, key: Key[Listing], block: Listing) -> Sight:
+        """Return what the caller sees of a block; remembered until the block or access moves."""
         if self.shown.everything:
-            return None
+            return whole_sight(block)
         memo = self.scene.memo
-        known: tuple[Listing, list[int]] | None = memo.get((key, self.about))
-        if known is not None and known[0] is block:
-            return known[1]
-        positions = self.shown.positions(block.ids, block.owners)
-        memo[key, self.about] = (block, positions)
-        return positions
+        sights: Sights | None = memo.get(Sights)
+        if sights is None:
+            sights = memo[Sights] = Sights()
+        known = sights.get((key, self.about))
+        if known is not None and known.block() is block:
+            return known
+        seen = _sight_of(block, self.shown)
+        sights.put((key, self.about), seen)
+        return seen

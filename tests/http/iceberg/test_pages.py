@@ -160,11 +160,11 @@ def test_dropped_user_sees_nothing(tables: Node) -> None:
     assert tables.get(f"{path}?pageToken={token}", user="ana").status == 403
 
 
-def test_joined_listing_follows_its_blocks() -> None:
+def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is remembered of a joined listing is its own blocks', under its own words; only so much is remembered."""
 
     def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
-        return join_page(b"f", Page(parts, None), before=before, after=b">")
+        return join_page(b"f", Page(parts, None, whole=True), before=before, after=b">")
 
     first, other = (b'"a"', b'"b"'), (b'"c"',)
     for _ in range(2):
@@ -173,10 +173,24 @@ def test_joined_listing_follows_its_blocks() -> None:
         assert body(other, before=b"{") == b'{"f":[{"c">],"next-page-token":null}'
         assert body() == b'{"f":[],"next-page-token":null}'
 
-    for number in range(3 * pages.JOINED_MAX):
+    monkeypatch.setattr(pages, "JOINED_ALL_BYTES_MAX", 20 * (pages.JOINED_ENTRY_BYTES + 10))
+    for number in range(100):
         each = b'"%d"' % number
         assert body((each,)) == b'{"f":[<' + each + b'>],"next-page-token":null}'
-        assert len(pages._joined) <= pages.JOINED_MAX
-    long = (b"x" * pages.JOINED_BYTES_MAX,)
-    body(long)
-    assert all(id(long) not in key for key in pages._joined)
+        assert len(pages._joined) <= 22
+    monkeypatch.setattr(pages, "JOINED_BYTES_MAX", 100)
+    before = len(pages._joined)
+    body((b"x" * 101,))
+    assert len(pages._joined) == before
+
+
+def test_joined_part_is_not_joined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The very parts of another time give the very bytes of then, also when they have become old."""
+    monkeypatch.setattr(pages, "JOINED_ALL_BYTES_MAX", 6 * (pages.JOINED_ENTRY_BYTES + 10))
+    joined = pages.Joined()
+    parts = ((b'"a"', b'"b"'),)
+    first = joined.items(parts, b"<", b">")
+
+    for number in range(20):
+        joined.items(((b'"%d"' % number,),), b"<", b">")
+        assert joined.items(parts, b"<", b">") is first

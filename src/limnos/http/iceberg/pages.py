@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 PAGE_DEFAULT = 1000
 PAGE_MAX = 100_000
 _DIGITS_MAX = 20
-JOINED_MAX = 16
 JOINED_BYTES_MAX = 1 << 20
-"""What is remembered of joined listings: together at most 16 MiB."""
+JOINED_ALL_BYTES_MAX = 16 << 20
+JOINED_ENTRY_BYTES = 500
+"""What is remembered of joined listings: each, all of them, and what one takes besides its bytes and those of its names."""
 
 
 def asked_of(request: Request) -> Asked:
@@ -58,24 +59,47 @@ def _decode(token: str) -> str:
 
 def join_page(field: bytes, page: Page, *, before: bytes, after: bytes) -> bytes:
     """Build a list body: every name between `before` and `after`."""
-    items = _items(tuple(page.parts), before, after) if page.parts else b""
+    if page.whole and page.parts:
+        items = _joined.items(tuple(page.parts), before, after)
+    else:
+        items = _join(page.parts, before, after)
     token = b"null" if page.last is None else b'"' + _encode(page.last) + b'"'
     return b"".join((b'{"', field, b'":[', items, b'],"next-page-token":', token, b"}"))
 
 
-def _items(parts: tuple[Sequence[bytes], ...], before: bytes, after: bytes) -> bytes:
-    """Join names; of a whole listing whose blocks are the very ones of last time, what came of it is remembered."""
-    key = (before, after, *map(id, parts))
-    known = _joined.get(key)
-    if known is not None:
-        return known[1]
+def _join(parts: Sequence[tuple[bytes, ...]], before: bytes, after: bytes) -> bytes:
+    if not parts:
+        return b""
     between = b"".join((after, b",", before))
-    items = b"".join((before, between.join(map(between.join, parts)), after))
-    if len(items) <= JOINED_BYTES_MAX and all(type(part) is tuple for part in parts):
-        if len(_joined) >= JOINED_MAX:
-            _joined.clear()
-        _joined[key] = (parts, items)  # as long as the parts are held, nothing else has their ids
-    return items
+    return b"".join((before, between.join(map(between.join, parts)), after))
 
 
-_joined: dict[tuple[object, ...], tuple[tuple[Sequence[bytes], ...], bytes]] = {}
+class Joined:
+    """What was joined of listings lately; the older half goes when there is too much of it."""
+
+    def __init__(self) -> None:
+        self._young: dict[tuple[object, ...], tuple[tuple[tuple[bytes, ...], ...], bytes]] = {}
+        self._old: dict[tuple[object, ...], tuple[tuple[tuple[bytes, ...], ...], bytes]] = {}
+        self._young_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._young) + len(self._old)
+
+    def items(self, parts: tuple[tuple[bytes, ...], ...], before: bytes, after: bytes) -> bytes:
+        """Join names; of parts that are the very ones of another time, what came of them then is known."""
+        key = (before, after, *map(id, parts))
+        known = self._young.get(key)
+        if known is not None:
+            return known[1]
+        known = self._old.pop(key, None)
+        if known is None:
+            known = parts, _join(parts, before, after)
+        if len(known[1]) <= JOINED_BYTES_MAX:
+            self._young[key] = known  # as long as the parts are held, nothing else has their ids
+            self._young_bytes += JOINED_ENTRY_BYTES + 2 * len(known[1])
+            if self._young_bytes > JOINED_ALL_BYTES_MAX // 2:
+                self._old, self._young, self._young_bytes = self._young, {}, 0
+        return known[1]
+
+
+_joined = Joined()
