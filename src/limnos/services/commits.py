@@ -18,6 +18,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.formats.iceberg import updates as iceberg_updates
 from limnos.formats.iceberg.chores import CommitTerms
+from limnos.formats.iceberg.repeats import build, check_or_made
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.services.chores import is_heavy
@@ -142,9 +143,9 @@ async def _make_in_turn(asked: Asked, base: Base) -> Made:
     if services.lines.is_free(number):
         async with services.lines.turn(number):
             return await _make(asked, base)
-    requirements = asked.change.requirements
+    requirements, updates = asked.change.requirements, asked.change.updates
     if requirements and not is_heavy(base.document):
-        iceberg_requirements.check(_metadata(services.recent, base.document), requirements)
+        check_or_made(_metadata(services.recent, base.document), requirements, updates)
     async with services.lines.turn(number):
         return await _make(asked, await asked.base())
 
@@ -194,8 +195,7 @@ async def change_apply(services: Services, change: Change, stand: Stand) -> tupl
     """
     now_ms, base = services.store.time.now_ms(), stand.metadata
     if change.raw is None and base is not None:
-        iceberg_requirements.check(base, change.requirements)
-        new = iceberg_updates.apply(base, change.updates, now_ms=now_ms, previous_location=stand.file)
+        new = build(base, change.requirements, change.updates, now_ms=now_ms, previous_location=stand.file)
         return None if new is base else (base, Whole(new))
     raw = change.raw or msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
     terms = msgspec.json.encode(CommitTerms(stand.uuid, now_ms, stand.file))

@@ -116,7 +116,7 @@ def test_requirements_that_hold(lake: Node) -> None:
         ([{"action": "remove-partition-specs", "spec-ids": [0]}], 400, "IllegalArgumentException", "spec"),
         ([point(7)], 400, "IllegalArgumentException", "700"),
         ([point(1, "main", "tag")], 400, "IllegalArgumentException", "main"),
-        ([snapshot(1)], 400, "IllegalArgumentException", "100"),
+        ([snapshot(1, manifest_list="file:///other.avro")], 400, "IllegalArgumentException", "100"),
         ([snapshot(1, parent=1) | {"snapshot": {"snapshot-id": 5}}], 400, "IllegalArgumentException", ""),
         (
             [{"action": "add-schema", "schema": {**SCHEMA, "fields": [{**NEW_COLUMN, "type": "timestamp_ns"}]}}],

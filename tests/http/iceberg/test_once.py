@@ -18,12 +18,15 @@ from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
     SPACES,
+    commit,
     creation,
     error_of,
     make_space,
     make_table,
     metadata_of,
+    point,
     set_properties,
+    snapshot,
     space_path,
     table_path,
 )
@@ -59,9 +62,15 @@ CASES: dict[str, Case] = {
     "commit-table": Case(
         "POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, ("modify_table", "TABLE", "main.a.t")
     ),
+    "commit-transaction": Case(
+        "POST", f"{ROOT}/transactions/commit",
+        {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
+        ("modify_table", "TABLE", "main.a.t"),
+    ),
     "drop-table": Case("DELETE", table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
     "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
 }  # fmt: skip
+WITH_FILES = ("commit-table", "commit-transaction")
 OPERATIONS = sorted(CASES)
 
 
@@ -157,9 +166,9 @@ def test_who_lost_the_right_is_shown_nothing(lake: Node, operation: str) -> None
     again = ask(lake, case, text)
 
     assert first.status < 300
-    assert again.status == (500 if operation == "commit-table" else 403)
+    assert again.status == (500 if operation in WITH_FILES else 403)
     assert again.headers.get("etag") is None
-    if operation == "commit-table":
+    if operation in WITH_FILES:
         assert error_of(again)[1] == "CommitStateUnknownException"
 
 
@@ -363,6 +372,35 @@ def test_staged_create_is_finished_once(lake: Node) -> None:
     assert first.status == 200
     assert files(lake) == before
     assert ask(lake, finish, key(), user="admin").status == 409
+
+
+@pytest.mark.parametrize("count", [0, 4000])
+def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: int) -> None:
+    """A commit that is there already is answered with the table as it is, though its requirements hold no more; large or small.
+
+    Another snapshot under the id, or one that was taken back, is refused as ever.
+    """
+    make_table(lake, "a", "t")
+    summary = {"operation": "append", **{f"k{number}": "v" * 20 for number in range(count)}}
+    added = snapshot(1)
+    added["snapshot"]["summary"] = summary  # type: ignore[index]
+    needs = [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}]
+    first = commit(lake, "a", "t", updates=[added, point(1)], requirements=needs)
+    before = clocks(lake), files(lake)
+    again = commit(lake, "a", "t", updates=[added, point(1)], requirements=needs)
+    body = {
+        "table-changes": [
+            {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": needs, "updates": [added, point(1)]}
+        ]
+    }
+    together = lake.ask("POST", f"{ROOT}/transactions/commit", body)
+    other = commit(
+        lake, "a", "t", updates=[snapshot(1, manifest_list="file:///other.avro"), point(1)], requirements=needs
+    )
+
+    assert (again.status, again.body, together.status) == (200, first.body, 204)
+    assert other.status == 409
+    assert (clocks(lake), files(lake)) == before
 
 
 def test_purge_is_not_repeated(lake: Node) -> None:

@@ -15,6 +15,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import requirements, updates
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.repeats import build
 from limnos.model.errors import BadRequest
 
 OUTLINE = ("table-uuid", "location", "properties", "metadata-log")
@@ -75,8 +76,7 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     assert isinstance(asked, CommitBody)  # noqa: S101 - for the type checker
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
-    requirements.check(base, asked.requirements)
-    new = updates.apply(base, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
+    new = build(base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
     return [] if new is base else [_outline(base), *_whole(new)]
 
 

@@ -93,6 +93,7 @@ KEYED: dict[str, Keyed] = {
     "commit-table": Keyed(200, tables.commit_shown, has_files=True),
     "drop-table": Keyed(),
     "rename-table": Keyed(),
+    "commit-transaction": Keyed(has_files=True),
 }
 """Operations for which an `Idempotency-Key` counts, and how each is answered again."""
 
