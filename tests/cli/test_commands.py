@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from pathlib import Path
 
@@ -670,6 +671,35 @@ def test_tasks_are_listed_shown_and_tried_again(fake: Fake, limnos: Run) -> None
     assert limnos("task", "list", "--state", "waiting").result == []
     assert limnos("task", "show", "7").result.items() >= task.items()
     assert limnos("task", "retry", "7").result == {"retried": "7"}
+
+
+CHANGE = {
+    "zone": 3, "revision": 7, "ordinal": 0, "operation": "move", "kind": "table", "id": 9, "actor": "ana", "request_id": "r",
+    "at": "2026-11-20T23:40:11.120Z",
+}  # fmt: skip
+
+
+def test_changes_are_shown_to_the_end(fake: Fake, limnos: Run) -> None:
+    """`changes` goes on while there is more; as JSON each line is an answer with its position."""
+    feed = f"{OWN}/metalakes/lake/changes"
+    fake.on("GET", feed, {"changes": [CHANGE], "next": "x", "more": True})
+    fake.on("GET", f"{feed}?after=x", {"changes": [], "next": "y", "more": False})
+
+    lines = [json.loads(line) for line in limnos("changes").out.splitlines()]
+
+    assert lines == [{"changes": [CHANGE], "next": "x", "more": True}, {"changes": [], "next": "y", "more": False}]
+
+
+def test_changes_for_people(fake: Fake, limnos: Run) -> None:
+    """In a terminal a change is a line: when, who, what, where from and where to, and `?` for what is out of sight."""
+    feed = f"{OWN}/metalakes/lake/catalogs/main/changes?after=now"
+    moved = CHANGE | {"old": ["main", "a.b", "t"]}
+    fake.on("GET", feed, {"changes": [moved], "next": "y", "more": False})
+
+    told = limnos("changes", "--catalog", "main", "--after", "now", "--output", "table")
+
+    assert told.out == "2026-11-20T23:40:11.120Z  ana  move table main.`a.b`.t -> ?\n"
+    assert "--after y" in told.err
 
 
 def test_tokens_of_one_or_all(fake: Fake, limnos: Run) -> None:

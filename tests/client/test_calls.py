@@ -366,6 +366,22 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
     ),
     ("task", lambda c: c.tasks.load(7), "GET", f"{OWN}/tasks/7", None, {"id": 7, "kind": "k", "state": "dead"}),
     ("task-retry", lambda c: c.tasks.retry(7), "POST", f"{OWN}/tasks/7/retry", None, {"retried": 7}),
+    (
+        "changes",
+        lambda c: c.changes.read().next,
+        "GET",
+        f"{OWN}/metalakes/lake/changes",
+        None,
+        {"changes": [], "next": "x"},
+    ),
+    (
+        "changes-more",
+        lambda c: c.changes.read(after="x", catalog="m/n", limit=5, wait_s=20),
+        "GET",
+        f"{OWN}/metalakes/lake/catalogs/m%2Fn/changes?after=x&limit=5&wait_s=20",
+        None,
+        {"changes": [], "next": "y", "more": True},
+    ),
     ("token-revoke", lambda c: c.tokens.revoke(7), "DELETE", f"{OWN}/tokens/7", None, {"revoked": True}),
     (
         "explain",

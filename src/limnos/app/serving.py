@@ -47,6 +47,8 @@ class _Server(uvicorn.Server):
     """Uvicorn's server, stopped by our own signal handlers: a stop that was asked for ends with exit code 0."""
 
     drain_timeout_s = 0.0
+    let_go: Callable[[], object] | None = None
+    """Called when it stops: answers whoever only waits."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -59,6 +61,8 @@ class _Server(uvicorn.Server):
         """Stop, and see to it that nothing keeps the process longer than it may take."""
         if not self.should_exit:
             leave_after(max(self.drain_timeout_s, LEAVE_S_MIN))
+            if self.let_go is not None:
+                self.let_go()
         self.force_exit = self.should_exit
         self.should_exit = True
 
@@ -73,6 +77,7 @@ async def _serve(
         upkeep = asyncio.create_task(built.upkeep.run())
         server = _Server(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
+        server.let_go = built.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
         announcing = asyncio.create_task(_announce(server, announce))

@@ -17,6 +17,7 @@ import httpx2
 from limnos import __version__
 from limnos.client.access import Access
 from limnos.client.catalogs import Catalogs
+from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
@@ -55,6 +56,7 @@ class _Resources(Generic[S]):
         self.tokens = Tokens(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.access = Access(sender, scope)
+        self.changes = Changes(sender, scope)
 
 
 class _Target:

@@ -171,6 +171,34 @@ class TaskInfo(msgspec.Struct, frozen=True):
     payload: object = None
 
 
+class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A change that was committed. `path` is where its object is now, or lay when it was dropped.
+
+    `old` and `new` are the places that the change took it from and put it at; what the caller may not see is None.
+    """
+
+    zone: int
+    revision: int
+    ordinal: int
+    operation: str
+    kind: str
+    id: int
+    actor: str
+    request_id: str
+    at: str
+    path: Parts | None = None
+    old: Parts | None = None
+    new: Parts | None = None
+
+
+class ChangesPage(msgspec.Struct, frozen=True):
+    """Changes, the position after them, and whether more is there already."""
+
+    changes: tuple[ChangeInfo, ...]
+    next: str
+    more: bool = False
+
+
 class NewToken(msgspec.Struct, frozen=True):
     """An API token just made. `token` is the secret; it is never shown again."""
 

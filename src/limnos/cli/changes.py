@@ -1,0 +1,60 @@
+"""`changes`.
+
+May import `client`, `names` and this room. Prints each change once, in the order in which it comes, and where to go on.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import Format, to_json, visible
+from limnos.names.display import render
+
+if TYPE_CHECKING:
+    from limnos.client.values import ChangeInfo, ChangesPage
+
+WAIT_S_MAX = 20
+
+
+def changes(
+    *,
+    catalog: Annotated[str | None, Parameter(help="Only what lies in this catalog.")] = None,
+    after: Annotated[
+        str | None, Parameter(help="Position to go on from, as it was shown; `now` for what comes from now on.")
+    ] = None,
+    follow: Annotated[bool, Parameter(negative="", help="Go on with what comes, until interrupted.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Show what was committed, as far as you may see it: all that is kept, or what comes after a position.
+
+    As JSON, each line is one answer of the server: its changes, and `next`, the position after them.
+    """
+    with common.client() as client:
+        more = True
+        while more or follow:
+            wait_s = min(WAIT_S_MAX, int(common.timeout / 2)) if follow and not more else None
+            page = client.changes.read(after=after, catalog=catalog, wait_s=wait_s)
+            _show(page, shape=common.shape)
+            more, after = page.more, page.next
+    if common.shape == "table":
+        print(f"go on with --after {after}", file=sys.stderr)
+
+
+def _show(page: ChangesPage, *, shape: Format) -> None:
+    if shape == "json":
+        print(to_json(page, indent=-1), flush=True)
+        return
+    for change in page.changes:
+        print(visible(_line(change)), flush=True)
+
+
+def _line(change: ChangeInfo) -> str:
+    """Spell a change for people: when, who, what."""
+    where = render(change.path) if change.path else "(out of sight)" if change.kind != "role" else ""
+    if change.operation == "move":
+        where = f"{render(change.old) if change.old else '?'} -> {render(change.new) if change.new else '?'}"
+    return f"{change.at}  {change.actor}  {change.operation} {change.kind} {where}"

@@ -1,0 +1,36 @@
+"""Calls on the change feed (own API).
+
+May import this room. How long to wait is the caller's business: a client's own timeout must be longer.
+"""
+
+from __future__ import annotations
+
+from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
+from limnos.client.paths import OWN
+from limnos.client.values import ChangesPage
+
+
+class Changes(Resource[S]):
+    """What was committed in the metalake, or in one catalog, as far as the caller may see it."""
+
+    __slots__ = ()
+
+    @verb
+    def read(
+        self,
+        *,
+        after: str | None = None,
+        catalog: str | None = None,
+        limit: int | None = None,
+        wait_s: int | None = None,
+    ) -> Flow[ChangesPage]:
+        """Return the next changes after a position: `next` of the page before, `now`, or None for all that are kept.
+
+        `wait_s`: so long the server waits for the first one, at most 60.
+        """
+        of_catalog = "" if catalog is None else segments("catalogs", catalog)
+        path = f"{OWN}{segments('metalakes', self.scope.metalake)}{of_catalog}/changes"
+        numbers = {"limit": limit, "wait_s": wait_s}
+        query = {"after": after} | {name: None if value is None else str(value) for name, value in numbers.items()}
+        reply = yield request("GET", path, query=query)
+        return decode(reply, ChangesPage)
