@@ -46,6 +46,19 @@ async def close(self):
     await whole(self)
 SqliteStore.close = close
 """,
+    "the loop itself": """
+import sys, threading
+from limnos.app import serving
+from limnos.store.sqlite import SqliteStore
+settle = serving.settle_memory
+def settled():
+    settle()
+    async def submit(*_, **__):
+        print("held", file=sys.stderr, flush=True)
+        threading.Event().wait()
+    SqliteStore.submit = submit
+serving.settle_memory = settled
+""",
 }
 """What hangs, planted before the command runs that a user types."""
 
@@ -78,15 +91,20 @@ def begin_to_register(uri: str, data: Path, log: Path) -> threading.Thread:
     token = (data / "admin.token").read_text().strip()
     ask(uri, token, "namespaces", {"namespace": ["a"]})
     body = {"name": "t", "metadata-location": f"file://{data}/warehouse/main/x.metadata.json"}
+    return begin(uri, token, "namespaces/a/register", body, log=log, mark="read begun")
+
+
+def begin(uri: str, token: str, path: str, body: object, *, log: Path, mark: str) -> threading.Thread:
+    """Send a request whose answer does not come; returns when the log says that it has begun."""
 
     def wait() -> None:
         with suppress(OSError, HTTPException):  # the connection is cut, at whatever point
-            ask(uri, token, "namespaces/a/register", body)
+            ask(uri, token, path, body)
 
     asking = threading.Thread(target=wait)
     asking.start()
     until = time.monotonic() + HANGS_S
-    while "read begun" not in log.read_text():
+    while mark not in log.read_text():
         assert time.monotonic() < until, log.read_text()
         time.sleep(0.01)
     return asking
@@ -100,6 +118,9 @@ def test_whatever_hangs_the_process_ends(what: str, tmp_path: Path) -> None:
         try:
             uri = next(line[6:].strip() for line in process.stdout or () if line.startswith("ready "))
             asking = begin_to_register(uri, data, log) if "file" in what else None
+            if "loop itself" in what:
+                token = (data / "admin.token").read_text().strip()
+                asking = begin(uri, token, "namespaces", {"namespace": ["a"]}, log=log, mark="held")
             process.terminate()
             code = process.wait(HANGS_S)
         finally:

@@ -32,6 +32,12 @@ serving.bootstrap = bootstrap
 """
 
 
+IMPATIENT = """
+from limnos.app import workers
+workers.BEATS_MISSED_MAX = 2
+"""
+
+
 @dataclass
 class Running:
     """A supervisor and how to ask its workers."""
@@ -66,10 +72,11 @@ class Running:
 
 
 @contextmanager
-def workers(tmp_path: Path, count: int = 2) -> Iterator[Running]:
+def workers(tmp_path: Path, count: int = 2, *, planted: str = "") -> Iterator[Running]:
     """Start so many workers; whatever happens, none is left."""
     data, log = tmp_path / "data", tmp_path / "log"
-    command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count)]
+    command = [sys.executable, "-c", f"{planted}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"]
+    command += ["server", "start", "--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count)]
     with (
         log.open("wb") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
@@ -145,6 +152,41 @@ def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> Non
         deaths = [line for line in running.lines() if "died" in line["event"]]
 
     assert [line["worker"] for line in deaths] == [2]
+
+
+def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
+    """A worker that neither serves nor dies is ended after some beats; log and metrics say so, and its place is taken."""
+    with workers(tmp_path, planted=IMPATIENT) as running:
+        before = running.answering(2)
+        hung = running.pids()[2]
+        os.kill(hung, signal.SIGSTOP)
+        wait_gone([hung])
+        after: set[str] = set()
+        told = ""
+        until = time.monotonic() + WITHIN_S
+        while not after - before or 'worker="2"' not in told:
+            assert time.monotonic() < until, running.log.read_text()
+            with suppress(ConnectionResetError, http.client.RemoteDisconnected):
+                after.add(running.ask("/health/live")[0])
+                told = running.ask("/metrics")[1].decode()
+        events = [(line["event"], line.get("pid")) for line in running.lines() if line.get("worker") == 2]
+
+    assert ("worker hangs, and is ended", hung) in events
+    assert 'limnos_worker_starts{reason="hung",worker="2"} 1.0' in told
+    assert 'limnos_worker_starts{reason="died",worker="2"} 0.0' in told
+
+
+def test_a_hung_worker_does_not_keep_the_others_from_stopping(tmp_path: Path) -> None:
+    """SIGTERM to the supervisor ends a worker that stands still, too, when the drain time is over."""
+    with workers(tmp_path) as running:
+        running.answering(2)
+        pids = running.pids()
+        os.kill(pids[1], signal.SIGSTOP)
+        running.process.terminate()
+        code = running.process.wait(WITHIN_S)
+        wait_gone(list(pids.values()))
+
+    assert code == 0
 
 
 def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:

@@ -28,7 +28,8 @@ from tests.nodes.wire import (
 
 ANSWERS_WITHIN_S = 5.0
 TOLD_WITHIN_S = 2.0
-DRAINED_WITHIN_S = 10.0
+DRAINED_WITHIN_S = 5.0
+"""The drain time that a node has if nothing else is said."""
 GIVEN_UP_S = 40.0
 
 

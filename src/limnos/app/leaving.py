@@ -7,29 +7,65 @@ mount, a database that has gone silent) would otherwise keep the process for eve
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import traceback
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from limnos.telemetry.logs import get_logger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
 log = get_logger("limnos.server")
-TELLING_S = 1.0
-"""A log that nobody reads any more may block, too."""
+WORKING_PART = 0.9
+"""Of the time there is, for work and for closing; what is left is for saying what did not end, to a log that may block, too."""
 
 
-def leave_after(seconds: float) -> None:
-    """Leave in so many seconds, with exit code 0 as nothing is wrong with a stop; unless the process has ended before."""
-    timer = threading.Timer(seconds, _leave)
+def leave_within(seconds: float) -> None:
+    """Leave within so many seconds, with exit code 0 as nothing is wrong with a stop; unless the process has ended before."""
+    timer = threading.Timer(WORKING_PART * seconds, _leave, [(1 - WORKING_PART) * seconds])
     timer.daemon = True
     timer.name = "limnos-leave"
     timer.start()
 
 
-def _leave() -> None:
+@contextmanager
+def heard_apart(signals: Collection[int], then: Callable[[], None]) -> Iterator[None]:
+    """Call `then` on a thread when such a signal arrives, even while the main thread is held and runs no handler.
+
+    The interpreter writes each signal's number to one descriptor at once, whatever it is doing. That is the loop's; for the
+    time of the body it is ours, and what is read there is handed on to the loop.
+    """
+    heard, hear = os.pipe()
+    os.set_blocking(hear, False)
+    before = signal.set_wakeup_fd(hear, warn_on_full_buffer=False)
+    listening = threading.Thread(target=_listen, args=(heard, before, signals, then), daemon=True, name="limnos-leave")
+    listening.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+        os.close(hear)
+        listening.join()
+        os.close(heard)
+
+
+def _listen(heard: int, onward: int, signals: Collection[int], then: Callable[[], None]) -> None:
+    while numbers := os.read(heard, 4096):
+        if any(number in signals for number in numbers):
+            then()
+        if onward != -1:
+            with suppress(BlockingIOError):  # the loop has more than enough to wake it
+                os.write(onward, numbers)
+
+
+def _leave(telling_s: float) -> None:
     telling = threading.Thread(target=_tell, daemon=True, name="limnos-leave")
     telling.start()
-    telling.join(TELLING_S)
+    telling.join(telling_s)
     os._exit(0)
 
 

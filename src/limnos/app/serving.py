@@ -16,7 +16,7 @@ import uvloop
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
-from limnos.app.leaving import leave_after
+from limnos.app.leaving import heard_apart, leave_within
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
 
@@ -30,17 +30,30 @@ if TYPE_CHECKING:
 WAITING_PART = 0.8
 """Of the drain time, for requests in flight; what is left of it is for closing."""
 LEAVE_S_MIN = 1.0
+BEAT_S = 1.0
+"""So often a worker lets its supervisor know that its loop turns."""
+_STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def serve(
-    settings: Settings, sockets: list[socket.socket], announce: Callable[[], object], *, lifeline: int | None = None
+    settings: Settings,
+    sockets: list[socket.socket],
+    announce: Callable[[], object],
+    *,
+    lifeline: int | None = None,
+    beats: bool = False,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` is called when it serves.
+    """Serve until SIGTERM or SIGINT; `announce` is called when it serves, and again and again from then on if it `beats`.
 
     `lifeline` is the end of a pipe: when its other end is gone, whoever started this process is, too, and it stops.
     """
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(settings, sockets, announce, lifeline=lifeline))
+        runner.run(_serve(settings, sockets, announce, lifeline=lifeline, beats=beats))
+
+
+def leaves_within_s(drain_timeout_s: float) -> float:
+    """Return within how many seconds a process that is told to stop is gone."""
+    return max(drain_timeout_s, LEAVE_S_MIN)
 
 
 class _Server(uvicorn.Server):
@@ -49,26 +62,38 @@ class _Server(uvicorn.Server):
     drain_timeout_s = 0.0
     let_go: Callable[[], object] | None = None
     """Called when it stops: answers whoever only waits."""
+    is_leaving = False
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         loop = asyncio.get_running_loop()
-        for name in (signal.SIGTERM, signal.SIGINT):
+        for name in _STOPS:
             loop.add_signal_handler(name, self.stop)
-        yield
+        with heard_apart(_STOPS, self.leave):
+            yield
+
+    def leave(self) -> None:
+        """See to it that nothing keeps the process longer than a stop may take; on any thread."""
+        if not self.is_leaving:
+            self.is_leaving = True
+            leave_within(leaves_within_s(self.drain_timeout_s))
 
     def stop(self) -> None:
-        """Stop, and see to it that nothing keeps the process longer than it may take."""
-        if not self.should_exit:
-            leave_after(max(self.drain_timeout_s, LEAVE_S_MIN))
-            if self.let_go is not None:
-                self.let_go()
+        """Stop."""
+        self.leave()
+        if not self.should_exit and self.let_go is not None:
+            self.let_go()
         self.force_exit = self.should_exit
         self.should_exit = True
 
 
 async def _serve(
-    settings: Settings, sockets: list[socket.socket], announce: Callable[[], object], *, lifeline: int | None
+    settings: Settings,
+    sockets: list[socket.socket],
+    announce: Callable[[], object],
+    *,
+    lifeline: int | None,
+    beats: bool,
 ) -> None:
     built = build(settings)
     upkeep: asyncio.Task[None] | None = None
@@ -80,7 +105,7 @@ async def _serve(
         server.let_go = built.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
-        announcing = asyncio.create_task(_announce(server, announce))
+        announcing = asyncio.create_task(_announce(server, announce, beats=beats))
         await server.serve(sockets=sockets)
         announcing.cancel()
     finally:
@@ -116,8 +141,11 @@ def settle_memory() -> None:
     gc.set_threshold(50_000, 20, 50)
 
 
-async def _announce(server: uvicorn.Server, announce: Callable[[], object]) -> None:
+async def _announce(server: uvicorn.Server, announce: Callable[[], object], *, beats: bool) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has a flag, no event
         await asyncio.sleep(0.01)
     settle_memory()
     announce()
+    while beats:
+        await asyncio.sleep(BEAT_S)
+        announce()

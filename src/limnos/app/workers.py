@@ -1,4 +1,4 @@
-"""Several serving processes at one address: started, watched, started again when they die, stopped together.
+"""Several serving processes at one address: started, watched, started again when they die or hang, stopped together.
 
 May import `telemetry`, `config` and this room. The supervisor serves nothing, opens no database and has one thread, so that it
 may fork; what it has imported its workers share. Each worker has a listening socket of its own, and the supervisor holds all of
@@ -16,9 +16,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn
 
-from limnos.app.serving import serve
+from limnos.app.serving import BEAT_S, leaves_within_s, serve
 from limnos.telemetry import worker as identity
 from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Gauge
 
 if TYPE_CHECKING:
     import socket
@@ -30,8 +31,14 @@ log = get_logger("limnos.workers")
 SHORT_LIFE_S = 10.0
 DELAY_S = 0.1
 DELAY_S_MAX = 30.0
-KILL_AFTER_S = 2.0
-"""After the drain time, in which a worker ends by itself whatever hangs."""
+BEATS_MISSED_MAX = 10
+"""A worker that serves and from whose loop nothing came for so many beats hangs. They are counted while the supervisor is
+awake, one a second: where the whole machine stood still nobody hangs."""
+STARTS = Gauge(
+    "limnos_worker_starts",
+    "How often this worker's process was started, by what became of the one before.",
+    ("reason",),
+)
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
@@ -46,6 +53,11 @@ class Worker:
     due_at: float | None = 0.0
     deaths: int = 0
     serves: bool = False
+    missed: int = 0
+    """Beats that did not come since the last one that did."""
+    starts: dict[str, int] = field(default_factory=lambda: {"first": 0, "died": 0, "hung": 0})
+    ended: str = "first"
+    """What became of its last process, or will if nobody ends it."""
 
 
 @dataclass(slots=True)
@@ -59,6 +71,7 @@ class Workers:
     stopping_until: float | None = None
     announced: bool = False
     code: int = 0
+    _counted_at: float = 0.0
     _ready: tuple[int, int] = (-1, -1)
     _lifeline: tuple[int, int] = (-1, -1)
     _wake: tuple[int, int] = (-1, -1)
@@ -76,15 +89,16 @@ class Workers:
         while self._goes_on():
             self._start_due()
             self._wait()
-            self._take_ready()
+            self._take_beats()
             self._take_dead()
+            self._end_hung()
         return self.code
 
     def stop(self) -> None:
         """Tell every worker to stop; it ends within its drain time."""
         now = time.monotonic()
         if self.stopping_until is None:
-            self.stopping_until = now + self.settings.server.drain_timeout_s + KILL_AFTER_S
+            self.stopping_until = now + leaves_within_s(self.settings.server.drain_timeout_s)
             for each in self.workers:
                 for one in each.sockets:
                     one.close()
@@ -117,6 +131,8 @@ class Workers:
                 self._start(each)
 
     def _start(self, worker: Worker) -> None:
+        worker.starts[worker.ended] += 1
+        worker.ended = "died"
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
@@ -138,13 +154,9 @@ class Workers:
                     for one in each.sockets:
                         one.close()
             identity.name(worker.number)
-            ready = self._ready[1]
-            serve(
-                self.settings,
-                worker.sockets,
-                lambda: os.write(ready, bytes([worker.number])),
-                lifeline=self._lifeline[0],
-            )
+            for reason, count in worker.starts.items():
+                STARTS[(reason,)] = count
+            serve(self.settings, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True)
             code = 0
         except BaseException:
             log.exception("worker failed", worker=worker.number)
@@ -154,24 +166,36 @@ class Workers:
                 sys.stderr.flush()
             os._exit(code)
 
+    def _beat(self, worker: Worker) -> None:
+        """Let the supervisor know, from a worker's process, that it serves."""
+        with suppress(BlockingIOError):  # nobody has read for long: a beat more would tell nothing
+            os.write(self._ready[1], bytes([worker.number]))
+
     def _wait(self) -> None:
-        """Wait for a signal, a worker that is ready, or the time at which something is due."""
+        """Wait for a signal, a worker's beat, or the time at which something is due."""
         times = [each.due_at or 0.0 for each in self._due()]
         if self.stopping_until is not None:
             times = [self.stopping_until]
-        timeout = max(0.0, min(times) - time.monotonic()) + 0.01 if times else None
+        timeout = min(BEAT_S, max(0.0, min(times) - time.monotonic()) + 0.01) if times else BEAT_S
         readable, _, _ = select.select([self._ready[0], self._wake[0]], [], [], timeout)
         if self._wake[0] in readable:
             with suppress(BlockingIOError):
                 os.read(self._wake[0], 4096)
 
-    def _take_ready(self) -> None:
+    def _take_beats(self) -> None:
+        """Note who serves. Once a beat's time has passed, everybody has missed one more, until the next of theirs is read."""
+        now = time.monotonic()
+        if now - self._counted_at >= BEAT_S:
+            self._counted_at = now
+            for each in self.workers:
+                each.missed += 1
         try:
             numbers = os.read(self._ready[0], 4096)
         except BlockingIOError:
             return
         for number in numbers:
             self.workers[number - 1].serves = True
+            self.workers[number - 1].missed = 0
         if not self.announced and all(each.serves for each in self.workers):
             self.announced = True
             self.announce()
@@ -184,10 +208,20 @@ class Workers:
                     if pid:
                         self._ended(each, os.waitstatus_to_exitcode(status))
 
+    def _end_hung(self) -> None:
+        """End who serves no more and does not die; it is started again as the dead are."""
+        for each in self.workers:
+            if self.stopping_until is None and each.pid and each.serves and each.missed > BEATS_MISSED_MAX:
+                each.ended = "hung"
+                log.error("worker hangs, and is ended", worker=each.number, pid=each.pid, silent_s=each.missed * BEAT_S)
+                with suppress(ProcessLookupError):
+                    os.kill(each.pid, signal.SIGKILL)
+                each.missed = 0
+
     def _ended(self, worker: Worker, code: int) -> None:
         """Start a worker again, later and later when it keeps dying; one that could not even begin ends all."""
         now = time.monotonic()
-        began, worker.pid, worker.serves = worker.serves, 0, False
+        began, worker.pid, worker.serves, worker.missed = worker.serves, 0, False, 0
         if self.stopping_until is not None:
             return
         if not self.announced and not began:
