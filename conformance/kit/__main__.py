@@ -1,8 +1,9 @@
 """Iceberg's REST compatibility kit against a real server with access control on.
 
-Job: start a server, compile our few lines of Java, run the kit's table tests, print the score and compare it with
-`expected.txt`. May import the client, the Java and archive finders, and the demo's server starter. Needs no Java
-compiler: Eclipse's comes from the class path. `python -m conformance.kit [METHOD…]` runs all tests, or some by name.
+Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each and
+compare it with `expected_tables.txt` and `expected_views.txt`. May import the client, the Java and archive finders, and the
+demo's server starter. Needs no Java compiler: Eclipse's comes from the class path. `python -m conformance.kit [NAME…]` runs all
+tests, or some: `tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from pathlib import Path
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
 from limnos.client import Client
-from limnos.model.errors import LimnosError
+from limnos.model.errors import BadRequest, LimnosError
 from limnos.spark.demo.server import running_server
 from limnos.spark.java import find_java
 
 VERSION = "1.11.0"
-CLASS = "org.apache.iceberg.rest.LimnosTableTests"
+CLASSES = {"tables": "org.apache.iceberg.rest.LimnosTableTests", "views": "org.apache.iceberg.rest.LimnosViewTests"}
 HERE = Path(__file__).parent
 SOURCES = HERE / "src" / "test" / "java"
 OUTPUT = HERE.parent.parent / "conformance-out"
@@ -49,8 +50,9 @@ class Kit:
     path: str
 
 
-def main(methods: Sequence[str]) -> int:
-    """Run and report; 0 when the score is the expected one, 1 otherwise."""
+def main(names: Sequence[str]) -> int:
+    """Run and report; 0 when each score is the expected one, 1 otherwise."""
+    chosen = chosen_tests(names)
     with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
         work = Path(folder)
         kit = prepare(work / "classes")
@@ -60,9 +62,21 @@ def main(methods: Sequence[str]) -> int:
             token = (work / "data" / "admin.token").read_text().strip()
             with Client(server.uri, token=token) as client:
                 client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
-            run_tests(kit, uri=f"{server.uri}/iceberg", token=token, work=work, methods=methods)
-        outcomes = read_report(work / "reports")
-    return report(outcomes, partial=bool(methods))
+            for suite, methods in chosen.items():
+                run_tests(kit, suite, uri=f"{server.uri}/iceberg", token=token, work=work, methods=methods)
+        found = [report(suite, read_report(work / suite), partial=bool(methods)) for suite, methods in chosen.items()]
+    return max(found)
+
+
+def chosen_tests(names: Sequence[str]) -> dict[str, list[str]]:
+    """The classes to run with the methods to run of each; none means all of them."""
+    chosen: dict[str, list[str]] = {}
+    for name in names or CLASSES:
+        suite, _, method = name.partition("#")
+        if suite not in CLASSES:
+            raise BadRequest(f"There are no tests called {suite}: name {' or '.join(CLASSES)}, or one as tables#METHOD")
+        chosen.setdefault(suite, []).extend([method] if method else [])
+    return chosen
 
 
 def prepare(classes: Path) -> Kit:
@@ -77,29 +91,30 @@ def prepare(classes: Path) -> Kit:
     return Kit(java=java, path=os.pathsep.join((str(classes), archives)))
 
 
-def run_tests(kit: Kit, *, uri: str, token: str, work: Path, methods: Sequence[str]) -> None:
-    """Run the tests in one Java process; its output goes to `kit.log`, its XML report to `reports`."""
+def run_tests(kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str]) -> None:
+    """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its name."""
     properties = {"uri": uri, "warehouse": CATALOG, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
     command = [str(kit.java), "-Xmx1g", "-Dfile.encoding=UTF-8"]
     command += [f"-D{key}={value}" for key, value in properties.items()]
     command += ["-cp", kit.path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
     command += ["--details=tree", "--details-theme=ascii", "--disable-ansi-colors"]
-    command += ["--config", "rck.local=false", "--reports-dir", str(work / "reports")]
-    command += [f"--select-method={CLASS}#{method}" for method in methods] or [f"--select-class={CLASS}"]
+    command += ["--config", "rck.local=false", "--reports-dir", str(work / suite)]
+    tests = CLASSES[suite]
+    command += [f"--select-method={tests}#{method}" for method in methods] or [f"--select-class={tests}"]
     # The token is given by the environment, where other users of the machine cannot read it.
     environment = {**os.environ, "CATALOG_TOKEN": token}
-    with (OUTPUT / "kit.log").open("wb") as log:
+    with (OUTPUT / f"kit-{suite}.log").open("wb") as log:
         subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
 
 
-def report(outcomes: list[Outcome], *, partial: bool) -> int:
-    """Print the score, write it to `kit.json` and compare it with `expected.txt`, unless only some tests ran."""
-    (OUTPUT / "kit.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
-    print(f"Iceberg's REST compatibility kit {VERSION}, table tests: {as_text(outcomes)}")
-    print(f"details: {OUTPUT.name}/kit.json, kit.log, server.log")
+def report(suite: str, outcomes: list[Outcome], *, partial: bool) -> int:
+    """Print a score, write it as JSON and compare it with what is expected, unless only some tests ran."""
+    (OUTPUT / f"kit-{suite}.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
+    print(f"Iceberg's REST compatibility kit {VERSION}, {suite}: {as_text(outcomes)}")
+    print(f"details: {OUTPUT.name}/kit-{suite}.json, kit-{suite}.log, server.log")
     if partial:
         return int(any(outcome.verdict == "failed" for outcome in outcomes))
-    expected = parse_expectation((HERE / "expected.txt").read_text(encoding="utf-8"))
+    expected = parse_expectation((HERE / f"expected_{suite}.txt").read_text(encoding="utf-8"))
     found = complaints(outcomes, expected)
     for line in found:
         print(f"  {line}")

@@ -80,7 +80,7 @@ def complaints(outcomes: list[Outcome], expected: Expectation) -> list[str]:
     found = [f"fails, but is expected to pass: {name}" for name in sorted(failed - expected.failed)]
     found += [f"is skipped, but is expected to run: {name}" for name in sorted(skipped - expected.skipped)]
     better = (expected.failed - failed) | (expected.skipped - skipped)
-    found += [f"no longer true, take it out of expected.txt: {name}" for name in sorted(better)]
+    found += [f"no longer true, take it out of the expectation: {name}" for name in sorted(better)]
     if len(outcomes) != expected.total:
         found.append(f"{len(outcomes)} tests ran, {expected.total} are expected")
     return found

@@ -63,7 +63,7 @@ def test_expected_score_has_no_complaint(outcomes: list[Outcome]) -> None:
     [
         ("total 3\nskip views()", "expected to pass: creates()"),
         ("total 3\nfail creates()", "expected to run: views()"),
-        ("total 3\nfail creates()\nskip views()\nfail drops()", "take it out of expected.txt: drops()"),
+        ("total 3\nfail creates()\nskip views()\nfail drops()", "take it out of the expectation: drops()"),
         ("total 4\nfail creates()\nskip views()", "3 tests ran, 4 are expected"),
     ],
 )

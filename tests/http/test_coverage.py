@@ -27,7 +27,7 @@ CALLERS = {
     "member": {"user": "member"},
 }
 NAMES = {
-    "prefix": "lake.main", "namespace": "a", "table": "t", "m": "lake", "c": "main", "s": "a", "u": "ana", "g": "crew", "r": "hands",
+    "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1",
 }  # fmt: skip
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -41,6 +41,9 @@ BODIES: dict[str, object] = {
     "commit-transaction": {
         "table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [wire.set_properties(k="v")]}]
     },
+    "create-view": wire.view_body("n"), "register-view": {"name": "n", "metadata-location": "file:///x"},
+    "replace-view": {"updates": [wire.set_properties(k="v")]},
+    "rename-view": {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["a"], "name": "n"}},
     "create-tag": {"name": "n"}, "alter-tag": {"updates": []}, "associate-tags": {"tagsToAdd": []}, "associate-tags-old": {"tagsToAdd": []},
     "create-metalake": {"name": "n"}, "alter-metalake": {"updates": []}, "set-metalake": {"inUse": False},
     "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},
@@ -119,6 +122,7 @@ def _key(caller: str, operation: Operation) -> Asked:
 def prepare(node: Node) -> None:
     """Make what the paths name."""
     wire.make_table(node, "a", "t")
+    wire.make_view(node, "a", "v")
     for user in ("member", "ana"):
         node.done("POST", f"{API}/lake/users", {"name": user})
     node.done("POST", f"{API}/lake/groups", {"name": "crew"})

@@ -15,7 +15,19 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.model.errors import Unavailable
 from tests.http.admin.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, Node
-from tests.http.iceberg.wire import ROOT, SCHEMA, SPACES, make_table, set_properties, table_path
+from tests.http.iceberg.wire import (
+    ROOT,
+    SCHEMA,
+    SPACES,
+    make_table,
+    make_view,
+    replaced_by,
+    set_properties,
+    table_path,
+    view_body,
+    view_path,
+    view_version,
+)
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 ROLE = f"{LAKE}/permissions/roles/hands"
@@ -52,6 +64,14 @@ WRITES: dict[str, Write] = {
     "commit-transaction": Write(
         "POST", f"{ROOT}/transactions/commit",
         {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
+    ),
+    "create-view": Write("POST", f"{SPACES}/a/views", view_body("n")),
+    "register-view": Write("POST", f"{SPACES}/a/register-view", {"name": "n", "metadata-location": "VIEW"}),
+    "replace-view": Write("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id"))),
+    "drop-view": Write("DELETE", view_path("a", "v")),
+    "rename-view": Write(
+        "POST", f"{ROOT}/views/rename",
+        {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["empty"], "name": "n"}},
     ),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
@@ -107,6 +127,9 @@ def furnish(node: Node) -> dict[str, str]:
     location = str(make_table(node, "a", "gone")["metadata-location"])
     assert node.delete(table_path("a", "gone")).status == 204
     make_table(node, "a", "t")
+    view = str(make_view(node, "a", "gone")["metadata-location"])
+    assert node.delete(view_path("a", "gone")).status == 204
+    make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["empty"]})
     for path, body in (
         ("users", {"name": "ana"}), ("users", {"name": "bob"}), ("groups", {"name": "crew"}), ("groups", {"name": "staff"}),
@@ -122,7 +145,7 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("PATCH", f"{API}/pond", {"inUse": False})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
-    return {"LOCATION": location, "TOKEN": str(token["id"]), "TASK": str(task["id"])}
+    return {"LOCATION": location, "VIEW": view, "TOKEN": str(token["id"]), "TASK": str(task["id"])}
 
 
 def cut_after_commit(node: Node, patch: pytest.MonkeyPatch) -> list[int]:

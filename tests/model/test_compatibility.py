@@ -27,6 +27,7 @@ DECODERS: dict[str, Callable[[bytes], Record]] = {
     "CatalogRecord": records.CatalogRecord.read,
     "NamespaceRecord": records.NamespaceRecord.read,
     "TableRecord": records.TableRecord.read,
+    "ViewRecord": records.ViewRecord.read,
     "RoleRecord": records.RoleRecord.read,
     "TagRecord": records.TagRecord.read,
 }

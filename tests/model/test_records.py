@@ -24,6 +24,7 @@ from limnos.model.records import (
     TableRecord,
     TagRecord,
     UnreadableRecord,
+    ViewRecord,
 )
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -34,6 +35,7 @@ RECORDS = st.one_of(
     st.builds(CatalogRecord, st.sampled_from(CATALOG_TYPES), TEXT, COMMENT, PROPERTIES, st.booleans()),
     st.builds(NamespaceRecord, COMMENT, PROPERTIES),
     st.builds(TableRecord, COMMENT, PROPERTIES),
+    st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
     st.builds(TagRecord, COMMENT, PROPERTIES),
 )
@@ -42,6 +44,7 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     CatalogRecord: records.CatalogRecord.read,
     NamespaceRecord: records.NamespaceRecord.read,
     TableRecord: records.TableRecord.read,
+    ViewRecord: records.ViewRecord.read,
     RoleRecord: records.RoleRecord.read,
     TagRecord: records.TagRecord.read,
 }
@@ -50,6 +53,7 @@ PLAIN: list[Record] = [
     CatalogRecord("RELATIONAL", "lakehouse-iceberg", "tables", {"a": "1"}, in_use=True),
     NamespaceRecord("space", {"a": "1"}),
     TableRecord("table", {"a": "1"}),
+    ViewRecord("view", {"a": "1"}, 7),
     RoleRecord({"a": "1"}),
     TagRecord("tag", {"a": "1"}),
 ]

@@ -55,6 +55,7 @@ _Described = (
     | records_pb2.CatalogRecord
     | records_pb2.NamespaceRecord
     | records_pb2.TableRecord
+    | records_pb2.ViewRecord
     | records_pb2.TagRecord
 )
 _Message = _Described | records_pb2.RoleRecord
@@ -157,6 +158,28 @@ class TableRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ViewRecord:
+    """A view, without what its metadata document says; `writer_id` is the user who wrote its current text, 0 for nobody."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    writer_id: int
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.ViewRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.ViewRecord.FromString(self.unknown), self)
+        message.writer_id = self.writer_id
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.ViewRecord(), data, kind="view")
+        return cls(_comment(message), dict(message.properties), message.writer_id, unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
 class TagRecord:
     """A tag of a metalake."""
 
@@ -195,13 +218,14 @@ class RoleRecord:
         return cls(dict(message.properties), unknown=_unknown(message))
 
 
-NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | TagRecord
+NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | ViewRecord | TagRecord
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.METALAKE: MetalakeRecord,
     Kind.CATALOG: CatalogRecord,
     Kind.NAMESPACE: NamespaceRecord,
     Kind.TABLE: TableRecord,
+    Kind.VIEW: ViewRecord,
     Kind.TAG: TagRecord,
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""

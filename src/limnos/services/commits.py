@@ -286,6 +286,6 @@ async def _commit_create(
         whole = await change_create(ctx.services, Change([], updates, raw))
         return await table_make(ctx, scope, namespace=namespace, name=name, whole=whole, draft=draft)
     except AlreadyExists as error:
-        if error.kind in ("table", "view"):
+        if error.kind == "table":
             raise CommitConflict("Requirement failed: table already exists") from error
         raise

@@ -21,10 +21,9 @@ from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
-from limnos.names.iceberg import render
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.places import Place, place_of
-from limnos.services.tables import NewTable, TableCreate, new_table_of, table_find, table_insert
+from limnos.services.tables import NewTable, TableCreate, name_taken, new_table_of, table_find, table_insert
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -101,9 +100,10 @@ async def table_stage(
 
     def look(scene: Scene) -> NewTable:
         draft = new_table_of(scene, namespace, request.name, Action.TABLE_CREATE)
-        taken, _ = scene.find((*namespace, request.name), Kind.TABLE)  # no mutation will look
-        if taken is not None:
-            raise AlreadyExists(f"Table already exists: {render((*namespace, request.name))}", kind=taken.kind.word)
+        path = (*namespace, request.name)
+        other, _ = scene.find(path, Kind.TABLE)  # no mutation will look
+        if other is not None:
+            raise name_taken(path, wanted=Kind.TABLE, holder=other.kind.word)
         return draft
 
     draft = await ctx.read(scope, look)
@@ -168,7 +168,7 @@ async def _make(
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
     except AlreadyExists as error:
-        raise AlreadyExists(f"{error.kind.capitalize()} already exists: {render(path)}", kind=error.kind) from None
+        raise name_taken(path, wanted=Kind.TABLE, holder=error.kind) from None
 
 
 def settled(metadata: Json) -> Json:
@@ -200,7 +200,7 @@ def document_of(
     metadata = whole.metadata
     version = iceberg_metadata.version_of(None if previous is None else previous.metadata_location) + 1
     packs = iceberg_metadata.wants_gzip(metadata)
-    table_uuid, location = cast("str", metadata["table-uuid"]), cast("str", metadata["location"])
+    table_uuid, location = _uuid_of(metadata), cast("str", metadata["location"])
     stays = previous is not None and location == previous.location
     taken = location if stays else place.normal_location(location, table_uuid)
     directory = _directory(metadata, before)
@@ -210,6 +210,11 @@ def document_of(
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
     return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body
+
+
+def _uuid_of(metadata: Json) -> str:
+    """Return the uuid of a table, or of a view."""
+    return cast("str", metadata["view-uuid" if "view-uuid" in metadata else "table-uuid"])
 
 
 def _directory(metadata: Json, before: Json | None) -> str:
@@ -230,7 +235,7 @@ def _directory(metadata: Json, before: Json | None) -> str:
     ):  # fmt: skip
         return default
     raise BadRequest(
-        f"Property '{iceberg_metadata.METADATA_PATH}' is {directory}, which is not below the table's location {location}: "
+        f"Property '{iceberg_metadata.METADATA_PATH}' is {directory}, which is not below the location {location}: "
         "remove the property, or choose a directory below the location"
     )
 
@@ -242,7 +247,7 @@ async def table_register(
 
     def look(scene: Scene) -> tuple[Place, Document | None]:
         taken, chain = scene.find((*namespace, name), Kind.TABLE)
-        if taken is not None and overwrite:
+        if taken is not None and taken.kind is Kind.TABLE and overwrite:
             scene.require_in_use()
             if not scene.decide(Action.TABLE_DROP, chain).allowed:
                 scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get

@@ -370,6 +370,14 @@ class Scene:
         """Say whether a name is known to be taken; one that is not cached counts as free, for the mutation looks itself."""
         return isinstance(self.view.get(name_key(parent_id, self.space(kind), name)), int)
 
+    def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
+        """Return what has a name, as far as it is known; None counts as free, for the mutation looks itself."""
+        node_id = self.view.get(name_key(parent_id, self.space(kind), name))
+        if not isinstance(node_id, int):
+            return None
+        node = self.view.get(node_key(node_id))
+        return node.kind if isinstance(node, Node) else None
+
     def node(self, node_id: int) -> Node:
         """Return a node of the scope's zone by id."""
         return cast("Node", need(self.view, node_key(node_id), zone=self.zone))

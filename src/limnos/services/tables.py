@@ -84,6 +84,25 @@ def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
 
 
+def name_taken(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
+    """Say that a new table or view finds its name taken: tables and views of a namespace share their names."""
+    same = "" if holder == wanted.word else " with same name"
+    return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
+
+
+def require_free(scene: Scene, parent_id: int, path: Levels, *, wanted: Kind) -> None:
+    """Raise AlreadyExists when it is known who has a name; the mutation looks itself."""
+    holder = scene.holder_of(parent_id, wanted, path[-1])
+    if holder is not None:
+        raise name_taken(path, wanted=wanted, holder=holder.word)
+
+
+def in_the_way(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
+    """Say that a new name of a table or view is taken."""
+    told = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
+    return AlreadyExists(told, kind=holder.word)
+
+
 class NewTable(NamedTuple):
     """A table about to be made: permission to make it, and where its files go."""
 
@@ -111,8 +130,7 @@ def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> 
     scene.require_in_use()
     check_levels((*namespace, name))
     node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
-    if scene.is_taken(node.id, Kind.TABLE, name):
-        raise AlreadyExists(f"Table already exists: {render((*namespace, name))}", kind="table")
+    require_free(scene, node.id, (*namespace, name), wanted=Kind.TABLE)
     permit = scene.permit(None, decision)
     return NewTable(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
 
@@ -184,9 +202,11 @@ def table_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[TableM
     decisions = [decision]
     if not stays:
         decisions.append(scene.require(Action.TABLE_CREATE, above))
-    taken, _ = scene.find(target, Kind.TABLE)
-    if taken is not None and taken.id != node.id:
-        raise AlreadyExists(f"Table already exists: {render(target)}", kind=taken.kind.word)
+    other, _ = scene.find(target, Kind.TABLE)
+    if other is not None and other.id != node.id:
+        if other.kind is Kind.TABLE:
+            raise name_taken(target, wanted=Kind.TABLE, holder=other.kind.word)
+        raise in_the_way(source, target, holder=other.kind)
     return scene.permit(TableMove(node, into, target[-1]), *decisions)
 
 

@@ -24,6 +24,8 @@ CALLERS = {
     "creator": f"{USE} create_table",
     "reader": f"{USE} select_table",
     "writer": f"{USE} modify_table",
+    "drafter": f"{USE} create_view",
+    "viewer": f"{USE} select_view",
     "holder": "use_catalog",
     "owner": "",
 }
@@ -33,6 +35,7 @@ Request = tuple[str, str, object]
 Row = tuple[str, str]
 RENAME = "POST /{prefix}/tables/rename"
 TRANSACTION = "POST /{prefix}/transactions/commit"
+RENAME_VIEW = "POST /{prefix}/views/rename"
 CONFIG = "GET /config"
 
 
@@ -56,7 +59,7 @@ def _together(who: str, *tables: tuple[str, str], location: str = "") -> Request
 
 def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
     """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not meet."""
-    return _of_catalogs(who) | _of_namespaces(who, files) | _of_tables(who, files)
+    return _of_catalogs(who) | _of_namespaces(who, files) | _of_tables(who, files) | _of_views(who, files)
 
 
 def _of_catalogs(who: str) -> dict[Row, Request]:
@@ -85,6 +88,7 @@ def _of_namespaces(who: str, files: dict[str, object]) -> dict[Row, Request]:
         ("HEAD /{prefix}/namespaces/{namespace}", "HEAD", "", None),
         ("POST /{prefix}/namespaces/{namespace}/properties", "POST", "/properties", {"updates": {"by": who}}),
         ("GET /{prefix}/namespaces/{namespace}/tables", "GET", "/tables", None),
+        ("GET /{prefix}/namespaces/{namespace}/views", "GET", "/views", None),
     ):
         found[route, "namespace"] = (method, f"{there}{path}", body)
         found[route, "no namespace"] = (method, f"{gone}{path}", body)
@@ -147,6 +151,38 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
     return found
 
 
+def _of_views(who: str, files: dict[str, object]) -> dict[Row, Request]:
+    root, there, gone = wire.ROOT, wire.space_path("there"), wire.space_path("gone")
+    create, view = "POST /{prefix}/namespaces/{namespace}/views", "/{prefix}/namespaces/{namespace}/views/{view}"
+    register, file = "POST /{prefix}/namespaces/{namespace}/register-view", {"metadata-location": files[f"oldv_{who}"]}
+    found: dict[Row, Request] = {
+        (create, "free name"): ("POST", f"{there}/views", wire.view_body(f"newv_{who}")),
+        (create, "taken name"): ("POST", f"{there}/views", wire.view_body("v")),
+        (create, "name of a table"): ("POST", f"{there}/views", wire.view_body("t")),
+        (create, "no namespace"): ("POST", f"{gone}/views", wire.view_body("v")),
+        (register, "free name"): ("POST", f"{there}/register-view", {"name": f"registeredv_{who}", **file}),
+        (register, "taken name"): ("POST", f"{there}/register-view", {"name": "v", **file}),
+        (register, "no namespace"): ("POST", f"{gone}/register-view", {"name": "v", **file}),
+    }
+    updates = {"updates": [wire.set_properties(by=who)]}
+    for method, body in (("GET", None), ("HEAD", None), ("POST", updates), ("DELETE", None)):
+        own = f"dropv_{who}" if method == "DELETE" else "v"
+        found[f"{method} {view}", "view"] = (method, f"{there}/views/{own}", body)
+        found[f"{method} {view}", "no view"] = (method, f"{there}/views/gone", body)
+        found[f"{method} {view}", "a table"] = (method, f"{there}/views/t", body)
+        found[f"{method} {view}", "no namespace"] = (method, f"{gone}/views/v", body)
+        found[f"{method} {view}", "no view in a closed namespace"] = (method, wire.view_path("closed", "gone"), body)
+    rename = f"{root}/views/rename"
+    return found | {
+        (RENAME_VIEW, "view"): ("POST", rename, _rename(f"renamev_{who}", "there", f"renamedv_{who}")),
+        (RENAME_VIEW, "no view"): ("POST", rename, _rename("gone", "there", f"renamedv_{who}")),
+        (RENAME_VIEW, "taken name"): ("POST", rename, _rename(f"takenv_{who}", "there", "v")),
+        (RENAME_VIEW, "name of a table"): ("POST", rename, _rename(f"takenv_{who}", "there", "t")),
+        (RENAME_VIEW, "other namespace"): ("POST", rename, _rename(f"movev_{who}", "other", f"movedv_{who}")),
+        (RENAME_VIEW, "no other namespace"): ("POST", rename, _rename("v", "gone", "v")),
+    }
+
+
 def prepare(node: Node) -> dict[str, object]:
     """Make everybody and everything that the rows speak of; returns metadata files that can be registered."""
     files: dict[str, object] = {"warehouse": node.data / "warehouse" / "main"}
@@ -155,6 +191,7 @@ def prepare(node: Node) -> dict[str, object]:
     wire.make_table(node, "there", "t")
     wire.make_table(node, "there", "owned")
     wire.make_table(node, "closed", "c")
+    wire.make_view(node, "there", "v")
     for who, privileges in CALLERS.items():
         if privileges is not None:
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -163,9 +200,13 @@ def prepare(node: Node) -> dict[str, object]:
         wire.make_space(node, f"empty_{who}")
         for name in ("over", "drop", "rename", "move", "taken"):
             wire.make_table(node, "there", f"{name}_{who}")
+        for name in ("dropv", "renamev", "movev", "takenv"):
+            wire.make_view(node, "there", f"{name}_{who}")
         for name in (f"old_{who}", f"older_{who}"):
             files[name] = wire.make_table(node, "there", name)["metadata-location"]
             node.delete(wire.table_path("there", name))
+        files[f"oldv_{who}"] = wire.make_view(node, "there", f"oldv_{who}")["metadata-location"]
+        node.delete(wire.view_path("there", f"oldv_{who}"))
     for space in ("there", "other", "empty_holder"):
         own(node, "holder", "SCHEMA", f"main.{space}")
     own(node, "holder", "TABLE", "main.there.owned")

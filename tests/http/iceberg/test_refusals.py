@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,9 @@ def test_every_route_has_its_rows() -> None:
     """The record has each route that the protocol has, and no other, with what exists and what does not."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(
-        refusals.requests("uses", dict.fromkeys([f"{age}_uses" for age in ("old", "older")] + ["warehouse"], "/w"))
+        refusals.requests(
+            "uses", dict.fromkeys([f"{age}_uses" for age in ("old", "older", "oldv")] + ["warehouse"], "/w")
+        )
     )
 
 
@@ -63,9 +66,16 @@ SPELLED = {"gone": "there", "nowhere": "main", "nolake": "lake"}
 def told(answer: Answer, who: str) -> str:
     """A refusal's message, with the names of what is not there replaced by those of what is."""
     message = wire.error_of(answer)[2]
-    for missing, there in {**SPELLED, f"drop_{who}": "t", f"rename_{who}": "t", f"empty_{who}": "there"}.items():
+    for missing, there in {
+        **SPELLED,
+        f"drop_{who}": "t",
+        f"rename_{who}": "t",
+        f"empty_{who}": "there",
+        f"dropv_{who}": "v",
+        f"renamev_{who}": "v",
+    }.items():
         message = message.replace(missing, there)
-    return message.replace("main.there.there", "main.there.t")
+    return re.sub(r"main\.there\.(there|v)", "main.there.t", message)
 
 
 @pytest.mark.parametrize("pair", [pair for pair in PAIRS if "HEAD" not in pair[0] and "other" not in pair[1]], ids=str)

@@ -80,6 +80,42 @@ def make_table(node: Node, *levels: str, user: str = "admin", **more: object) ->
     return node.done("POST", f"{space_path(*levels[:-1])}/tables", body, user=user)
 
 
+def view_path(*levels: str, root: str = ROOT) -> str:
+    """The address of a view: its namespace's levels, then its name."""
+    return f"{space_path(*levels[:-1], root=root)}/views/{quote(levels[-1], safe='')}"
+
+
+def view_version(sql: str = "select 1 as id", *, dialect: str = "spark", **more: object) -> Document:
+    """A view version as clients send it; underscores are dashes."""
+    text = {"type": "sql", "dialect": dialect, "sql": sql}
+    fields: Document = {
+        "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": [],
+        "representations": [text],
+    }  # fmt: skip
+    return fields | {key.replace("_", "-"): value for key, value in more.items()}
+
+
+def view_body(name: str, version: Document | None = None, **more: object) -> Document:
+    """The body of a create of a view of two columns."""
+    return {"name": name, "schema": SCHEMA, "view-version": version or view_version(), "properties": {}, **more}
+
+
+def make_view(
+    node: Node, *levels: str, user: str = "admin", version: Document | None = None, **more: object
+) -> Document:
+    """Make a view, and its namespace when there is none."""
+    if node.ask("HEAD", space_path(*levels[:-1])).status == 404:
+        make_space(node, *levels[:-1])
+    body = view_body(levels[-1], version, **more)
+    return node.done("POST", f"{space_path(*levels[:-1])}/views", body, user=user)
+
+
+def replaced_by(version: Document) -> Document:
+    """The body of a replace of a view's text."""
+    added = {"action": "add-view-version", "view-version": version}
+    return {"updates": [added, {"action": "set-current-view-version", "view-version-id": -1}]}
+
+
 def given(answer: Answer) -> dict[str, object]:
     """A namespace's properties but the location, which is answered whether one was given or not."""
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}

@@ -8,17 +8,18 @@ what comes back is an outline (the few fields that a server looks at) and the do
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg import requirements, updates
+from limnos.formats.iceberg import requirements, updates, view_metadata, view_updates
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.repeats import build
 from limnos.model.errors import BadRequest
 
-OUTLINE = ("table-uuid", "location", "properties", "metadata-log")
+OUTLINE = ("table-uuid", "view-uuid", "location", "properties", "metadata-log")
 
 
 class CommitBody(msgspec.Struct):
@@ -34,6 +35,14 @@ class CreateBody(msgspec.Struct, rename="kebab"):
     schema: dict[str, object]
     partition_spec: object = None
     write_order: object = None
+    properties: dict[str, str] | None = None
+
+
+class CreateViewBody(msgspec.Struct, rename="kebab"):
+    """The body of a create of a view, as far as metadata is made of it."""
+
+    schema: dict[str, object]
+    view_version: dict[str, object]
     properties: dict[str, str] | None = None
 
 
@@ -54,7 +63,10 @@ class CreateTerms(msgspec.Struct):
     location: str
 
 
-def _read(body: bytes, shape: type[CommitBody | CreateBody]) -> CommitBody | CreateBody:
+B = TypeVar("B", CommitBody, CreateBody, CreateViewBody)
+
+
+def _read(body: bytes, shape: type[B]) -> B:
     try:
         return msgspec.json.decode(body, type=shape)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -74,7 +86,6 @@ def _whole(metadata: Json) -> list[bytes]:
 def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
-    assert isinstance(asked, CommitBody)  # noqa: S101 - for the type checker
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
     new = build(base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location)
     return [] if new is base else [_outline(base), *_whole(new)]
@@ -83,7 +94,6 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 def commit_create(request: bytes, now_ms: bytes) -> list[bytes]:
     """Build the table of a staged create: outline, bytes, packed."""
     asked = _read(request, CommitBody)
-    assert isinstance(asked, CommitBody)  # noqa: S101
     requirements.check(None, asked.requirements)
     return _whole(updates.apply(None, asked.updates, now_ms=int(now_ms), previous_location=None))
 
@@ -91,7 +101,6 @@ def commit_create(request: bytes, now_ms: bytes) -> list[bytes]:
 def create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new table: outline, bytes, packed."""
     asked, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
-    assert isinstance(asked, CreateBody)  # noqa: S101
     metadata = new_table(
         uuid=known.uuid, location=known.location, schema=asked.schema, partition_spec=asked.partition_spec,
         write_order=asked.write_order, properties=asked.properties, now_ms=known.now_ms,
@@ -104,6 +113,33 @@ def register(data: bytes, uuid: bytes) -> list[bytes]:
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata)
     return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
+
+
+def view_create(request: bytes, terms: bytes) -> list[bytes]:
+    """Build a new view: outline, bytes, packed."""
+    asked, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
+    metadata = view_updates.new_view(
+        uuid=known.uuid, location=known.location, schema=asked.schema, version=asked.view_version,
+        properties=asked.properties, now_ms=known.now_ms,
+    )  # fmt: skip
+    return _whole(metadata)
+
+
+def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
+    """Replace a view: `text` when the request says what its text is; then, when anything changes, what `commit` returns."""
+    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    base = iceberg_metadata.decode(body)
+    view_updates.check(base, asked.requirements)
+    new = view_updates.apply(base, asked.updates, now_ms=known.now_ms)
+    told = b"text" if view_updates.writes_text(asked.updates) else b""
+    return [told] if new is base else [told, _outline(base), *_whole(new)]
+
+
+def view_register(data: bytes) -> list[bytes]:
+    """Check a view's metadata file: outline and bytes."""
+    metadata = iceberg_metadata.decode(data)
+    view_metadata.check_registrable(metadata)
+    return _whole(metadata)[:2]
 
 
 def relocate(body: bytes, location: bytes) -> list[bytes]:
@@ -123,5 +159,8 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-register": register,
     "iceberg-relocate": relocate,
     "iceberg-refs-only": refs_only,
+    "iceberg-view-create": view_create,
+    "iceberg-view-commit": view_commit,
+    "iceberg-view-register": view_register,
 }
 """Every chore by its name; all parts and results are bytes."""

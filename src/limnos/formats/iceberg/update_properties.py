@@ -27,10 +27,15 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
     count = kept.get(PREVIOUS_VERSIONS_MAX)
     if count is not None and whole_number(count) is None:
         raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{shown(count)}'")
-    codec = kept.get(METADATA_CODEC)
+    check_codec(kept)
+    return kept
+
+
+def check_codec(properties: dict[str, str]) -> None:
+    """Raise BadRequest for a compression of metadata files that we cannot write."""
+    codec = properties.get(METADATA_CODEC)
     if codec is not None and codec.lower() not in _CODECS:
         raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{shown(codec)}'")
-    return kept
 
 
 def format_version(properties: dict[str, str]) -> int | None:

@@ -13,7 +13,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 STORAGE_RETRY_AFTER_S = 5
-_COMMITS = frozenset({"commit-table", "commit-transaction"})
+_COMMITS = frozenset({"commit-table", "commit-transaction", "replace-view"})
 _NOT_FOUND = {
     "namespace": "NoSuchNamespaceException",
     "table": "NoSuchTableException",

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, credentials, namespaces, tables, transactions
+from limnos.http.iceberg import config, credentials, namespaces, tables, transactions, views
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
@@ -81,6 +81,28 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         asks=(Action.TABLE_COMMIT, Action.TABLE_CREATE),
         body_bytes_max=ANY_BODY_BYTES,
     ),
+    Route("GET", "/{prefix}/namespaces/{namespace}/views", views.views_list, "list-views"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/views",
+        views.view_create,
+        "create-view",
+        asks=(Action.VIEW_CREATE,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
+    Route("POST", "/{prefix}/namespaces/{namespace}/register-view", views.view_register, "register-view"),
+    Route("GET", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_load, "load-view"),
+    Route("HEAD", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_exists, "view-exists"),
+    Route(
+        "POST",
+        "/{prefix}/namespaces/{namespace}/views/{view}",
+        views.view_replace,
+        "replace-view",
+        asks=(Action.VIEW_ALTER,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
+    Route("DELETE", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_drop, "drop-view"),
+    Route("POST", "/{prefix}/views/rename", views.view_rename, "rename-view"),
 )
 """Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
 
@@ -125,14 +147,14 @@ class IcebergProtocol:
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
     def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
-        """Say what a path below a prefix names: a catalog, a namespace or a table of it."""
+        """Say what a path below a prefix names: a catalog, a namespace, or a table or view of it."""
         scope, params = split(request, ctx, path.count("{") - 1)
         if len(params) == 0:
             return scope, None, ()
         levels = levels_of(params[0])
-        return (
-            (scope, Kind.NAMESPACE, levels) if len(params) == 1 else (scope, Kind.TABLE, (*levels, name_of(params[1])))
-        )
+        if len(params) == 1:
+            return scope, Kind.NAMESPACE, levels
+        return scope, Kind.VIEW if "/views/" in path else Kind.TABLE, (*levels, name_of(params[1]))
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Give a failure its status and body; the request id is in the header."""

@@ -86,6 +86,25 @@ class TableRecord(_message.Message):
     properties: _containers.ScalarMap[str, str]
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
+class ViewRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "writer_id")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    WRITER_ID_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    writer_id: int
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., writer_id: _Optional[int] = ...) -> None: ...
+
 class RoleRecord(_message.Message):
     __slots__ = ("version", "properties")
     class PropertiesEntry(_message.Message):

@@ -1,0 +1,137 @@
+"""The metadata document of a view as a whole: its fields, what of it is trimmed, a new one, checks of one that exists.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know single updates, files or stores.
+Source: Iceberg view specification, format version 1. Bytes, file names and locations are those of `metadata`.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from limnos.formats.iceberg.json_types import (
+    INT_MAX,
+    Json,
+    integer_at,
+    list_at,
+    objects_at,
+    optional_string_at,
+    shown,
+    string_at,
+    string_map_at,
+    strings_at,
+    text_at,
+)
+from limnos.formats.iceberg.metadata import properties_of, property_of, rows, whole_number
+from limnos.formats.iceberg.schema import columns
+from limnos.model.errors import BadRequest
+
+VERSION = 1
+"""The only format version of views."""
+HISTORY = "version.history.num-entries"
+HISTORY_DEFAULT = 10
+HISTORY_MAX = 1000
+DROP_DIALECT = "replace.drop-dialect.allowed"
+SQL_BYTES_MAX = 4 << 20
+"""Of one text: machines write views, too, but each version keeps its own."""
+HERE = "View metadata"
+
+
+def history_size(metadata: Json) -> int:
+    """How many versions a view keeps. Raises BadRequest when the property is no number between 1 and the limit."""
+    text = property_of(metadata, HISTORY)
+    if text is None:
+        return HISTORY_DEFAULT
+    number = whole_number(text)
+    if number is None or not 1 <= number <= HISTORY_MAX:
+        raise BadRequest(f"{HISTORY} must be positive but was {shown(text)}: a whole number from 1 to {HISTORY_MAX}")
+    return number
+
+
+def may_drop_dialect(metadata: Json) -> bool:
+    """Whether a replace may leave out a dialect that the view had."""
+    return (property_of(metadata, DROP_DIALECT) or "false").lower() == "true"
+
+
+def check_version(version: Json) -> None:
+    """Raise BadRequest unless this is a whole view version with one text per dialect, whatever the case of its word."""
+    where = "Invalid view version"
+    integer_at(version, "timestamp-ms", where=where, low=0)
+    strings_at(version, "default-namespace", where=where)
+    optional_string_at(version, "default-catalog", where=where)
+    if version.get("summary") is not None:
+        string_map_at(version, "summary", where=where)
+    texts = objects_at(version, "representations", where=where)
+    if not texts:
+        raise BadRequest(f"{where}: it has no representation; give its SQL in at least one dialect")
+    seen: set[str] = set()
+    for one in texts:
+        kind = string_at(one, "type", where=f"{where}, representation")
+        if kind != "sql":
+            raise BadRequest(f"Found unsupported view representations: {shown(kind)}; known is sql")
+        dialect = _dialect(one)
+        if dialect in seen:
+            raise BadRequest(f"{where}: Cannot add multiple queries for dialect {shown(dialect)}")
+        seen.add(dialect)
+        if len(text_at(one, "sql", where=f"{where}, representation").encode(errors="surrogatepass")) > SQL_BYTES_MAX:
+            raise BadRequest(f"{where}: the SQL for dialect {shown(dialect)} is longer than {SQL_BYTES_MAX} bytes")
+
+
+def _dialect(representation: Json) -> str:
+    return text_at(representation, "dialect", where="Invalid view version, representation").lower()
+
+
+def dialects(version: Json) -> list[str]:
+    """The dialects of a checked version, in lower case and in its order."""
+    return [_dialect(one) for one in objects_at(version, "representations", where=HERE)]
+
+
+def current_version(metadata: Json) -> Json:
+    """The current version. Raises BadRequest when it is not there."""
+    wanted = integer_at(metadata, "current-version-id", where=HERE)
+    for one in rows(metadata, "versions"):
+        if one.get("version-id") == wanted:
+            return one
+    raise BadRequest(f"{HERE}: field 'current-version-id' is {wanted}, which is none of the versions")
+
+
+def check_registrable(metadata: Json) -> None:
+    """Raise BadRequest unless this is whole view metadata of a format version that we can serve and replace."""
+    if "table-uuid" in metadata or "partition-specs" in metadata:
+        raise BadRequest("This is the metadata of a table; register it as a table")
+    version = integer_at(metadata, "format-version", where=HERE)
+    if version != VERSION:
+        raise BadRequest(f"{HERE}: format-version {shown(version)} is not supported (supported: v{VERSION})")
+    check_uuid(text_at(metadata, "view-uuid", where=HERE))
+    text_at(metadata, "location", where=HERE)
+    properties_of(metadata)
+    _check_schemas(metadata)
+    for one in objects_at(metadata, "versions", where=HERE):
+        integer_at(one, "version-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
+        integer_at(one, "schema-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
+        check_version(one)
+    for entry in objects_at(metadata, "version-log", where=HERE):
+        integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
+        integer_at(entry, "version-id", where=f"{HERE}, version-log")
+    check_current(metadata)
+
+
+def _check_schemas(metadata: Json) -> None:
+    list_at(metadata, "schemas", where=HERE)
+    for schema in rows(metadata, "schemas"):
+        integer_at(schema, "schema-id", where=f"{HERE}, schemas", low=0, high=INT_MAX)
+        columns(schema)
+
+
+def check_current(metadata: Json) -> None:
+    """Raise BadRequest unless the current version is there with its schema."""
+    wanted = current_version(metadata).get("schema-id")
+    if wanted not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
+        raise BadRequest(f"{HERE}: schema {shown(wanted)} of the current version is none of the schemas")
+
+
+def check_uuid(text: str) -> None:
+    """Raise BadRequest unless a view's uuid is one."""
+    try:
+        UUID(text)
+    except ValueError:
+        raise BadRequest(f"{HERE}: view-uuid '{shown(text)}' is not a UUID") from None

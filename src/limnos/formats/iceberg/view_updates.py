@@ -1,0 +1,253 @@
+"""Replaces of views: requirements, updates, and the metadata that they make. The base is never changed.
+
+May import the standard library, `limnos.model.errors` and this package. Must not know files or stores.
+Source: Iceberg REST specification, schemas ViewUpdate and ViewRequirement; ids are given, versions trimmed and dialects kept as
+the reference implementation does. Its texts are kept where its compatibility kit looks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from limnos.formats.iceberg import view_metadata
+from limnos.formats.iceberg.draft import added_or
+from limnos.formats.iceberg.json_types import (
+    Json,
+    as_objects,
+    as_string_map,
+    integer_at,
+    object_at,
+    shown,
+    string_at,
+    string_map_at,
+    strings_at,
+    text_at,
+)
+from limnos.formats.iceberg.metadata import properties_of, rows, strip_slash
+from limnos.formats.iceberg.rows import SCANS_MAX
+from limnos.formats.iceberg.schema import columns, content_of, same_schema
+from limnos.formats.iceberg.update_properties import check_codec
+from limnos.formats.iceberg.view_metadata import HERE, VERSION, check_version, current_version, dialects, history_size
+from limnos.model.errors import BadRequest, CommitConflict
+
+UPDATES_MAX = 1000
+LAST_ADDED = -1
+_SAME = ("schema-id", "default-catalog", "default-namespace", "representations")
+
+
+@dataclass(slots=True)
+class ViewDraft:
+    """A view's metadata while one request changes it. `doc` is a shallow copy: replace its values, never change them."""
+
+    doc: Json
+    now_ms: int
+    added_schema_id: int | None = None
+    added_version_id: int | None = None
+    new_versions: list[int] = field(default_factory=list)
+    switched_ms: int | None = None
+    """When the current version of this request becomes it, for the log."""
+    schemas_asked: int = 0
+
+    def rows(self, key: str) -> list[Json]:
+        """A list of the document, to read."""
+        return rows(self.doc, key)
+
+
+def new_view(
+    *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int
+) -> Json:  # fmt: skip
+    """The metadata of a fresh view: its first version has id 1 and its schema id 0, whatever the request calls them.
+
+    Field ids stay as they are: no file holds them. `now_ms` is milliseconds since 1970. Raises BadRequest.
+    """
+    asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
+    check_codec(asked)
+    doc: Json = {"view-uuid": uuid, "format-version": VERSION, "location": strip_slash(location), "schemas": []}
+    doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(asked)}
+    draft = ViewDraft(doc, now_ms)
+    _add_schema(draft, {"schema": schema})
+    _add_version(draft, {"view-version": {**version, "schema-id": LAST_ADDED}})
+    _set_current(draft, {"view-version-id": LAST_ADDED})
+    return _finish(draft, None)
+
+
+def check(base: Json, requirements: list[object]) -> None:
+    """Check all requirements. Raises CommitConflict for one that does not hold, BadRequest for unknown ones."""
+    for one in as_objects(requirements, "Field 'requirements'"):
+        kind = string_at(one, "type", where="Requirement")
+        if kind != "assert-view-uuid":
+            raise BadRequest(f"Unknown requirement type '{shown(kind)}' for a view; known is assert-view-uuid")
+        wanted, has = text_at(one, "uuid", where=kind), string_at(base, "view-uuid", where=HERE)
+        if wanted.lower() != has.lower():
+            raise CommitConflict(f"Requirement failed: view UUID does not match: expected {has} != {shown(wanted)}")
+
+
+def apply(base: Json, updates: list[object], *, now_ms: int) -> Json:
+    """The metadata after a replace: `base` itself when nothing has changed, else a new document that shares its parts."""
+    asked = as_objects(updates, "Field 'updates'")
+    if len(asked) > UPDATES_MAX:
+        raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(asked)}: send several")
+    draft = ViewDraft(dict(base), now_ms)
+    for update in asked:
+        _action(update)(draft, update)
+    return base if draft.doc == base else _finish(draft, base)
+
+
+def writes_text(updates: list[object]) -> bool:
+    """Whether updates say what the view's text is, even when it is the one that it has."""
+    return any(one.get("action") in _TEXTUAL for one in as_objects(updates, "Field 'updates'"))
+
+
+def _action(update: Json) -> Callable[[ViewDraft, Json], None]:
+    name = string_at(update, "action", where="Update")
+    found = ACTIONS.get(name)
+    if found is None:
+        raise BadRequest(f"Unknown update action '{shown(name)}' for a view; known are {', '.join(ACTIONS)}")
+    return found
+
+
+def _assign_uuid(draft: ViewDraft, update: Json) -> None:
+    text, known = text_at(update, "uuid", where="assign-uuid"), str(draft.doc["view-uuid"])
+    if text.lower() != known.lower():
+        raise BadRequest(f"Cannot reassign uuid: the view has {known}, the update says {shown(text)}")
+
+
+def _upgrade(draft: ViewDraft, update: Json) -> None:
+    version = integer_at(update, "format-version", where="upgrade-format-version")
+    before = integer_at(draft.doc, "format-version", where=HERE)
+    if version < before:
+        raise BadRequest(f"Cannot downgrade v{before} view to v{version}")
+    if version > VERSION:
+        raise BadRequest(f"Cannot upgrade view to unsupported format version: v{version} (supported: v{VERSION})")
+
+
+def _add_schema(draft: ViewDraft, update: Json) -> None:
+    """Add a schema, or find the one that equals it; its id in the request is ignored."""
+    schema = object_at(update, "schema", where="add-schema")
+    columns(schema)
+    known = draft.rows("schemas")
+    draft.schemas_asked += 1
+    if draft.schemas_asked <= SCANS_MAX:
+        same = next((row for row in known if same_schema(row, schema)), None)
+    else:
+        content = content_of(schema)
+        same = next((row for row in known if content_of(row) == content), None)
+    if same is None:
+        same = {**schema, "schema-id": _next_id(known, "schema-id", first=0)}
+        draft.doc["schemas"] = [*known, same]
+    draft.added_schema_id = integer_at(same, "schema-id", where="add-schema")
+
+
+def _add_version(draft: ViewDraft, update: Json) -> None:
+    """Add a version, or find the one of equal content; its id in the request is ignored."""
+    version = object_at(update, "view-version", where="add-view-version")
+    check_version(version)
+    schema_id = integer_at(version, "schema-id", where="Invalid view version")
+    schema_id = added_or(schema_id, draft.added_schema_id, what="schema", update="add-schema")
+    if all(row.get("schema-id") != schema_id for row in draft.rows("schemas")):
+        raise BadRequest(f"Cannot add version with unknown schema: {schema_id}")
+    version = {"summary": {}, **version, "schema-id": schema_id}
+    known = draft.rows("versions")
+    same = next((row for row in known if _same_version(row, version)), None)
+    if same is None:
+        version_id = _next_id(known, "version-id", first=1)
+        draft.doc["versions"] = [*known, {**version, "version-id": version_id}]
+        draft.new_versions.append(version_id)
+        draft.added_version_id = version_id
+        return
+    draft.added_version_id = integer_at(same, "version-id", where=HERE)
+
+
+def _same_version(one: Json, other: Json) -> bool:
+    """Whether two versions say the same; their ids and times do not count."""
+    return all(one.get(key) == other.get(key) for key in _SAME) and (one.get("summary") or {}) == other.get("summary")
+
+
+def _set_current(draft: ViewDraft, update: Json) -> None:
+    """Make a version current; -1 is the one added last in this request."""
+    chosen = integer_at(update, "view-version-id", where="set-current-view-version")
+    chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
+    if chosen == draft.doc.get("current-version-id"):
+        return
+    found = next((row for row in draft.rows("versions") if row.get("version-id") == chosen), None)
+    if found is None:
+        raise BadRequest(f"Cannot set current version to unknown version: {chosen}")
+    draft.doc["current-version-id"] = chosen
+    is_new = chosen in draft.new_versions
+    draft.switched_ms = integer_at(found, "timestamp-ms", where=HERE) if is_new else draft.now_ms
+
+
+def _next_id(known: list[Json], key: str, *, first: int) -> int:
+    return max((integer_at(row, key, where=HERE) for row in known), default=first - 1) + 1
+
+
+def _set_location(draft: ViewDraft, update: Json) -> None:
+    draft.doc["location"] = strip_slash(text_at(update, "location", where="set-location"))
+
+
+def _set_properties(draft: ViewDraft, update: Json) -> None:
+    """Set properties. The key `updated` of early clients is accepted for `updates`."""
+    key = "updated" if "updates" not in update and "updated" in update else "updates"
+    asked = string_map_at(update, key, where="set-properties")
+    check_codec(asked)
+    draft.doc["properties"] = properties_of(draft.doc) | asked
+
+
+def _remove_properties(draft: ViewDraft, update: Json) -> None:
+    """Remove properties; missing ones are ignored."""
+    key = "removed" if "removals" not in update and "removed" in update else "removals"
+    gone = set(strings_at(update, key, where="remove-properties"))
+    draft.doc["properties"] = {name: value for name, value in properties_of(draft.doc).items() if name not in gone}
+
+
+ACTIONS: dict[str, Callable[[ViewDraft, Json], None]] = {
+    "assign-uuid": _assign_uuid,
+    "upgrade-format-version": _upgrade,
+    "add-schema": _add_schema,
+    "set-location": _set_location,
+    "set-properties": _set_properties,
+    "remove-properties": _remove_properties,
+    "add-view-version": _add_version,
+    "set-current-view-version": _set_current,
+}
+_TEXTUAL = frozenset(("add-view-version", "set-current-view-version"))
+
+
+def _finish(draft: ViewDraft, base: Json | None) -> Json:
+    """Log the switch, keep the dialects, trim the history."""
+    doc = draft.doc
+    if draft.switched_ms is not None:
+        entry: Json = {"timestamp-ms": draft.switched_ms, "version-id": doc["current-version-id"]}
+        doc["version-log"] = [*draft.rows("version-log"), entry]
+        if base is not None and not view_metadata.may_drop_dialect(doc):
+            _keep_dialects(current_version(base), current_version(doc))
+    _trim(doc, max(len(draft.new_versions), history_size(doc)))
+    return doc
+
+
+def _keep_dialects(before: Json, after: Json) -> None:
+    had, has = dialects(before), dialects(after)
+    if not set(had) <= set(has):
+        raise BadRequest(
+            f"Cannot replace view due to loss of view dialects ({view_metadata.DROP_DIALECT}=false):\n"
+            f"Previous dialects: [{', '.join(had)}]\nNew dialects: [{', '.join(has)}]"
+        )
+
+
+def _trim(doc: Json, count: int) -> None:
+    """Keep the current version and the newest others; the log begins after its last entry of one that is gone."""
+    versions = rows(doc, "versions")
+    if len(versions) <= count:
+        return
+    current = doc["current-version-id"]
+    newest = sorted((integer_at(row, "version-id", where=HERE) for row in versions), reverse=True)
+    kept = {current, *[each for each in newest if each != current][: count - 1]}
+    doc["versions"] = [row for row in versions if row.get("version-id") in kept]
+    log: list[Json] = []
+    for entry in rows(doc, "version-log"):
+        if entry.get("version-id") in kept:
+            log.append(entry)
+        else:
+            log.clear()
+    doc["version-log"] = log

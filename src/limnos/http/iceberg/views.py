@@ -1,0 +1,170 @@
+"""View routes: list, create, register, load, exists, replace, drop, rename.
+
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the store to
+the answer.
+
+403 or 404: a view that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever works with
+tables or makes views in its namespace; else 403. A missing namespace of a list or create is 404 to whoever could load it,
+else 403.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.iceberg.pages import asked_of, join_page
+from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.tables import RenameTable
+from limnos.http.response import JSON, Response, no_content
+from limnos.model.errors import IllegalName
+from limnos.names import iceberg
+from limnos.names.path import check_part
+from limnos.services import iceberg_views, views
+from limnos.services.chores import REQUEST_BYTES_MAX
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.model.entities import Document
+    from limnos.services.context import Context
+
+QUOTES_NAMES = b"PyIceberg/"
+"""How the User-Agent of the client begins that percent-quotes the name in bodies about views (decision record 0009)."""
+
+
+class CreateView(msgspec.Struct, rename="kebab"):
+    """The body of a create."""
+
+    name: str
+    schema: dict[str, object]
+    view_version: dict[str, object]
+    location: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class LargeCreate(msgspec.Struct):
+    """What is looked at of the body of a large create before a chore gets it."""
+
+    name: str
+    location: str | None = None
+
+
+class ReplaceView(msgspec.Struct):
+    """The body of a replace."""
+
+    requirements: list[object] = []
+    updates: list[object] = []
+    identifier: object = None
+
+
+class LargeReplace(msgspec.Struct):
+    """The body of a large replace, checked to be JSON and not made into objects."""
+
+    requirements: msgspec.Raw = msgspec.Raw(b"[]")
+    updates: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class RegisterView(msgspec.Struct, rename="kebab"):
+    """The body of a register."""
+
+    name: str
+    metadata_location: str
+
+
+async def views_list(request: Request, ctx: Context) -> Response:
+    """GET views of a namespace."""
+    scope, params = split(request, ctx, 1)
+    namespace = levels_of(params[0])
+    asked = asked_of(request)
+    page = await ctx.read(scope, lambda scene: views.views_list(scene, namespace, asked))
+    before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
+    return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
+
+
+async def view_create(request: Request, ctx: Context) -> Response:
+    """POST views: make one."""
+    scope, params = split(request, ctx, 1)
+    data = await request.body()
+    if len(data) > REQUEST_BYTES_MAX:
+        large = request.glance(data, LargeCreate)
+        wanted = iceberg_views.ViewRequest(_new_name(request, large.name), large.location, {}, {}, None, data)
+    else:
+        body = request.decode(data, CreateView)
+        name = _new_name(request, body.name)
+        wanted = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
+    document = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
+    return _loaded(document)
+
+
+async def view_register(request: Request, ctx: Context) -> Response:
+    """POST register-view: make a view of an existing metadata file."""
+    scope, params = split(request, ctx, 1)
+    body = request.decode(await request.body(), RegisterView)
+    document = await iceberg_views.view_register(
+        ctx, scope, namespace=levels_of(params[0]), name=_new_name(request, body.name),
+        metadata_location=body.metadata_location,
+    )  # fmt: skip
+    return _loaded(document)
+
+
+async def view_load(request: Request, ctx: Context) -> Response:
+    """GET a view."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    return _loaded(await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name)))
+
+
+async def view_exists(request: Request, ctx: Context) -> Response:
+    """HEAD a view."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    await ctx.read(scope, lambda scene: views.view_exists(scene, namespace, name))
+    return no_content()
+
+
+async def view_replace(request: Request, ctx: Context) -> Response:
+    """POST a view: apply updates to it."""
+    scope, params = split(request, ctx, 2)
+    data = await request.body()
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    if len(data) > REQUEST_BYTES_MAX:
+        request.glance(data, LargeReplace)
+        asked = iceberg_views.Asked(namespace, name, [], [], data)
+    else:
+        body = request.decode(data, ReplaceView)
+        asked = iceberg_views.Asked(namespace, name, body.requirements, body.updates)
+    return _loaded(await iceberg_views.view_replace(ctx, scope, asked))
+
+
+async def view_drop(request: Request, ctx: Context) -> Response:
+    """DELETE a view."""
+    scope, params = split(request, ctx, 2)
+    await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
+    return no_content()
+
+
+async def view_rename(request: Request, ctx: Context) -> Response:
+    """POST rename: another name, another namespace, or both."""
+    scope, _ = split(request, ctx, 0)
+    body = request.decode(await request.body(), RenameTable)
+    source, target = (
+        (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
+    )
+    await views.view_move(ctx, scope, source=source, target=target)
+    return no_content()
+
+
+def _new_name(request: Request, name: str) -> str:
+    """Check a new view's name, which one client quotes as in a path."""
+    if not name:
+        raise IllegalName("A view needs a name")
+    if request.headers.get(b"user-agent", b"").startswith(QUOTES_NAMES):
+        return name_of(name.encode())
+    return check_part(name)
+
+
+def _loaded(document: Document) -> Response:
+    location = msgspec.json.encode(document.metadata_location)
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b',"config":{}}'))
+    return Response(200, body, (JSON,))

@@ -1,0 +1,231 @@
+"""Replaces of views: ids, reuse, history, dialects, requirements, and what is refused."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+from limnos.formats.iceberg import view_metadata, view_updates
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest, CommitConflict
+
+UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
+FIELDS = [{"id": 3, "name": "id", "required": True, "type": "long"}]
+SCHEMA: Json = {"type": "struct", "schema-id": 7, "fields": FIELDS}
+OTHER: Json = {"type": "struct", "fields": [{"id": 4, "name": "day", "required": False, "type": "date"}]}
+LATER = 5_000
+
+
+def version(sql: str = "select 1", *, dialect: str = "spark", at: int = 1_000, schema: int = 0) -> Json:
+    """A version with one text."""
+    return {
+        "version-id": 9, "timestamp-ms": at, "schema-id": schema, "summary": {}, "default-namespace": ["a", "b"],
+        "representations": [{"type": "sql", "dialect": dialect, "sql": sql}],
+    }  # fmt: skip
+
+
+def fresh() -> Json:
+    """A new view."""
+    return view_updates.new_view(
+        uuid=UUID, location="s3://b/v/", schema=SCHEMA, version=version(), properties=None, now_ms=1
+    )  # fmt: skip
+
+
+def added(*versions: Json) -> list[object]:
+    """Updates that add versions, each made current."""
+    found: list[object] = []
+    for one in versions:
+        found += [
+            {"action": "add-view-version", "view-version": one},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ]
+    return found
+
+
+def ids(metadata: Json) -> tuple[object, list[object], list[object]]:
+    """The current version, the versions and the log, by their ids."""
+    rows = [[row["version-id"] for row in metadata[key]] for key in ("versions", "version-log")]  # type: ignore[attr-defined]
+    return metadata["current-version-id"], rows[0], rows[1]
+
+
+def test_new_view_is_numbered_afresh() -> None:
+    """The first version is 1, its schema 0, whatever the request calls them; field ids and the caller's time stay."""
+    made = fresh()
+
+    assert ids(made) == (1, [1], [1])
+    assert made["schemas"] == [{"type": "struct", "schema-id": 0, "fields": FIELDS}]
+    assert made["versions"] == [{**version(), "version-id": 1, "schema-id": 0}]
+    assert made["version-log"] == [{"timestamp-ms": 1_000, "version-id": 1}]
+    assert (made["location"], made["view-uuid"], made["format-version"]) == ("s3://b/v", UUID, 1)
+    view_metadata.check_registrable(made)
+
+
+def test_equal_version_keeps_its_id() -> None:
+    """A version of equal content is the one that is there, whatever its id and time: the replace changes nothing."""
+    base = fresh()
+
+    assert view_updates.apply(base, added(version(at=3_000)), now_ms=LATER) is base
+
+
+def test_older_version_becomes_current_again() -> None:
+    """Going back is logged with the time of the change, not with that of the version."""
+    base = view_updates.apply(fresh(), added(version("select 2", at=2_000)), now_ms=LATER)
+
+    back = view_updates.apply(base, added(version(at=3_000)), now_ms=LATER)
+
+    assert ids(back) == (1, [1, 2], [1, 2, 1])
+    assert back["version-log"][-1] == {"timestamp-ms": LATER, "version-id": 1}  # type: ignore[index]
+
+
+def test_last_added_is_minus_one() -> None:
+    """-1 is the schema, and the version, that this request added last; with none it is refused."""
+    updates: list[object] = [{"action": "add-schema", "schema": OTHER}, *added(version("select 2", schema=-1))]
+
+    new = view_updates.apply(fresh(), updates, now_ms=LATER)
+
+    assert [row["schema-id"] for row in new["schemas"]] == [0, 1]  # type: ignore[attr-defined]
+    assert view_metadata.current_version(new)["schema-id"] == 1
+    for lone in (added(version(schema=-1)), [{"action": "set-current-view-version", "view-version-id": -1}]):
+        with pytest.raises(BadRequest, match="Cannot set last added"):
+            view_updates.apply(fresh(), lone, now_ms=LATER)
+
+
+def test_equal_schema_keeps_its_id() -> None:
+    """A schema that is there already is used again."""
+    updates: list[object] = [{"action": "add-schema", "schema": SCHEMA}, *added(version("select 2", schema=-1))]
+
+    new = view_updates.apply(fresh(), updates, now_ms=LATER)
+
+    assert len(new["schemas"]) == 1  # type: ignore[arg-type]
+    assert view_metadata.current_version(new)["schema-id"] == 0
+
+
+def test_history_is_trimmed() -> None:
+    """As many versions are kept as the property says, 10 by default; the log begins after the last one that is gone."""
+    kept, tenfold = fresh(), fresh()
+    kept["properties"] = {"version.history.num-entries": "2"}
+    for number in range(2, 14):
+        text = version(f"select {number}")
+        kept = view_updates.apply(kept, added(text), now_ms=LATER)
+        tenfold = view_updates.apply(tenfold, added(text), now_ms=LATER)
+
+    assert ids(kept) == (13, [12, 13], [12, 13])
+    assert ids(tenfold) == (13, list(range(4, 14)), list(range(4, 14)))
+
+
+def test_versions_of_one_request_are_all_kept() -> None:
+    """What a single request adds is not trimmed by it."""
+    base = fresh()
+    base["properties"] = {"version.history.num-entries": "1"}
+
+    new = view_updates.apply(base, added(*[version(f"select {n}") for n in (2, 3, 4)]), now_ms=LATER)
+
+    assert ids(new) == (4, [2, 3, 4], [4])
+
+
+@pytest.mark.parametrize("size", ["0", "-1", "many", "1001"])
+def test_history_has_bounds(size: str) -> None:
+    """A history of no versions, or of far too many, is refused."""
+    update = {"action": "set-properties", "updates": {"version.history.num-entries": size}}
+
+    with pytest.raises(BadRequest, match="must be positive but was"):
+        view_updates.apply(fresh(), [update], now_ms=LATER)
+
+
+def test_dialects_are_kept_unless_told() -> None:
+    """A replace that leaves out a dialect is refused, in any case of its word, unless the property allows it."""
+    updates = added(version("select 2", dialect="trino"))
+
+    with pytest.raises(BadRequest, match="loss of view dialects"):
+        view_updates.apply(fresh(), updates, now_ms=LATER)
+    allow = {"action": "set-properties", "updates": {"replace.drop-dialect.allowed": "true"}}
+    assert view_updates.apply(fresh(), [allow, *updates], now_ms=LATER)["current-version-id"] == 2
+    assert view_updates.apply(fresh(), added(version("select 2", dialect="SPARK")), now_ms=LATER)["versions"]
+
+
+def test_base_is_never_changed() -> None:
+    """Every kind of update leaves the base as it was."""
+    base = fresh()
+    before = copy.deepcopy(base)
+    updates: list[object] = [
+        {"action": "assign-uuid", "uuid": UUID.upper()},
+        {"action": "upgrade-format-version", "format-version": 1},
+        {"action": "add-schema", "schema": OTHER},
+        {"action": "set-location", "location": "s3://b/w/"},
+        {"action": "set-properties", "updates": {"k": "v"}},
+        {"action": "remove-properties", "removals": ["k", "missing"]},
+        *added(version("select 2")),
+    ]
+
+    new = view_updates.apply(base, updates, now_ms=LATER)
+
+    assert base == before
+    assert (new["location"], new["properties"]) == ("s3://b/w", {})
+    assert {update["action"] for update in updates} == set(view_updates.ACTIONS)  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    "update, word",
+    [
+        ({"action": "add-snapshot"}, "Unknown update action 'add-snapshot' for a view"),
+        ({}, "'action'"),
+        ({"action": "assign-uuid", "uuid": UUID.replace("9", "8")}, "Cannot reassign uuid"),
+        ({"action": "upgrade-format-version", "format-version": 2}, "unsupported format version: v2"),
+        ({"action": "upgrade-format-version", "format-version": 0}, "Cannot downgrade v1 view to v0"),
+        ({"action": "set-current-view-version", "view-version-id": 5}, "unknown version: 5"),
+        ({"action": "add-view-version", "view-version": version(schema=5)}, "unknown schema: 5"),
+        ({"action": "add-view-version", "view-version": {**version(), "representations": []}}, "no representation"),
+        ({"action": "add-view-version", "view-version": {**version(), "default-namespace": None}}, "default-namespace"),
+        ({"action": "add-view-version", "view-version": version("")}, "'sql'"),
+        ({"action": "set-location", "location": ""}, "'location'"),
+        ({"action": "set-properties", "updates": {"write.metadata.compression-codec": "zip"}}, "none or gzip"),
+    ],
+)
+def test_nonsense_is_refused(update: object, word: str) -> None:
+    """A wrong update is told with what is wrong."""
+    with pytest.raises(BadRequest) as refused:
+        view_updates.apply(fresh(), [update], now_ms=LATER)
+
+    assert word in str(refused.value)
+
+
+def test_one_text_for_each_dialect() -> None:
+    """Two texts for one dialect are refused, whatever the case of its word."""
+    twice = version(dialect="Trino")
+    twice["representations"] = [*twice["representations"], {"type": "sql", "dialect": "trino", "sql": "x"}]  # type: ignore[misc]
+
+    with pytest.raises(BadRequest, match="Invalid view version: Cannot add multiple queries for dialect trino"):
+        view_updates.apply(fresh(), added(twice), now_ms=LATER)
+
+
+def test_requirements() -> None:
+    """The view's uuid is compared in any case; any other requirement is unknown."""
+    base = fresh()
+
+    view_updates.check(base, [{"type": "assert-view-uuid", "uuid": UUID.upper()}])
+    with pytest.raises(CommitConflict, match="view UUID does not match"):
+        view_updates.check(base, [{"type": "assert-view-uuid", "uuid": "other"}])
+    with pytest.raises(BadRequest, match="Unknown requirement type 'assert-create' for a view"):
+        view_updates.check(base, [{"type": "assert-create"}])
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ({"table-uuid": UUID}, "of a table"),
+        ({"format-version": 2}, "format-version 2"),
+        ({"view-uuid": "x"}, "not a UUID"),
+        ({"current-version-id": 4}, "none of the versions"),
+        ({"schemas": []}, "none of the schemas"),
+        ({"versions": None}, "'versions'"),
+        ({"location": None}, "'location'"),
+        ({"version-log": [{}]}, "timestamp-ms"),
+    ],
+)
+def test_only_whole_metadata_is_registered(change: Json, word: str) -> None:
+    """Metadata that we could not serve or replace is refused, with what is wrong."""
+    with pytest.raises(BadRequest) as refused:
+        view_metadata.check_registrable({**fresh(), **change})
+
+    assert word in str(refused.value)

@@ -1,0 +1,251 @@
+"""View routes: every one of them, one name space with tables, replaces, large texts, register, rename, files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import (
+    ROOT,
+    SCHEMA,
+    error_of,
+    files_of,
+    local,
+    make_space,
+    make_table,
+    make_view,
+    nothing_done,
+    replaced_by,
+    set_properties,
+    space_path,
+    table_path,
+    view_body,
+    view_path,
+    view_version,
+)
+
+RENAME = f"{ROOT}/views/rename"
+
+
+def rename(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
+    """The body of a rename."""
+    ends = {"source": source, "destination": target}
+    return {end: {"namespace": list(levels[:-1]), "name": levels[-1]} for end, levels in ends.items()}
+
+
+def test_every_route(lake: Node) -> None:
+    """A view four deep is made, found, listed, replaced, renamed, registered and dropped."""
+    levels = ("a", "b", "c", "d")
+    make_space(lake, *levels)
+    space, home = space_path(*levels), view_path(*levels, "v")
+
+    made = lake.post(f"{space}/views", view_body("v"))
+    loaded, there = lake.get(home), lake.ask("HEAD", home)
+    replaced = lake.post(home, replaced_by(view_version("select 2 as id")))
+    listed, tables = lake.get(f"{space}/views"), lake.get(f"{space}/tables")
+    renamed = lake.post(RENAME, rename((*levels, "v"), ("a", "w")))
+    dropped = lake.delete(view_path("a", "w"))
+    gone = lake.get(view_path("a", "w"))
+    again = lake.post(
+        f"{space}/register-view", {"name": "x", "metadata-location": replaced.json()["metadata-location"]}
+    )
+
+    assert [each.status for each in (made, loaded, there, replaced, listed)] == [200, 200, 204, 200, 200]
+    assert [each.status for each in (renamed, dropped, gone, again)] == [204, 204, 404, 200]
+    assert loaded.json() == made.json()
+    assert listed.json()["identifiers"] == [{"namespace": list(levels), "name": "v"}]
+    assert tables.json()["identifiers"] == []
+    assert again.json() == replaced.json()
+    assert error_of(gone) == (404, "NoSuchViewException", "View does not exist: a.w")
+
+
+def test_files_are_below_the_view(lake: Node) -> None:
+    """Each version is a file of its own below the view's location, equal to what is served; a drop leaves them."""
+    made = make_view(lake, "a", "v")
+    replaced = lake.done("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")))
+
+    first, second = (local(str(each["metadata-location"])) for each in (made, replaced))
+    lake.delete(view_path("a", "v"))
+
+    assert first.parent == second.parent == local(str(made["metadata"]["location"])) / "metadata"  # type: ignore[index]
+    assert json.loads(second.read_bytes()) == replaced["metadata"]
+    assert first.exists()
+
+
+def test_one_name_for_a_table_or_a_view(lake: Node) -> None:
+    """Neither is made, registered, staged or renamed where the other is, and the answer says which it is."""
+    table = make_table(lake, "a", "t")
+    view = make_view(lake, "a", "v")
+    space = space_path("a")
+    tables, views = {"metadata-location": table["metadata-location"]}, {"metadata-location": view["metadata-location"]}
+    with nothing_done(lake):
+        refused = {
+            "create view": lake.post(f"{space}/views", view_body("t")),
+            "create view again": lake.post(f"{space}/views", view_body("v")),
+            "create table": lake.post(f"{space}/tables", {"name": "v", "schema": SCHEMA}),
+            "stage table": lake.post(f"{space}/tables", {"name": "v", "schema": SCHEMA, "stage-create": True}),
+            "register view": lake.post(f"{space}/register-view", {"name": "t", **views}),
+            "register table": lake.post(f"{space}/register", {"name": "v", **tables}),
+            "overwrite": lake.post(f"{space}/register", {"name": "v", "overwrite": True, **tables}),
+            "rename view": lake.post(RENAME, rename(("a", "v"), ("a", "t"))),
+            "rename table": lake.post(f"{ROOT}/tables/rename", rename(("a", "t"), ("a", "v"))),
+        }
+
+    assert {what: error_of(answer)[:2] for what, answer in refused.items()} == dict.fromkeys(
+        refused, (409, "AlreadyExistsException")
+    )
+    assert {what: error_of(answer)[2] for what, answer in refused.items()} == {
+        "create view": "Table with same name already exists: a.t",
+        "create view again": "View already exists: a.v",
+        "create table": "View with same name already exists: a.v",
+        "stage table": "View with same name already exists: a.v",
+        "register view": "Table with same name already exists: a.t",
+        "register table": "View with same name already exists: a.v",
+        "overwrite": "View with same name already exists: a.v",
+        "rename view": "Cannot rename a.v to a.t. Table already exists",
+        "rename table": "Cannot rename a.t to a.v. View already exists",
+    }
+
+
+def test_one_is_not_the_other(lake: Node) -> None:
+    """A view is no table and a table no view: loads, commits, drops and renames of the wrong kind find nothing."""
+    make_table(lake, "a", "t")
+    make_view(lake, "a", "v")
+
+    with nothing_done(lake):
+        found = [
+            lake.get(table_path("a", "v")), lake.ask("HEAD", table_path("a", "v")), lake.delete(table_path("a", "v")),
+            lake.post(table_path("a", "v"), {"updates": [set_properties(k="v")]}),
+            lake.post(f"{ROOT}/tables/rename", rename(("a", "v"), ("a", "x"))),
+            lake.get(view_path("a", "t")), lake.ask("HEAD", view_path("a", "t")), lake.delete(view_path("a", "t")),
+            lake.post(view_path("a", "t"), {"updates": [set_properties(k="v")]}),
+            lake.post(RENAME, rename(("a", "t"), ("a", "x"))),
+        ]  # fmt: skip
+
+    assert [answer.status for answer in found] == [404] * 10
+
+
+def test_metadata_of_the_other_kind_is_refused(lake: Node) -> None:
+    """A table's metadata file makes no view, nor a view's a table."""
+    table, view = make_table(lake, "a", "t"), make_view(lake, "a", "v")
+
+    as_view = lake.post(
+        f"{space_path('a')}/register-view", {"name": "x", "metadata-location": table["metadata-location"]}
+    )
+    as_table = lake.post(f"{space_path('a')}/register", {"name": "x", "metadata-location": view["metadata-location"]})
+
+    assert error_of(as_view)[0] == error_of(as_table)[0] == 400
+    assert "register it as a table" in error_of(as_view)[2]
+    assert "register it as a view" in error_of(as_table)[2]
+
+
+def test_failed_requirement_is_a_conflict(lake: Node) -> None:
+    """A replace of another view than the client saw is refused, and changes nothing."""
+    make_view(lake, "a", "v")
+    body = {"requirements": [{"type": "assert-view-uuid", "uuid": "another"}], "updates": [set_properties(k="v")]}
+
+    with nothing_done(lake):
+        answer = lake.post(view_path("a", "v"), body)
+
+    assert error_of(answer)[:2] == (409, "CommitFailedException")
+    assert error_of(answer)[2].startswith("Requirement failed: view UUID does not match")
+
+
+def test_replace_that_changes_nothing_writes_nothing(lake: Node) -> None:
+    """The same text again answers what is there, and leaves no file."""
+    made = make_view(lake, "a", "v")
+
+    with nothing_done(lake):
+        again = lake.post(view_path("a", "v"), replaced_by(view_version()))
+
+    assert again.json() == made
+
+
+def test_text_of_a_megabyte(lake: Node) -> None:
+    """Texts of 1 MB are made and replaced, for who may and nobody else; one over the limit is told."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    lake.built.application.body_bytes_max = 16 << 20
+    make_space(lake, "a")
+    text = "select 1 as id -- " + "x" * (1 << 20)
+
+    refused = lake.ask("POST", f"{space_path('a')}/views", view_body("v", view_version(text)), user="ana")
+    made = lake.post(f"{space_path('a')}/views", view_body("v", view_version(text)))
+    replaced = lake.post(view_path("a", "v"), replaced_by(view_version(text + "y")))
+    over = lake.post(view_path("a", "v"), replaced_by(view_version("x" * (4 << 20 | 1))))
+
+    assert (refused.status, made.status, replaced.status, over.status) == (403, 200, 200, 400)
+    assert [len(each["representations"][0]["sql"]) for each in lake.done("GET", view_path("a", "v"))["metadata"]["versions"]] == [
+        len(text), len(text) + 1,
+    ]  # fmt: skip
+    assert "longer than 4194304 bytes" in error_of(over)[2]
+
+
+def test_view_that_names_itself(lake: Node) -> None:
+    """A view whose text reads itself is a text like any other to the server: nothing follows it."""
+    make_view(lake, "a", "v", version=view_version("select * from a.v"))
+
+    assert lake.get(view_path("a", "v")).status == 200
+
+
+@pytest.mark.parametrize("agent, name", [("PyIceberg/0.12.0", "a b"), ("curl/8", "a%20b")])
+def test_one_client_quotes_names(lake: Node, agent: str, name: str) -> None:
+    """PyIceberg quotes the name in the bodies of create-view and register-view; whoever else sends a percent sign means it."""
+    make_space(lake, "a")
+
+    made = lake.ask("POST", f"{space_path('a')}/views", view_body("a%20b"), user_agent=agent)
+    listed = lake.get(f"{space_path('a')}/views").json()["identifiers"]
+
+    assert made.status == 200
+    assert [each["name"] for each in listed] == [name]
+
+
+def test_names_are_taken_as_they_are(lake: Node) -> None:
+    """Views are called what tables may be called."""
+    for name in ("a.b", "a/b", "ä ö", "%2F", "x" * 255):
+        make_view(lake, "a", name)
+
+        assert lake.get(view_path("a", name)).status == 200
+    assert lake.post(f"{space_path('a')}/views", view_body("")).status == 400
+    assert lake.post(f"{space_path('a')}/views", view_body("x" * 5000)).status == 400
+
+
+def test_views_move_with_their_namespace(lake: Node) -> None:
+    """A namespace that moves takes its views along, with what is granted on them."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    make_view(lake, "a", "b", "v")
+    make_space(lake, "z")
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema", kind="SCHEMA", on="main.a:b")
+    grant(lake, "ana", "select_view", kind="VIEW", on="main.a:b.v")
+
+    before = lake.ask("GET", view_path("a", "b", "v"), user="ana")
+    lake.done(
+        "POST", "/api/limnos/v1/metalakes/lake/catalogs/main/move",
+        {"kind": "namespace", "source": ["a", "b"], "target": ["z", "c"]},
+    )  # fmt: skip
+    after = lake.ask("GET", view_path("z", "c", "v"), user="ana")
+
+    assert (before.status, after.status) == (200, 200)
+    assert before.json() == after.json()
+
+
+def test_full_namespace_is_not_dropped(lake: Node) -> None:
+    """A namespace that holds a view is not empty."""
+    make_view(lake, "a", "v")
+
+    assert "is not empty: drop its view v first" in error_of(lake.delete(space_path("a")))[2]
+
+
+def test_refused_create_leaves_no_file(lake: Node) -> None:
+    """Whatever is refused after its file was written leaves none."""
+    make_view(lake, "a", "v", location=f"file://{lake.data}/warehouse/main/here")
+    before = files_of(lake)
+
+    inside = lake.post(
+        f"{space_path('a')}/views", view_body("w", location=f"file://{lake.data}/warehouse/main/here/in")
+    )
+
+    assert error_of(inside)[0] == 400
+    assert files_of(lake) == before
