@@ -23,12 +23,17 @@ from tests.http.iceberg.wire import (
     error_of,
     make_space,
     make_table,
+    make_view,
     metadata_of,
     point,
+    replaced_by,
     set_properties,
     snapshot,
     space_path,
     table_path,
+    view_body,
+    view_path,
+    view_version,
 )
 
 NOT_KEYED = {"report-metrics"}
@@ -48,6 +53,7 @@ class Case(NamedTuple):
 
 
 RENAME = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+RENAME_VIEW = {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["a"], "name": "w"}}
 CASES: dict[str, Case] = {
     "create-namespace": Case("POST", SPACES, {"namespace": ["n", "m"], "properties": {"k": "v"}}),
     "drop-namespace": Case("DELETE", space_path("empty"), rights=("OWNER", "schema", "main.empty")),
@@ -69,6 +75,15 @@ CASES: dict[str, Case] = {
     ),
     "drop-table": Case("DELETE", table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
     "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
+    "create-view": Case("POST", f"{space_path('a')}/views", view_body("n"), ("create_view", "SCHEMA", "main.a")),
+    "register-view": Case(
+        "POST", f"{space_path('a')}/register-view", {"name": "n", "metadata-location": "LOCATION"}, ("create_view", "SCHEMA", "main.a")
+    ),
+    "replace-view": Case(
+        "POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")), rights=("OWNER", "view", "main.a.v")
+    ),
+    "drop-view": Case("DELETE", view_path("a", "v"), rights=("OWNER", "view", "main.a.v")),
+    "rename-view": Case("POST", f"{ROOT}/views/rename", RENAME_VIEW, ("OWNER", "view", "main.a.v")),
 }  # fmt: skip
 WITH_FILES = ("commit-table", "commit-transaction")
 OPERATIONS = sorted(CASES)
@@ -82,6 +97,7 @@ def key() -> str:
 def furnish(node: Node, operation: str) -> Case:
     """Make what a request needs, for a user who may send it."""
     make_table(node, "a", "t")
+    make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["empty"], "properties": {"old": "1"}})
     case = CASES[operation]
     what, kind, on = case.rights
@@ -94,6 +110,10 @@ def furnish(node: Node, operation: str) -> Case:
         grant(node, USER, what, kind=kind, on=on)
     if operation == "register-table":
         return case._replace(body={"name": "n", "metadata-location": left_file(node)})
+    if operation == "register-view":
+        location = make_view(node, "a", "gone")["metadata-location"]
+        assert node.delete(view_path("a", "gone")).status == 204
+        return case._replace(body={"name": "n", "metadata-location": location})
     return case
 
 

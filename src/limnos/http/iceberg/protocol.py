@@ -116,6 +116,11 @@ KEYED: dict[str, Keyed] = {
     "drop-table": Keyed(),
     "rename-table": Keyed(),
     "commit-transaction": Keyed(has_files=True),
+    "create-view": Keyed(200, views.view_shown),
+    "register-view": Keyed(200, views.view_shown),
+    "replace-view": Keyed(200, views.replace_shown),
+    "drop-view": Keyed(),
+    "rename-view": Keyed(),
 }
 """Operations for which an `Idempotency-Key` counts, and how each is answered again."""
 

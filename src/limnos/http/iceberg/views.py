@@ -18,7 +18,7 @@ from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.tables import RenameTable
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import IllegalName
+from limnos.model.errors import IllegalName, NotFound
 from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services import iceberg_views, views
@@ -27,7 +27,9 @@ from limnos.services.chores import REQUEST_BYTES_MAX
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.model.entities import Document
+    from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.scene import Scope
 
 QUOTES_NAMES = b"PyIceberg/"
 """How the User-Agent of the client begins that percent-quotes the name in bodies about views (decision record 0009)."""
@@ -48,6 +50,12 @@ class LargeCreate(msgspec.Struct):
 
     name: str
     location: str | None = None
+
+
+class NewName(msgspec.Struct):
+    """What is looked at of a create or register that is answered again."""
+
+    name: str
 
 
 class ReplaceView(msgspec.Struct):
@@ -135,6 +143,27 @@ async def view_replace(request: Request, ctx: Context) -> Response:
         body = request.decode(data, ReplaceView)
         asked = iceberg_views.Asked(namespace, name, body.requirements, body.updates)
     return _loaded(await iceberg_views.view_replace(ctx, scope, asked))
+
+
+async def view_shown(request: Request, ctx: Context, view_id: int) -> Response:
+    """Answer a create or register again, with the view as it is now. Raises NotFound when its name means it no more."""
+    scope, params = split(request, ctx, 1)
+    name = _new_name(request, request.glance(await request.body(), NewName).name)
+    return _loaded(await _kept(ctx, scope, levels_of(params[0]), name, view_id=view_id))
+
+
+async def replace_shown(request: Request, ctx: Context, view_id: int) -> Response:
+    """Answer a replace again, with the view as it is now. Raises NotFound when its name means it no more."""
+    scope, params = split(request, ctx, 2)
+    return _loaded(await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), view_id=view_id))
+
+
+async def _kept(ctx: Context, scope: Scope, namespace: Levels, name: str, *, view_id: int) -> Document:
+    document = await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name))
+    if document.node_id != view_id:
+        told = f"View does not exist: {iceberg.render((*namespace, name))}: another one has its name now"
+        raise NotFound(told, kind="view")
+    return document
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
