@@ -53,15 +53,17 @@ class Wire:
         self._headers = {"authorization": f"Bearer {token}" if token is not None else f"Basic {basic}"}
         self.connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
 
-    def ask(self, method: str, path: str, body: object | None = None) -> Answer:
-        """Send one request once, and wait for its answer. Raises Lost."""
-        self.send(method, path, body)
+    def ask(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> Answer:
+        """Send one request once, maybe under a key, and wait for its answer. Raises Lost."""
+        self.send(method, path, body, key=key)
         return self.receive()
 
-    def send(self, method: str, path: str, body: object | None = None) -> None:
+    def send(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> None:
         """Send one request. Raises Lost."""
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
+        if key is not None:
+            headers = headers | {"idempotency-key": key}
         try:
             self.connection.request(method, path, data, headers)
         except (OSError, http.client.HTTPException) as error:

@@ -1,0 +1,99 @@
+"""Every operation for which an `Idempotency-Key` counts: how it is prepared and sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.faults.mutations import file_of, set_body
+from tests.faults.rig import Rig
+from tests.nodes.wire import (
+    PREFIX,
+    namespace_body,
+    namespace_path,
+    properties_body,
+    rename_body,
+    table_body,
+    table_path,
+)
+
+Asked = tuple[str, str, object]
+"""Method, path and body."""
+
+
+def _space(rig: Rig) -> str:
+    tag = rig.tag()
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
+    return tag
+
+
+def _table(rig: Rig) -> str:
+    tag = _space(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
+    return tag
+
+
+def namespace_create(rig: Rig) -> Asked:
+    """Make a namespace and the one above it."""
+    return "POST", f"{PREFIX}/namespaces", namespace_body(rig.tag(), "b")
+
+
+def namespace_drop(rig: Rig) -> Asked:
+    """Drop a namespace."""
+    return "DELETE", namespace_path(_space(rig)), None
+
+
+def properties_update(rig: Rig) -> Asked:
+    """Set and remove properties."""
+    return "POST", f"{namespace_path(_space(rig))}/properties", {"updates": {"k": "v"}, "removals": ["none"]}
+
+
+def table_create(rig: Rig) -> Asked:
+    """Make a table."""
+    return "POST", f"{namespace_path(_space(rig))}/tables", table_body("t")
+
+
+def table_register(rig: Rig) -> Asked:
+    """Make a table of a metadata file that a dropped one left."""
+    tag = _table(rig)
+    location = file_of(rig, tag, "t").as_uri()
+    rig.admin.do("DELETE", table_path(tag, "t"))
+    return "POST", f"{namespace_path(tag)}/register", {"name": "u", "metadata-location": location}
+
+
+def table_commit(rig: Rig) -> Asked:
+    """Commit to a table."""
+    tag = _table(rig)
+    return "POST", table_path(tag, "t"), properties_body(mark=tag)
+
+
+def table_drop(rig: Rig) -> Asked:
+    """Drop a table."""
+    return "DELETE", table_path(_table(rig), "t"), None
+
+
+def table_rename(rig: Rig) -> Asked:
+    """Rename a table."""
+    tag = _table(rig)
+    return "POST", f"{PREFIX}/tables/rename", rename_body((tag, "t"), (tag, "u"))
+
+
+def tables_commit(rig: Rig) -> Asked:
+    """Commit to two tables and make a third."""
+    tag = _table(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
+    location = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"])  # type: ignore[index]
+    body = set_body(tag, properties_body(mark=tag), f"{location.rpartition('/')[0]}/{tag}/made")
+    return "POST", f"{PREFIX}/transactions/commit", body
+
+
+CASES: dict[str, Callable[[Rig], Asked]] = {
+    "create-namespace": namespace_create,
+    "drop-namespace": namespace_drop,
+    "update-properties": properties_update,
+    "create-table": table_create,
+    "register-table": table_register,
+    "commit-table": table_commit,
+    "drop-table": table_drop,
+    "rename-table": table_rename,
+    "commit-transaction": tables_commit,
+}

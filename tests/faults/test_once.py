@@ -1,0 +1,134 @@
+"""Answers that get lost: under its key a request is repeated until an answer comes, and was carried out once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager
+
+import pytest
+
+from limnos.http.iceberg.protocol import KEYED
+from limnos.model.uuids import new_uuid
+from tests.faults.cutter import Cutter, When
+from tests.faults.keyed import CASES, Asked, namespace_create, table_commit, table_create
+from tests.faults.rig import FULL, Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import Answer, Lost, Wire
+
+REVISIONS = "SELECT sum(revision) FROM clock"
+PAIRS = 50
+KILLED = sorted(CASES) if FULL else ["commit-table", "commit-transaction", "create-table", "rename-table"]
+
+
+def key() -> str:
+    """A new key."""
+    return new_uuid(1_900_000_000_000)
+
+
+def changes(rig: Rig) -> int:
+    """How many changes the store has taken."""
+    return int(str(rig.rows(REVISIONS)[0][0]))
+
+
+def repeated(wire: Wire, asked: Asked, text: str) -> Answer:
+    """Ask until an answer comes, as clients do."""
+    for _ in range(5):
+        try:
+            return wire.ask(*asked, key=text)
+        except Lost:
+            continue
+    raise AssertionError("no answer came")
+
+
+@contextmanager
+def wires_to(*uris: str) -> Iterator[list[Wire]]:
+    """Connections of the admin."""
+    with ExitStack() as closes:
+        yield [closes.enter_context(closing(Wire(uri, user="admin"))) for uri in uris]
+
+
+@pytest.fixture(scope="module")
+def cutter(rig: Rig) -> Iterator[Cutter]:
+    """The proxy before the node."""
+    with Cutter(rig.node.uri) as running:
+        yield running
+
+
+def test_every_operation_is_tried() -> None:
+    """Whatever looks at keys is cut here."""
+    assert set(CASES) == set(KEYED)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("operation", sorted(CASES))
+def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, when: When) -> None:
+    """Cut before it arrived or after it was done, a request that is repeated under its key was carried out once."""
+    asked, text = CASES[operation](rig), key()
+    before = changes(rig)
+    wire = Wire(cutter.uri, user="admin")
+    cutter.cut(when)
+
+    with pytest.raises(Lost):
+        wire.ask(*asked, key=text)
+    done = changes(rig) - before
+    told = [repeated(wire, asked, text) for _ in range(2)]
+    wire.close()
+
+    assert done == (when == "after")
+    assert [each.status for each in told] == [KEYED[operation].status] * 2, told
+    assert told[0].body == told[1].body
+    assert changes(rig) == before + 1
+    assert cutter.pending == 0
+    assert complaints(rig.database) == []
+
+
+@pytest.mark.parametrize("point", ["before-commit", "after-commit"])
+@pytest.mark.parametrize("operation", KILLED)
+def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
+    """A node that is killed before or after its commit: the next one answers the repeated request, which was carried out once."""
+    asked, text = CASES[operation](rig), key()
+    before = changes(rig)
+    rig.arm(point)
+
+    with pytest.raises(Lost):
+        rig.admin.ask(*asked, key=text)
+    rig.node.wait_killed()
+    done = changes(rig) - before
+    rig.start()
+    told = [rig.admin.ask(*asked, key=text) for _ in range(2)]
+
+    assert done == (point == "after-commit")
+    assert [each.status for each in told] == [KEYED[operation].status] * 2, told
+    assert changes(rig) == before + 1
+    assert complaints(rig.database) == []
+
+
+@pytest.mark.parametrize("prepare", [namespace_create, table_create, table_commit])
+def test_two_nodes_with_one_key(rig: Rig, prepare: Callable[[Rig], Asked]) -> None:
+    """The same request at two nodes at once, pair after pair: both are answered the same, and it was carried out once."""
+    pairs = PAIRS if prepare is table_commit or FULL else PAIRS // 5
+    with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
+        for _ in range(pairs):
+            asked, text = prepare(rig), key()
+            before = changes(rig)
+            told = list(hands.map(lambda wire: wire.ask(*asked, key=text), wires))  # noqa: B023 - it ends within the turn
+
+            assert [each.status for each in told] == [200, 200], told
+            assert told[0].body == told[1].body
+            assert changes(rig) == before + 1
+    assert complaints(rig.database) == []
+
+
+def test_one_node_with_one_key(rig: Rig) -> None:
+    """Ten of the same request at one node at once: the others wait for the first, and are answered as it is."""
+    with wires_to(*[rig.node.uri] * 10) as wires, ThreadPoolExecutor(10) as hands:
+        for prepare in (table_create, table_commit):
+            asked, text = prepare(rig), key()
+            before = changes(rig)
+            told = list(hands.map(lambda wire: wire.ask(*asked, key=text), wires))  # noqa: B023
+
+            assert [each.status for each in told] == [200] * len(wires), told
+            assert all(each.body == told[0].body for each in told)
+            assert changes(rig) == before + 1
+    assert complaints(rig.database) == []
