@@ -14,12 +14,17 @@ from limnos.services.owners import owner_set
 from limnos.services.roles import role_create, role_drop, roles_list, roles_on
 from limnos.services.scene import Scene, Scope
 from limnos.services.users import holders_list, principal_add, principal_remove
+from limnos.store.schema import metadata
 from tests.inprocess import LAKE, Node
 from tests.services.conftest import Desk
 
 MANY = 300
 """More than a read may have rounds."""
 STATEMENTS_MAX = 20
+MASSES = 20_000
+FAR = 1 << 52
+"""Ids from here on are drawn by nobody."""
+NUMBERS = f"WITH RECURSIVE numbers(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < {MASSES})"
 
 
 def ask(desk: Desk, reader: Callable[[Scene], Any], user: str = "admin") -> tuple[Any, int]:
@@ -39,6 +44,57 @@ def make_role(desk: Desk, name: str, *privileges: Privilege) -> None:
     wish = Wish(Kind.CATALOG, "main", tuple((each, Condition.ALLOW) for each in privileges))
     wishes = (wish,) if privileges else ()
     desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=wishes))
+
+
+def multiply(desk: Desk, table: str, where: str, **changed: str) -> None:
+    """Copy a row many times, past the server; what changes is told in SQL, with the number of the copy as `n`."""
+    columns = metadata.tables[table].columns.keys()
+    values = ", ".join(changed.get(column, column) for column in columns)
+    desk.lab.database.sql(
+        f"INSERT INTO {table} ({', '.join(columns)}) {NUMBERS} SELECT {values} FROM {table}, numbers WHERE {where}"
+    )
+
+
+def first(desk: Desk, statement: str) -> int:
+    """Read one number."""
+    found: int = desk.rows(statement)[0][0]
+    return found
+
+
+@pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
+def test_details_of_masses(desk: Desk, kind: Kind) -> None:
+    """Twenty thousand who hold a role each are told, with it, by a fresh node from as many statements as a few are."""
+    make_role(desk, "r")
+    desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=kind, name="p"))
+    give(desk, "p", "r", kind=kind)
+    one = first(desk, "SELECT id FROM principal WHERE name = 'p'")
+    name = f"'p' || ({FAR} + n)"
+    multiply(desk, "principal", f"id = {one}", id=f"{FAR} + n", name=name)
+    multiply(desk, "role_member", f"principal_id = {one}", principal_id=f"{FAR} + n")
+
+    holders, statements = ask(desk, lambda scene: holders_list(scene, kind))
+
+    assert [each.roles for each in holders if each.principal.name[0] == "p"] == [("r",)] * (MASSES + 1)
+    assert statements <= STATEMENTS_MAX
+
+
+def test_masses_of_roles(desk: Desk) -> None:
+    """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see them."""
+    make_role(desk, "r", Privilege.USE_CATALOG)
+    one = first(desk, "SELECT id FROM role WHERE name = 'r'")
+    catalog = first(desk, "SELECT id FROM node WHERE kind = 2")
+    multiply(desk, "role", f"id = {one}", id=f"{FAR} + n", name=f"'r' || ({FAR} + n)")
+    multiply(desk, "access_grant", f"role_id = {one}", role_id=f"{FAR} + n")
+    multiply(desk, "owner", f"object_id = {one}", object_id=f"{FAR} + n")
+    give(desk, "ana", "r")
+
+    every, statements = ask(desk, roles_list)
+    mine, of_mine = ask(desk, roles_list, "ana")
+    on, of_on = ask(desk, lambda scene: roles_on(scene, catalog))
+
+    assert (len(every), [role.name for role in mine], len(on)) == (MASSES + 1, ["r"], MASSES + 1)
+    assert max(statements, of_mine) <= STATEMENTS_MAX
+    assert of_on <= STATEMENTS_MAX + 100
 
 
 @pytest.mark.parametrize("kind", [Kind.USER, Kind.GROUP])
