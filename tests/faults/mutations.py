@@ -101,7 +101,7 @@ def tables_commit(rig: Rig) -> Case:
     tag = _table(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     warehouse = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"]).rpartition("/")[0]  # type: ignore[index]
-    body = set_body(tag, properties_body(mark=tag), f"{warehouse}/{tag}")
+    body = set_body(tag, properties_body(mark=tag), f"{warehouse}/made-{tag}")
 
     def is_done() -> bool:
         made = _is_there(rig, tag, "made")
