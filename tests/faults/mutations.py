@@ -119,6 +119,36 @@ def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, obje
     return {"table-changes": [*old, {"identifier": {"namespace": [tag], "name": "made"}, **made}]}
 
 
+def transaction(rig: Rig) -> Case:
+    """Make a namespace and a table in it, commit to two tables, move one there, drop another one."""
+    tag = _table(rig)
+    for name in ("u", "v"):
+        rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
+    marked = properties_body(mark=tag)
+    operations = [
+        {"do": "create-namespace", "path": [tag, "n"]},
+        {"do": "create-table", "path": [tag, "n", "made"], "schema": table_body("made")["schema"]},
+        {"do": "commit-table", "path": [tag, "t"], **marked},
+        {"do": "move-table", "source": [tag, "u"], "target": [tag, "n", "u"]},
+        {"do": "commit-table", "path": [tag, "n", "u"], **marked},
+        {"do": "drop-table", "path": [tag, "v"]},
+    ]
+
+    def is_done() -> bool:
+        made = _is_there(rig, tag, "n", "made")
+        moved, stays = _is_there(rig, tag, "n", "u"), _is_there(rig, tag, "u")
+        told = properties_of(rig, tag, "n", "u") if moved else {}
+        found = [
+            moved, not stays, not _is_there(rig, tag, "v"), told.get("mark") == tag,
+            properties_of(rig, tag, "t").get("mark") == tag,
+        ]  # fmt: skip
+        assert found == [made] * 5, f"a part of a transaction: {found}, made: {made}"
+        return made
+
+    path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
+    return Case("POST", path, {"operations": operations}, is_done, (409,))
+
+
 def table_purge(rig: Rig) -> Case:
     """Drop a table and its files."""
     tag = _table(rig)
@@ -228,9 +258,9 @@ def tags_associate(rig: Rig) -> Case:
     return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
 
 
-WITH_FILE = (table_create, table_commit, tables_commit)
+WITH_FILE = (table_create, table_commit, tables_commit, transaction)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_purge, table_rename, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from limnos.store.faults import POINTS
-from tests.faults.mutations import MUTATIONS, WITH_FILE, Case
+from limnos.store.faults import DEED_POINT, POINTS
+from tests.faults.mutations import MUTATIONS, WITH_FILE, Case, tables_commit, transaction
 from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 
@@ -45,5 +45,24 @@ def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], 
     assert done == (point == "after-commit")
     again = rig.admin.ask(case.method, case.path, case.body)
     assert again.status in (case.again if done else (200, 201, 204)), f"done again: {again}"
+    assert case.is_done()
+    assert complaints(rig.database) == []
+
+
+@pytest.mark.parametrize("mutation", [tables_commit, transaction], ids=lambda value: value.__name__)
+@pytest.mark.parametrize("point", [f"{DEED_POINT}:{count}" for count in (1, 2, 3)] + ["file-written:2"])
+def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
+    """A node killed between the operations of one transaction, or between its files, leaves nothing of it."""
+    case = mutation(rig)
+    name, _, count = point.partition(":")
+    rig.arm(name, count=int(count))
+
+    answer = rig.try_to(case.method, case.path, case.body)
+
+    rig.node.wait_killed()
+    assert answer is None
+    rig.start()
+    assert not case.is_done()
+    assert rig.admin.ask(case.method, case.path, case.body).status in (200, 204)
     assert case.is_done()
     assert complaints(rig.database) == []

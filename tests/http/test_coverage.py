@@ -52,6 +52,7 @@ BODIES: dict[str, object] = {
     **{key: {"roleNames": ["hands"]} for key in [f"{what}-{whom}" for what in ("grant-roles-to", "revoke-roles-from") for whom in ("user", "group")]},
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
+    "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
     "create-token": {"user": "admin"},
 }  # fmt: skip

@@ -98,6 +98,9 @@ WRITES: dict[str, Write] = {
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
     "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
+    "transaction": Write(
+        "POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [{"do": "create-namespace", "path": ["n"]}]}
+    ),
     "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
     "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
     "alter-tag": Write("PUT", f"{LAKE}/tags/red", PROPERTY),

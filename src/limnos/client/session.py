@@ -31,6 +31,7 @@ from limnos.client.tables import Tables
 from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
 from limnos.client.tokens import Tokens
+from limnos.client.transactions import Transactions
 from limnos.client.users import Users
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class _Resources(Generic[S]):
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
         self.tables = Tables(sender, scope)
+        self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
         self.users = Users(sender, scope)
         self.groups = Groups(sender, scope)

@@ -143,6 +143,22 @@ class Moved(msgspec.Struct, frozen=True):
     path: Parts
 
 
+class Deed(msgspec.Struct, frozen=True):
+    """What one operation of a transaction did; `path` starts with the catalog, the rest is a table's new metadata."""
+
+    do: str
+    path: Parts
+    uuid: str | None = None
+    metadata_location: str | None = None
+
+
+class Transacted(msgspec.Struct, frozen=True):
+    """What a transaction did, and the revision of the catalog after it."""
+
+    revision: int
+    operations: tuple[Deed, ...]
+
+
 class TokenInfo(msgspec.Struct, frozen=True):
     """An API token without its secret. Times are as the server gives them."""
 

@@ -7,7 +7,7 @@ step names the mutation that a single request of the kind would submit, and `ser
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from limnos.access.actions import Action
 from limnos.formats.iceberg import requirements as iceberg_requirements
@@ -15,12 +15,29 @@ from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
 from limnos.services.iceberg_tables import TableRequest
+from limnos.services.namespaces import (
+    namespace_create_of,
+    namespace_delete,
+    namespace_drop_of,
+    namespace_insert,
+    namespace_move_of,
+    namespace_reparent,
+)
+from limnos.services.objects import codec_of
 from limnos.services.pending import is_new
-from limnos.services.tables import new_table_of, table_find
+from limnos.services.tables import (
+    new_table_of,
+    table_delete,
+    table_drop_of,
+    table_find,
+    table_move_of,
+    table_reparent,
+)
 
 if TYPE_CHECKING:
     from limnos.model.entities import Document, Node
     from limnos.model.permits import Permit
+    from limnos.model.records import NamespaceRecord
     from limnos.names.path import Levels
     from limnos.services.commits import Change
     from limnos.services.pending import Pending
@@ -46,6 +63,7 @@ class Step(NamedTuple):
     """What a commit's table has now; None when the transaction makes the table."""
     draft: NewTable | None = None
     source: Change | TableRequest | None = None
+    kind: Kind = Kind.TABLE
     wakes: bool = False
     """Whether it leaves a task to whoever works on those."""
 
@@ -85,6 +103,7 @@ class TableCommitted(NamedTuple):
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
         node, _, decision = table_find(scene, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
         document = None if is_new(node.id) else scene.document(node.id)
+        scene.note_changed(node)
         return Step(scene.permit(None, decision), self.path, table=node, document=document, source=self.change)
 
 
@@ -112,6 +131,103 @@ def _making(scene: Pending, path: Levels, source: Change | TableRequest) -> Step
     return Step(draft.permit, path, made=node, table=node, draft=draft, source=source)
 
 
-def shown(path: Levels) -> str:
-    """Return a path as messages have it."""
-    return render(path)
+class TableDropped(NamedTuple):
+    """Drop a table; with `purge` its files, too."""
+
+    path: Levels
+    purge: bool = False
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The table."""
+        return ((Kind.TABLE, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the table."""
+        permit = table_drop_of(scene, self.path[:-1], self.path[-1], purge=self.purge)
+        _drop(scene, permit.command.table, self.path)
+        return Step(permit, self.path, cast("Mutation", table_delete), wakes=self.purge)
+
+
+class TableMoved(NamedTuple):
+    """Give a table another name, or another namespace."""
+
+    path: Levels
+    target: Levels
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The table, and where it goes."""
+        return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
+
+    def look(self, scene: Pending) -> Step:
+        """Find the table, and where it goes."""
+        permit = table_move_of(scene, self.path, self.target)
+        scene.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
+        return Step(permit, self.target, cast("Mutation", table_reparent))
+
+
+class NamespaceMade(NamedTuple):
+    """Make a namespace, in one that is there."""
+
+    path: Levels
+    record: NamespaceRecord
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The place, which is free."""
+        return ((Kind.NAMESPACE, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the place."""
+        permit, _ = namespace_create_of(scene, self.path, self.record, parents=False)
+        command = permit.command
+        made = scene.note_made(Kind.NAMESPACE, parent_id=command.parent.id, name=self.path[-1], record=command.record)
+        return Step(permit, self.path, cast("Mutation", namespace_insert), made, kind=Kind.NAMESPACE)
+
+
+class NamespaceDropped(NamedTuple):
+    """Drop a namespace that is empty then."""
+
+    path: Levels
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The namespace."""
+        return ((Kind.NAMESPACE, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the namespace."""
+        permit = namespace_drop_of(scene, self.path)
+        _drop(scene, permit.command.namespace, self.path)
+        return Step(permit, self.path, cast("Mutation", namespace_delete), kind=Kind.NAMESPACE)
+
+
+class NamespaceMoved(NamedTuple):
+    """Give a namespace another name or place, with whatever is in it."""
+
+    path: Levels
+    target: Levels
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The namespace, and where it goes."""
+        return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
+
+    def look(self, scene: Pending) -> Step:
+        """Find the namespace, and where it goes."""
+        codec = codec_of(scene)
+        for part in self.target:
+            codec.check_namespace_part(part)
+        permit = namespace_move_of(scene, self.path, self.target)
+        scene.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
+        return Step(permit, self.target, cast("Mutation", namespace_reparent), kind=Kind.NAMESPACE)
+
+
+def _drop(scene: Pending, node: Node, path: Levels) -> None:
+    """Note that something goes. What the same transaction makes or changes does not: it would be done for nothing."""
+    if scene.is_touched(node):
+        raise BadRequest(
+            f"An earlier operation of this transaction makes or changes {render(path)}: leave that one out, or this one"
+        )
+    scene.note_gone(node)

@@ -37,13 +37,14 @@ def is_new(node_id: int) -> bool:
 class Pending(Scene):
     """The same moment for the same caller, with what was noted since."""
 
-    __slots__ = ("_made", "_names", "_nodes")
+    __slots__ = ("_changed", "_made", "_names", "_nodes")
 
     def __init__(self, scene: Scene) -> None:  # no super: the moment is the other scene's, whole
         for slot in Scene.__slots__:
             setattr(self, slot, getattr(scene, slot))
         self._names: dict[tuple[int, str, str], int | None] = {}
         self._nodes: dict[int, Node] = {}
+        self._changed: set[int] = set()
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, Chain]:
@@ -102,6 +103,14 @@ class Pending(Scene):
         self._nodes[node_id] = node
         self._names[parent_id, space, name] = node_id
         return node
+
+    def note_changed(self, node: Node) -> None:
+        """Note that a table gets other metadata."""
+        self._changed.add(node.id)
+
+    def is_touched(self, node: Node) -> bool:
+        """Say whether the transaction makes it, or gives it other metadata."""
+        return is_new(node.id) or node.id in self._changed
 
     def note_gone(self, node: Node) -> None:
         """Note that something is dropped: its name is free."""

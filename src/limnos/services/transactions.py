@@ -18,6 +18,8 @@ import msgspec
 from limnos.formats.iceberg.metadata import encode
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.iceberg import render
 from limnos.services.chores import is_heavy
 from limnos.services.commits import (
     LOST_RACES,
@@ -34,7 +36,7 @@ from limnos.services.commits import (
 )
 from limnos.services.files import AT_ONCE
 from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, settled_whole
-from limnos.services.operations import Mutation, Operation, Step, shown
+from limnos.services.operations import Mutation, Operation, Step
 from limnos.services.parallel import each_of
 from limnos.services.pending import Pending, is_new
 from limnos.services.places import place_of
@@ -169,7 +171,8 @@ def _look(operation: Operation, pending: Pending) -> Step:
     try:
         return operation.look(pending)
     except (BadRequest, CommitConflict) as error:
-        raise told_about(error, operation.targets[0][1]) from error
+        kind, path = operation.targets[0]
+        raise told_about(error, path, kind) from error
 
 
 def _warm(operations: Sequence[Operation], scene: Scene) -> None:
@@ -398,15 +401,15 @@ async def _settle(ctx: Context, plan: Plan, built: list[Built]) -> None:
 # -- what is told ------------------------------------------------------------------------------------------------------
 
 
-def told_about(error: LimnosError, path: Levels) -> LimnosError:
-    """Say which table an error is about; a requirement that failed is named by its type, too."""
+def told_about(error: LimnosError, path: Levels, what: Kind = Kind.TABLE) -> LimnosError:
+    """Say what an error is about; a requirement that failed is named by its type, too."""
     words, requirement = error.message, error.context.get("requirement")
     failed = "Requirement failed: "
     if words.startswith(failed):
         kind = f" ({requirement})" if requirement else ""
-        words = f"{failed}table {shown(path)}: {words.removeprefix(failed)}{kind}"
+        words = f"{failed}table {render(path)}: {words.removeprefix(failed)}{kind}"
     else:
-        words = f"Table {shown(path)}: {words}"
+        words = f"{what.word.capitalize()} {render(path)}: {words}"
     told = copy(error)
     told.message, told.args = words, (words,)
     return told
@@ -418,9 +421,9 @@ def _told_of_deed(error: LimnosError, plan: Plan) -> LimnosError:
     if not isinstance(place, int):
         return error
     step = plan.steps[place]
-    if isinstance(error, AlreadyExists) and error.kind in ("table", "view") and step.draft is not None:
-        if isinstance(step.source, TableRequest):
-            return AlreadyExists(f"{error.kind.capitalize()} already exists: {shown(step.path)}", kind=error.kind)
+    if isinstance(error, AlreadyExists):
+        if step.draft is None or isinstance(step.source, TableRequest) or error.kind not in ("table", "view"):
+            return AlreadyExists(f"{error.kind.capitalize()} already exists: {render(step.path)}", kind=error.kind)
         taken = CommitConflict("Requirement failed: table already exists", requirement="assert-create")
         return told_about(taken, step.path)
-    return told_about(error, step.path) if isinstance(error, (BadRequest, CommitConflict)) else error
+    return told_about(error, step.path, step.kind) if isinstance(error, (BadRequest, CommitConflict)) else error

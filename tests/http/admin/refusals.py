@@ -10,10 +10,12 @@ from limnos.http.admin.service import ANONYMOUS
 from tests.http import cells
 from tests.http.cells import Case, case
 from tests.http.driver import OWN, Answer, Node
+from tests.http.iceberg import wire
 
 TABLE = Path(__file__).with_suffix(".md")
 LAKE = f"{OWN}/metalakes/{{m}}"
 MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
+TRANSACT = f"POST {LAKE}/catalogs/{{c}}/transactions"
 MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 
@@ -27,6 +29,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     """The rows, as a caller asks them."""
     yield case(f"GET {OWN}/whoami", "")
     yield from _moves(who)
+    yield from _transactions(who)
     yield from _members(who)
     yield from _changes()
     yield from _explanations()
@@ -54,6 +57,39 @@ def _moves(who: str) -> Iterator[Case]:
     yield move("table, taken name", "table", "there/t", f"there/mvt_{who}_moved")
     yield move("no table", "table", "there/gone", f"there/gone_{who}")
     yield move("of no catalog", "namespace", "there", "elsewhere", catalog="nowhere")
+
+
+def _transactions(who: str) -> Iterator[Case]:
+    """Each operation with one after it that is 400 to everybody, before it is decided: so 400 says that the first may be done."""
+
+    def do(thing: str, *operations: dict[str, object], catalog: str = "main", guarded: bool = True) -> Case:
+        never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
+        body = {"operations": [*operations, *([never] if guarded else [])]}
+        return case(TRANSACT, thing, "lake", catalog, body=body)
+
+    updates = [wire.set_properties(by=who)]
+    create: dict[str, object] = {"do": "create-table", "schema": wire.SCHEMA}
+    commit: dict[str, object] = {"do": "commit-table", "updates": updates}
+    yield do("table committed to", commit | {"path": ["there", "t"]}, guarded=False)
+    yield do("no table committed to", commit | {"path": ["there", "gone"]})
+    yield do("table made", create | {"path": ["there", f"new_{who}"]})
+    yield do("table made, taken name", create | {"path": ["there", "t"]})
+    yield do("table dropped", {"do": "drop-table", "path": ["there", "t"]})
+    yield do("no table dropped", {"do": "drop-table", "path": ["there", "gone"]})
+    yield do("table renamed", {"do": "move-table", "source": ["there", "t"], "target": ["there", f"t_{who}"]})
+    yield do("table moved", {"do": "move-table", "source": ["there", "t"], "target": ["other", f"t_{who}"]})
+    yield do("namespace made", {"do": "create-namespace", "path": [f"new_{who}"]})
+    yield do("namespace made in one", {"do": "create-namespace", "path": ["there", f"new_{who}"]})
+    yield do("namespace dropped", {"do": "drop-namespace", "path": [f"empty_{who}"]})
+    yield do("no namespace dropped", {"do": "drop-namespace", "path": ["gone"]})
+    yield do("namespace renamed", {"do": "move-namespace", "source": ["there"], "target": [f"there_{who}"]})
+    yield do("namespace moved", {"do": "move-namespace", "source": ["there"], "target": ["other", f"there_{who}"]})
+    yield do(
+        "table committed to, and none dropped",
+        commit | {"path": ["there", "t"]},
+        {"do": "drop-table", "path": ["there", "gone"]},
+    )
+    yield do("of no catalog", {"do": "drop-namespace", "path": ["there"]}, catalog="nowhere")
 
 
 def _members(who: str) -> Iterator[Case]:

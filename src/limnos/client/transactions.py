@@ -1,0 +1,28 @@
+"""The call for transactions: several changes of one catalog, all of them or none, over the own API.
+
+May import this room. Operations are the server's own JSON: docs/transactions.md lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import own_url
+from limnos.client.values import Transacted
+
+
+class Transactions(Resource[S]):
+    """Transactions in the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def run(self, catalog: str, operations: Sequence[Mapping[str, object]]) -> Flow[Transacted]:
+        """Do all operations in their order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
+
+        Their paths begin below the catalog.
+        """
+        body = {"operations": [dict(each) for each in operations]}
+        reply = yield request("POST", own_url(self.scope.metalake, "catalogs", catalog, "transactions"), body=body)
+        return decode(reply, Transacted)

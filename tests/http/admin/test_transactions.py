@@ -1,0 +1,254 @@
+"""POST transactions: moves, drops, creates and commits of one catalog in one, decided one after the other."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.iceberg.wire import (
+    SCHEMA,
+    creation,
+    files_of,
+    make_space,
+    make_table,
+    metadata_of,
+    nothing_done,
+    set_properties,
+    space_path,
+    table_path,
+)
+
+PATH = f"{OWN}/metalakes/lake/catalogs/main/transactions"
+Operation = dict[str, object]
+
+
+def together(node: Node, *operations: Operation, user: str = "admin") -> Answer:
+    """Send operations."""
+    return node.ask("POST", PATH, {"operations": list(operations)}, user=user)
+
+
+def message(answer: Answer) -> tuple[int, str, str]:
+    """Status, code and words of a refusal."""
+    error = answer.json()["error"]
+    return answer.status, error["code"], error["message"]
+
+
+def is_there(node: Node, *levels: str) -> bool:
+    """Say whether a table exists."""
+    return node.ask("HEAD", table_path(*levels)).status == 204
+
+
+@pytest.fixture
+def lake(node: Node) -> Node:
+    """Two namespaces, and two tables in the first."""
+    for name in ("t", "u"):
+        make_table(node, "a", name)
+    make_space(node, "b")
+    return node
+
+
+def test_each_kind_in_one(lake: Node) -> None:
+    """A namespace is made, a table made in it, one moved there and committed to, one dropped, and the namespace moved: one revision."""
+    answer = together(
+        lake,
+        {"do": "create-namespace", "path": ["c"], "comment": "new"},
+        {"do": "create-namespace", "path": ["c", "d"]},
+        {"do": "create-table", "path": ["c", "d", "n"], "schema": SCHEMA},
+        {"do": "commit-table", "path": ["c", "d", "n"], "updates": [set_properties(mark="n")]},
+        {"do": "move-table", "source": ["a", "t"], "target": ["c", "t"]},
+        {"do": "commit-table", "path": ["c", "t"], "updates": [set_properties(mark="t")]},
+        {"do": "drop-table", "path": ["a", "u"]},
+        {"do": "drop-namespace", "path": ["a"]},
+        {"do": "move-namespace", "source": ["c"], "target": ["a"]},
+    )
+
+    assert answer.status == 200, answer.body
+    told = answer.json()
+    assert [each["path"][1:] for each in told["operations"]][4:] == [["c", "t"], ["c", "t"], ["a", "u"], ["a"], ["a"]]
+    assert metadata_of(lake, "a", "d", "n")["properties"]["mark"] == "n"
+    loaded = lake.get(table_path("a", "t")).json()
+    assert loaded["metadata"]["properties"]["mark"] == "t"
+    assert told["operations"][5]["metadata_location"] == loaded["metadata-location"]
+    assert told["operations"][5]["uuid"] == loaded["metadata"]["table-uuid"]
+    assert not is_there(lake, "a", "u")
+    assert lake.ask("HEAD", space_path("c")).status == 404
+    again = together(lake, {"do": "create-namespace", "path": ["z"]})
+    assert again.json()["revision"] == told["revision"] + 1
+
+
+def test_swap_of_two_tables(lake: Node) -> None:
+    """Two tables take each other's names by way of a third."""
+    uuids = [metadata_of(lake, "a", name)["table-uuid"] for name in ("t", "u")]
+
+    answer = together(
+        lake,
+        {"do": "move-table", "source": ["a", "t"], "target": ["a", "x"]},
+        {"do": "move-table", "source": ["a", "u"], "target": ["a", "t"]},
+        {"do": "move-table", "source": ["a", "x"], "target": ["a", "u"]},
+    )
+
+    assert answer.status == 200
+    assert [metadata_of(lake, "a", name)["table-uuid"] for name in ("u", "t")] == uuids
+
+
+@pytest.mark.parametrize(
+    "last, told",
+    [
+        ({"do": "drop-table", "path": ["a", "none"]}, (404, "not-found", "Table does not exist: a.none")),
+        ({"do": "drop-table", "path": ["a", "t"]}, (404, "not-found", "Table does not exist: a.t")),
+        ({"do": "drop-namespace", "path": ["a"]}, (409, "not-empty", "Namespace a is not empty: drop its table")),
+        ({"do": "create-namespace", "path": ["b"]}, (409, "already-exists", "Namespace already exists: b")),
+        ({"do": "create-namespace", "path": ["none", "x"]}, (404, "not-found", "Namespace does not exist: none")),
+        ({"do": "move-namespace", "source": ["a"], "target": ["b"]}, (409, "already-exists", "already exists: b")),
+        ({"do": "move-namespace", "source": ["a"], "target": ["a", "c"]}, (400, "bad-request", "into itself")),
+        ({"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}, (409, "already-exists", "already exists: a.u")),
+        ({"do": "create-table", "path": ["v"], "schema": SCHEMA}, (400, "bad-request", "lies in a namespace")),
+        ({"do": "drop-table", "path": ["b", "t"]}, (404, "not-found", "Table does not exist: b.t")),
+        ({"do": "drop-table", "path": ["a", "new"]}, (400, "bad-request", "makes or changes a.new")),
+        ({"do": "drop-table", "path": ["a", "u"]}, (400, "bad-request", "makes or changes a.u")),
+        (
+            {"do": "commit-table", "path": ["a", "u"], "requirements": [{"type": "assert-create"}]},
+            (409, "commit-conflict", "Requirement failed: table a.u: table already exists"),
+        ),
+        (
+            {"do": "commit-table", "path": ["a", "u"], "updates": [{"action": "fly"}]},
+            (400, "bad-request", "Table a.u: "),
+        ),
+        ({"do": "fly", "path": ["a"]}, (400, "bad-request", "fly")),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_refusal_undoes_what_came_before(lake: Node, last: Operation, told: tuple[int, str, str]) -> None:
+    """Whatever the last operation is refused for, nothing of the earlier ones is done, and no file is left."""
+    with nothing_done(lake):
+        answer = together(
+            lake,
+            {"do": "move-table", "source": ["a", "t"], "target": ["a", "x"]},
+            {"do": "create-table", "path": ["a", "new"], "schema": SCHEMA},
+            {"do": "commit-table", "path": ["a", "u"], "updates": [set_properties(mark="1")]},
+            last,
+        )
+
+    status, code, words = message(answer)
+    assert (status, code) == told[:2]
+    assert told[2] in words
+
+
+def test_what_one_started_from_is_asserted(lake: Node) -> None:
+    """A set is published only if each table is what its maker started from: uuid, snapshot, or that there is none yet."""
+    uuid = metadata_of(lake, "a", "t")["table-uuid"]
+    asserts = [
+        {"type": "assert-table-uuid", "uuid": uuid},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
+    ]
+    location = f"file://{lake.data}/warehouse/main/made"
+    new = {
+        "do": "commit-table", "path": ["a", "new"], "requirements": [{"type": "assert-create"}],
+        "updates": creation(location),
+    }  # fmt: skip
+    old = {"do": "commit-table", "path": ["a", "t"], "requirements": asserts, "updates": [set_properties(mark="1")]}
+    assert together(lake, old, new).status == 200
+
+    with nothing_done(lake):
+        answer = together(lake, old, new)
+
+    assert message(answer)[:2] == (409, "commit-conflict")
+
+
+def test_purge_of_a_dropped_table(lake: Node) -> None:
+    """A drop with purge leaves its task in the same transaction; what is refused leaves none."""
+    refused = together(
+        lake, {"do": "drop-table", "path": ["a", "t"], "purge": True}, {"do": "drop-table", "path": ["a", "none"]}
+    )
+    tasks = lake.get(f"{OWN}/tasks?state=waiting").json()["tasks"]
+    assert (refused.status, tasks) == (404, [])
+
+    assert together(lake, {"do": "drop-table", "path": ["a", "t"], "purge": True}).status == 200
+
+    assert not is_there(lake, "a", "t")
+    assert [each["kind"] for each in lake.get(f"{OWN}/tasks?state=waiting").json()["tasks"]] == ["purge-table"]
+
+
+def test_each_operation_needs_its_own_right(lake: Node) -> None:
+    """Who may commit but not drop is refused both; what one makes oneself one may change, as if sent one after the other."""
+    grant(lake, "bob", "use_catalog use_schema modify_table create_schema create_table", kind="CATALOG", on="main")
+    commit = {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="b")]}
+
+    with nothing_done(lake):
+        refused = together(lake, commit, {"do": "drop-table", "path": ["a", "u"]}, user="bob")
+        stolen = together(lake, commit, {"do": "move-table", "source": ["a", "u"], "target": ["b", "u"]}, user="bob")
+
+    assert message(refused)[:2] == (403, "forbidden")
+    assert "a.u" in message(refused)[2]
+    assert stolen.status == 403
+    made = together(
+        lake,
+        commit,
+        {"do": "create-namespace", "path": ["own"]},
+        {"do": "create-table", "path": ["own", "n"], "schema": SCHEMA},
+        {"do": "move-table", "source": ["own", "n"], "target": ["own", "m"]},
+        {"do": "move-namespace", "source": ["own"], "target": ["mine"]},
+        user="bob",
+    )
+    assert made.status == 200, made.body
+    assert is_there(lake, "mine", "m")
+
+
+def test_rights_follow_what_is_moved(lake: Node) -> None:
+    """A right on a namespace ends, within the transaction too, for what an earlier operation has moved out of it."""
+    grant(lake, "bob", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "bob", "use_schema modify_table create_table", kind="SCHEMA", on="main.a")
+    grant(lake, "bob", "use_schema create_table", kind="SCHEMA", on="main.b")
+    lake.done("PUT", "/api/metalakes/lake/owners/TABLE/main.a.t", {"name": "bob", "type": "USER"})
+    make_space(lake, "c")
+    commit = [set_properties(mark="b")]
+
+    with nothing_done(lake):
+        closed = together(
+            lake,
+            {"do": "move-table", "source": ["a", "u"], "target": ["a", "v"]},
+            {"do": "move-table", "source": ["a", "t"], "target": ["c", "t"]},
+            user="bob",
+        )
+    moved = together(
+        lake,
+        {"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]},
+        {"do": "commit-table", "path": ["b", "t"], "updates": commit},
+        user="bob",
+    )
+
+    assert closed.status == 403
+    assert moved.status == 200  # its owner
+    lake.done("PUT", "/api/metalakes/lake/owners/TABLE/main.b.t", {"name": "admin", "type": "USER"})
+    with nothing_done(lake):
+        refused = together(lake, {"do": "commit-table", "path": ["b", "t"], "updates": commit}, user="bob")
+    assert refused.status == 403
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"operations": []}, {"operations": [{"do": "drop-table"}]}, {"operations": [{"path": ["a"]}]},
+     {"operations": [{"do": "drop-table", "path": ["a", "t"], "more": 1}]},
+     {"operations": [{"do": "drop-table", "path": ["a", "t"]}] * 1001}],
+    ids=str,
+)  # fmt: skip
+def test_bad_bodies(lake: Node, body: object) -> None:
+    """A body that is not understood is 400, and nothing is done."""
+    with nothing_done(lake):
+        answer = lake.ask("POST", PATH, body)
+
+    assert answer.status == 400
+
+
+def test_failed_file_leaves_nothing(lake: Node) -> None:
+    """A location outside the catalog's roots refuses the set, and the files of its other tables go."""
+    files = files_of(lake)
+
+    answer = together(
+        lake,
+        {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="1")]},
+        {"do": "create-table", "path": ["a", "n"], "schema": SCHEMA, "location": "file:///etc/x"},
+    )
+
+    assert message(answer)[:2] == (400, "outside-roots")
+    assert files_of(lake) == files
