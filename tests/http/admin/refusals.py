@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,12 +141,12 @@ def _token(node: Node, user: str) -> str:
     return str(node.done("POST", f"{OWN}/tokens", {"user": user})["id"])
 
 
-def same_words(answer: Answer, _who: str) -> object:
+def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["error"]["message"])  # type: ignore[index]
-    for name in ("gone", "dummy", "crew"):
+    for name in ("gone", "dummy", "crew", f"empty_{who}"):
         message = message.replace(name, "there")
-    return message
+    return re.sub(r"main\.there\.t\b", "main.there.there", message)
 
 
 if __name__ == "__main__":
