@@ -1,22 +1,26 @@
 """Iceberg's REST compatibility kit against a real server with access control on.
 
 Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each and
-compare it with `expected_tables.txt` and `expected_views.txt`. May import the client, the Java and archive finders, and the
-demo's server starter. Needs no Java compiler: Eclipse's comes from the class path. `python -m conformance.kit [NAME…]` runs all
-tests, or some: `tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one.
+compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL. May import the client,
+the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark starts it. Needs no Java compiler:
+Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [NAME…]` runs all tests, or some:
+`tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.stores import STORES, Postgres
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.junit import Outcome, as_json, as_text, complaints, parse_expectation, read_report
 from limnos.client import Client
@@ -50,22 +54,53 @@ class Kit:
     path: str
 
 
-def main(names: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run and report; 0 when each score is the expected one, 1 otherwise."""
-    chosen = chosen_tests(names)
+    parser = argparse.ArgumentParser(prog="python -m conformance.kit")
+    parser.add_argument("--store", choices=STORES, action="append", help="may be repeated; default: all")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    given = parser.parse_args(arguments)
+    chosen = chosen_tests(given.names)
     with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
-        work = Path(folder)
-        kit = prepare(work / "classes")
+        kit = prepare(Path(folder) / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
-        with running_server(work / "data", log=OUTPUT / "server.log", flags=("--allow-root", ALLOWED)) as server:
-            token = (work / "data" / "admin.token").read_text().strip()
-            with Client(server.uri, token=token) as client:
-                client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
-            for suite, methods in chosen.items():
-                run_tests(kit, suite, uri=f"{server.uri}/iceberg", token=token, work=work, methods=methods)
-        found = [report(suite, read_report(work / suite), partial=bool(methods)) for suite, methods in chosen.items()]
-    return max(found)
+        return max([run_store(kit, store, chosen, work=Path(folder) / store) for store in given.store or STORES])
+
+
+def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
+    """Run the chosen tests over a store and report; 1 when a score is not the expected one.
+
+    Each class has a server and a database of its own: it wants no namespaces but those it makes, and leaves some behind.
+    """
+    with databases(store, work / "postgres") as database_flags:
+        for suite, methods in chosen.items():
+            flags = ("--allow-root", ALLOWED, *database_flags(suite))
+            log = OUTPUT / f"server-{suite}-{store}.log"
+            with running_server(work / suite / "data", log=log, flags=flags) as server:
+                token = (work / suite / "data" / "admin.token").read_text().strip()
+                with Client(server.uri, token=token) as client:
+                    client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
+                log = OUTPUT / f"kit-{suite}-{store}.log"
+                uri = f"{server.uri}/iceberg"
+                run_tests(kit, suite, uri=uri, token=token, work=work / suite, methods=methods, log=log)
+    return max([
+        report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
+        for suite, methods in chosen.items()
+    ])  # fmt: skip
+
+
+@contextmanager
+def databases(store: str, folder: Path) -> Iterator[Callable[[str], tuple[str, ...]]]:
+    """Run what a store needs for the time of the body; gives what makes a database, and the flags by which a server finds it."""
+    if store == "sqlite":
+        yield lambda _: ()
+        return
+    postgres = Postgres(folder)
+    try:
+        yield lambda name: ("--database", postgres.new_database(name))
+    finally:
+        postgres.stop()
 
 
 def chosen_tests(names: Sequence[str]) -> dict[str, list[str]]:
@@ -91,27 +126,28 @@ def prepare(classes: Path) -> Kit:
     return Kit(java=java, path=os.pathsep.join((str(classes), archives)))
 
 
-def run_tests(kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str]) -> None:
+def run_tests(kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str], log: Path) -> None:
     """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its name."""
     properties = {"uri": uri, "warehouse": CATALOG, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
     command = [str(kit.java), "-Xmx1g", "-Dfile.encoding=UTF-8"]
     command += [f"-D{key}={value}" for key, value in properties.items()]
     command += ["-cp", kit.path, "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
     command += ["--details=tree", "--details-theme=ascii", "--disable-ansi-colors"]
-    command += ["--config", "rck.local=false", "--reports-dir", str(work / suite)]
+    command += ["--config", "rck.local=false", "--reports-dir", str(work / "report")]
     tests = CLASSES[suite]
     command += [f"--select-method={tests}#{method}" for method in methods] or [f"--select-class={tests}"]
     # The token is given by the environment, where other users of the machine cannot read it.
     environment = {**os.environ, "CATALOG_TOKEN": token}
-    with (OUTPUT / f"kit-{suite}.log").open("wb") as log:
-        subprocess.run(command, stdout=log, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
+    with log.open("wb") as output:
+        subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
 
 
-def report(suite: str, outcomes: list[Outcome], *, partial: bool) -> int:
+def report(suite: str, outcomes: list[Outcome], *, store: str, partial: bool) -> int:
     """Print a score, write it as JSON and compare it with what is expected, unless only some tests ran."""
-    (OUTPUT / f"kit-{suite}.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
-    print(f"Iceberg's REST compatibility kit {VERSION}, {suite}: {as_text(outcomes)}")
-    print(f"details: {OUTPUT.name}/kit-{suite}.json, kit-{suite}.log, server.log")
+    name = f"kit-{suite}-{store}"
+    (OUTPUT / f"{name}.json").write_text(as_json(outcomes, kit=VERSION), encoding="utf-8")
+    print(f"Iceberg's REST compatibility kit {VERSION}, {suite}, {store}: {as_text(outcomes)}")
+    print(f"details: {OUTPUT.name}/{name}.json, {name}.log, server-{suite}-{store}.log")
     if partial:
         return int(any(outcome.verdict == "failed" for outcome in outcomes))
     expected = parse_expectation((HERE / f"expected_{suite}.txt").read_text(encoding="utf-8"))
@@ -123,6 +159,6 @@ def report(suite: str, outcomes: list[Outcome], *, partial: bool) -> int:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
+        sys.exit(main())
     except LimnosError as error:
         sys.exit(f"conformance: {error}")
