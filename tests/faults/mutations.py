@@ -167,6 +167,36 @@ def table_purge(rig: Rig) -> Case:
     return Case("DELETE", f"{table_path(tag, 't')}?purgeRequested=true", None, is_done, (404,))
 
 
+def table_undrop(rig: Rig) -> Case:
+    """Bring a dropped table back."""
+    tag = _table(rig)
+    rig.admin.do("DELETE", table_path(tag, "t"))
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+
+    def dropped() -> list[object]:
+        return rig.admin.do("GET", f"{trash}?below={tag}").body["trash"]  # type: ignore[return-value]
+
+    def is_done() -> bool:
+        there = _is_there(rig, tag, "t")
+        assert bool(dropped()) is not there, "it is both there and in the trash, or neither"
+        return there and properties_of(rig, tag, "t") is not None
+
+    return Case("POST", f"{trash}/{dropped()[0]['id']}/undrop", {}, is_done, (404,))  # type: ignore[index]
+
+
+def table_drop(rig: Rig) -> Case:
+    """Drop a table that can be brought back."""
+    tag = _table(rig)
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash?below={tag}"
+
+    def is_done() -> bool:
+        gone = not _is_there(rig, tag, "t")
+        assert bool(rig.admin.do("GET", trash).body["trash"]) is gone, "it is both there and in the trash, or neither"
+        return gone
+
+    return Case("DELETE", table_path(tag, "t"), None, is_done, (404,))
+
+
 def table_rename(rig: Rig) -> Case:
     """Rename a table."""
     tag = _table(rig)
@@ -261,6 +291,6 @@ def tags_associate(rig: Rig) -> Case:
 WITH_FILE = (table_create, table_commit, tables_commit, transaction)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, table_undrop, table_purge, table_rename, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

@@ -33,6 +33,7 @@ from limnos.services import (
     tables,
     tags,
     tokens,
+    trash,
     users,
 )
 from limnos.services.context import Context
@@ -197,6 +198,18 @@ def table_drop(world: World, ctx: Context) -> Work:
     """Drop a table."""
     scope, (*inside, name) = world.table()
     return tables.table_drop(ctx, scope, namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
+
+
+async def undrop(world: World, ctx: Context) -> object:
+    """Bring something back from the trash, now and then elsewhere, or with its contents."""
+    scope = world.scope()
+    there = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
+    if not there.found:
+        return None
+    row = world.dice.choice(there.found).row
+    to = (*world.elsewhere(scope), world.dice.choice((*NAMES, *TABLES))) if world.dice.random() < 0.3 else None
+    contents = row.kind is Kind.NAMESPACE and world.dice.random() < 0.5
+    return await trash.undrop(ctx, scope, dropped_id=row.id, to=to, contents=contents)
 
 
 def table_move(world: World, ctx: Context) -> Work:
@@ -411,14 +424,14 @@ def wish(world: World) -> Wish:
 
 _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
-    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5,
+    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, undrop: 6,
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
-    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
+    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
     privilege_grant: 10, role_give: 4, owner_set: 5, right_taken_and_given_back: 14, user_enable: 1, member_add: 1,
     role_create: 1,
     namespace_create: 1, principal_add: 1, token_make: 1,

@@ -141,9 +141,9 @@ def _grant(node: Node, who: str, privileges: str, *, kind: str, on: str) -> None
     node.done("PUT", f"{API}/lake/permissions/users/{who}/grant", {"roleNames": [role]})
 
 
-def own(node: Node, user: str, kind: str, name: str) -> None:
+def own(node: Node, user: str, kind: str, name: str, *, by: str = "admin") -> None:
     """Make a user the owner of an object."""
-    node.done("PUT", f"{API}/lake/owners/{kind}/{quote(name, safe='')}", {"name": user, "type": "USER"})
+    node.done("PUT", f"{API}/lake/owners/{kind}/{quote(name, safe='')}", {"name": user, "type": "USER"}, user=by)
 
 
 Cases = Callable[[Node, str], Iterable[Case]]

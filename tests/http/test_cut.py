@@ -107,6 +107,7 @@ WRITES: dict[str, Write] = {
     "drop-tag": Write("DELETE", f"{LAKE}/tags/red"),
     "associate-tags": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/tags", {"tagsToAdd": ["red"]}),
     "associate-tags-old": Write("POST", f"{LAKE}/tags/SCHEMA/main.a", {"tagsToAdd": ["red"]}),
+    "undrop": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED/undrop"),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
     "enable-user": Write("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False}),
@@ -148,7 +149,14 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("PATCH", f"{API}/pond", {"inUse": False})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
-    return {"LOCATION": location, "VIEW": view, "TOKEN": str(token["id"]), "TASK": str(task["id"])}
+    dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
+    return {
+        "DROPPED": str(dropped[0]["id"]),
+        "LOCATION": location,
+        "VIEW": view,
+        "TOKEN": str(token["id"]),
+        "TASK": str(task["id"]),
+    }
 
 
 def cut_after_commit(node: Node, patch: pytest.MonkeyPatch) -> list[int]:

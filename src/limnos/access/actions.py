@@ -128,6 +128,7 @@ class Action(StrEnum):
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
     PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
+    UNDROP = "undrop", Kind.NAMESPACE, *LEAVES
     OWNER_LOAD = "owner_load", *CONTAINERS, *LEAVES, *APART
     OWNER_SET = "owner_set", *CONTAINERS, *LEAVES, *APART
     METADATA_LOAD = "metadata_load", *CONTAINERS, *LEAVES, Kind.COLUMN, *APART

@@ -247,6 +247,11 @@ _PRIVILEGE_GRANT: Final = AnyOf(
     _OWNER_SET,
 )
 
+# To bring back what was dropped: the right to drop it, were it there, and to make such a thing where it goes.
+_UNDROP: Final = ByKind(
+    {Kind.NAMESPACE: _NAMESPACE_OWNED, **{kind: _LEAF[Action(f"{kind.word}_drop")] for kind in LEAVES}}
+)
+
 POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
     {
         Action.METALAKE_CREATE: ServiceAdmin(),
@@ -258,6 +263,7 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.METADATA_LOAD: _METADATA_LOAD,
         Action.OWNER_LOAD: _METADATA_LOAD,
         Action.OWNER_SET: _OWNER_SET,
+        Action.UNDROP: _UNDROP,
         Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
         Action.EXPLAIN_OTHERS: _managed(Privilege.MANAGE_GRANTS),  # on the object or above it
     }

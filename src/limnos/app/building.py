@@ -137,6 +137,7 @@ def build(settings: Settings) -> Built:
             settings.iceberg.verify_metadata_file,
             allowed,
             settings.iceberg.idempotency_lifetime_s,
+            settings.store.trash_retention_s * 1000,
         ),
         files=files,
         wake_worker=upkeep.wake,

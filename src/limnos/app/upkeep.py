@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from limnos.model.permits import upkeep_permit
 from limnos.services.task_kinds import KINDS
 from limnos.services.work import Work
+from limnos.store.trash import trash_sweep
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -77,6 +78,8 @@ class Upkeep:
     async def sweep(self) -> None:
         """Prune the feed, sweep orphaned rows, forget tasks that were done long ago, see that the recurring ones are there."""
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms))
+        while await self.store.submit(self._permit, trash_sweep):
+            pass
         await self.store.submit(self._permit, orphans_sweep)
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)

@@ -32,6 +32,7 @@ from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
 from limnos.client.tokens import Tokens
 from limnos.client.transactions import Transactions
+from limnos.client.trash import Trash
 from limnos.client.users import Users
 
 T = TypeVar("T")
@@ -57,6 +58,7 @@ class _Resources(Generic[S]):
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
         self.tasks = Tasks(sender, scope)
+        self.trash = Trash(sender, scope)
         self.access = Access(sender, scope)
         self.changes = Changes(sender, scope)
 

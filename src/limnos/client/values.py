@@ -60,6 +60,26 @@ class Namespace(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
 
 
+class Trashed(msgspec.Struct, frozen=True):
+    """Something that was dropped and can be brought back; times are ISO-8601 texts, UTC."""
+
+    id: int
+    kind: str
+    path: Parts
+    dropped_by: str
+    dropped_at: str
+    expires_at: str
+
+
+class Undropped(msgspec.Struct, frozen=True):
+    """What was brought back and where it is now, how much of its contents came along and how much stays in the trash."""
+
+    kind: str
+    path: Parts
+    contents: int = 0
+    left: int = 0
+
+
 class Table(msgspec.Struct, frozen=True):
     """An Iceberg table: where its metadata lies and what it says; `path` starts with the catalog."""
 

@@ -300,6 +300,11 @@ class Store(Section):
     change_retention_s: PositiveInt = Field(
         default=604_800, description="How long changes are kept for other nodes and readers of the feed, in seconds."
     )
+    trash_retention_s: NonNegativeInt = Field(
+        default=604_800,
+        description="How long a namespace or table that was dropped without its files can be brought back, in seconds; "
+        "0: it is gone at once.",
+    )
 
 
 class Log(Section):

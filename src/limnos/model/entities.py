@@ -122,6 +122,20 @@ class TaskRow(msgspec.Struct, frozen=True):
     result: str | None
 
 
+class Trashed(msgspec.Struct, frozen=True):
+    """Something that was dropped and can be brought back until it expires. Its names are those it was dropped under."""
+
+    id: int
+    kind: Kind
+    name_space: str
+    name: str
+    parent_id: int
+    dropped_by: str
+    dropped_by_id: int | None
+    dropped_at: int
+    expires_at: int
+
+
 class Document(msgspec.Struct, frozen=True):
     """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
 

@@ -23,6 +23,8 @@ class Defaults(NamedTuple):
     allowed: Allowed
     idempotency_s: int = 1800
     """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
+    keep_dropped_ms: int = 604_800_000
+    """How long what is dropped can be brought back; 0: it is gone at once."""
 
 
 class Rules(NamedTuple):

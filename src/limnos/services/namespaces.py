@@ -56,9 +56,10 @@ class NamespaceAlter(msgspec.Struct, frozen=True):
 
 
 class NamespaceDrop(msgspec.Struct, frozen=True):
-    """Drop an empty namespace."""
+    """Drop an empty namespace; it can be brought back for `keep_ms`."""
 
     namespace: Node
+    keep_ms: int = 0
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
@@ -218,14 +219,14 @@ async def namespace_drop(ctx: Context, scope: Scope, *, levels: Levels) -> None:
 def namespace_drop_of(scene: Scene, levels: Levels) -> Permit[NamespaceDrop]:
     """Decide on dropping a namespace. Raises NotFound, Forbidden."""
     node, _, decision = namespace_find(scene, levels, Action.NAMESPACE_DROP)
-    return scene.permit(NamespaceDrop(node), decision)
+    return scene.permit(NamespaceDrop(node, scene.defaults.keep_dropped_ms), decision)
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     """Drop the namespace if nothing is in it."""
     held = tx.nodes.confirm(permit.command.namespace)
     tx.nodes.require_empty(held)
-    tx.nodes.drop(held)
+    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
 
 
 async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:

@@ -47,10 +47,11 @@ class TableCreate(msgspec.Struct, frozen=True):
 
 
 class TableDrop(msgspec.Struct, frozen=True):
-    """Drop a table; with `purge` a task that deletes its files commits with it."""
+    """Drop a table; with `purge` a task that deletes its files commits with it, else it can be brought back for `keep_ms`."""
 
     table: Node
     purge: str | None
+    keep_ms: int = 0
 
 
 class TableMove(msgspec.Struct, frozen=True):
@@ -169,20 +170,22 @@ def table_drop_of(scene: Scene, namespace: Levels, name: str, *, purge: bool) ->
             "catalog": scene.catalog.id,
         }
         task = msgspec.json.encode(payload).decode()
-    return scene.permit(TableDrop(node, task), decision)
+    return scene.permit(TableDrop(node, task, 0 if purge else scene.defaults.keep_dropped_ms), decision)
 
 
 def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
-    """Drop the table and its document, and leave the task."""
-    held = tx.nodes.confirm(permit.command.table)
-    if permit.command.purge is not None:
+    """Drop the table, and leave the task; its document stays while it can be brought back."""
+    command = permit.command
+    held = tx.nodes.confirm(command.table)
+    if command.purge is not None:
         document = tx.documents.read(held.id)
-        stated = msgspec.json.decode(permit.command.purge)
+        stated = msgspec.json.decode(command.purge)
         if document is not None and document.metadata_location != stated["metadata-location"]:
             tx.stale()  # a commit came between: purge what it wrote, too
-        tx.tasks.create(PURGE, permit.command.purge)
-    tx.documents.delete(held.id)
-    tx.nodes.drop(held)
+        tx.tasks.create(PURGE, command.purge)
+    if not command.keep_ms:
+        tx.documents.delete(held.id)
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
 async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:

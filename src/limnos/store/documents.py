@@ -60,7 +60,7 @@ CLAIMS = Sql(
 )
 """Who lies at a location, above it, or (the first few) below it."""
 CLAIMS_MAX = 1000
-_CHOOSE = "choose a location of its own, or leave it out to get one"
+_CHOOSE = "choose a location of its own, or leave it out to get one (what was dropped keeps its place for a while)"
 PAGE = Sql(
     "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
 )
@@ -113,7 +113,8 @@ class DocumentWrites:
         params = self._params(document) | _around(document.location) | {"version": document.version}
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
-            self.tx.stale()  # whoever was in the way has gone meanwhile
+            if self.tx.count(INSERT, params) == 0:
+                self.tx.stale()  # whoever was in the way has gone meanwhile
 
     def swap(self, document: Document, *, expected: int, relocates: bool = True, table: Node | None = None) -> bool:
         """Replace the document if its version is still the expected one; says whether it was.
@@ -165,9 +166,15 @@ class DocumentWrites:
         self.tx.session.lock_locations(above(location), None if own else location)
 
     def _refuse_location(self, document: Document) -> None:
-        """Raise BadRequest when another table is in the way."""
-        location = document.location
-        others = [place for node_id, place in self.claims(location) if node_id != document.node_id]
+        """Raise BadRequest when another table is in the way.
+
+        A dropped one of the caller's own, at this very place, makes way: it cannot be brought back after that.
+        """
+        location, trash = document.location, self.tx.trash
+        rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
+        if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]) and trash.forget(rivals[0][0]):
+            return
+        others = [place for _, place in rivals]
         if location in others:
             raise BadRequest(f"Another table lies at location {location}: {_CHOOSE}")
         if others:

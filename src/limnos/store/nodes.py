@@ -162,6 +162,11 @@ RECORD = Sql(
 BURY = Sql(
     "UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
+REVIVE = Sql(
+    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now,"
+    " revision = :revision WHERE id = :id"
+)
+OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
 HEIGHT = Sql(
     "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
@@ -273,13 +278,33 @@ class NodeWrites:
         """Record a commit to the node's document. The node's own row says who changed the node, not its data."""
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
 
-    def drop(self, node: Node) -> None:
-        """Bury the node and its owner. Grants on it stay until swept: ids never come back."""
+    def drop(self, node: Node, *, keep_ms: int = 0) -> None:
+        """Bury the node. With `keep_ms` it goes to the trash for so long, with its owner; else its owner goes, too.
+
+        Grants on it stay until swept. Its id comes back with it from the trash, and never otherwise.
+        """
         self.tx.count(BURY, {"id": node.id, **self._stamp()})
-        self.tx.count(DISOWN, {"id": node.id})
+        if keep_ms > 0:
+            self.tx.trash.put(node, keep_ms=keep_ms)
+        else:
+            self.tx.count(DISOWN, {"id": node.id})
         self.tx.changed(
             ChangeDraft(
                 "drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True
+            )
+        )
+
+    def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
+        """Bring back a buried node under a parent and a name. Raises AlreadyExists."""
+        if self.find(parent_id, space, name) is not None:
+            self._refuse_taken(parent_id, space, name)
+        tx = self.tx
+        tx.count(REVIVE, {"id": node_id, "parent": parent_id, "name": name, **self._stamp()})
+        owners = tx.rows(OWNER, {"id": node_id})
+        owner_id = owners[0][0] if owners else None
+        tx.changed(
+            ChangeDraft(
+                "undrop", kind, node_id, space, None, None, parent_id, name, moves_access=True, owner_id=owner_id
             )
         )
 

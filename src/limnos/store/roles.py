@@ -15,6 +15,7 @@ from limnos.model.records import RoleRecord, encode
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
@@ -71,6 +72,7 @@ _NODES = ", ".join(str(kind.value) for kind in Kind if kind.is_node)
 SWEEP = Sql(
     f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
     " (SELECT 1 FROM node n WHERE n.id = access_grant.object_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('access_grant.object_id')}"
 )
 
 

@@ -220,6 +220,21 @@ document = Table(
 )
 Index("document_location", document.c.location, unique=True)
 
+trash = Table(
+    "trash",
+    metadata,
+    Column("node_id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False),
+    Column("parent_id", Id, nullable=False),
+    Column("dropped_by", Text, nullable=False),
+    Column("dropped_by_id", Id),
+    Column("dropped_at", Id, nullable=False),
+    Column("expires_at", Id, nullable=False),
+)
+Index("trash_zone", trash.c.zone, trash.c.dropped_at, trash.c.node_id)
+Index("trash_parent", trash.c.parent_id)
+Index("trash_expires", trash.c.expires_at)
+
 idempotency = Table(
     "idempotency",
     metadata,

@@ -12,6 +12,7 @@ from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Sql
+from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
     from limnos.store.tx import Tx
@@ -26,8 +27,9 @@ OBJECTS = with_ancestors("SELECT t.object_id FROM tag_object t WHERE t.tag_id = 
 ATTACH = Sql("INSERT INTO tag_object (object_id, tag_id) VALUES (:object, :tag) ON CONFLICT DO NOTHING")
 DETACH = Sql("DELETE FROM tag_object WHERE object_id = :object AND tag_id = :tag")
 SWEEP = Sql(
-    "DELETE FROM tag_object WHERE NOT EXISTS"
-    " (SELECT 1 FROM node n WHERE n.id = tag_object.object_id AND n.deleted = 0) OR NOT EXISTS"
+    "DELETE FROM tag_object WHERE (NOT EXISTS"
+    " (SELECT 1 FROM node n WHERE n.id = tag_object.object_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('tag_object.object_id')}) OR NOT EXISTS"
     " (SELECT 1 FROM node n WHERE n.id = tag_object.tag_id AND n.deleted = 0)"
 )
 

@@ -21,6 +21,7 @@ from limnos.store.roles import RoleWrites
 from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
+from limnos.store.trash import TrashWrites
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,6 +109,11 @@ class Tx:
     def documents(self) -> DocumentWrites:
         """Metadata documents of tables."""
         return DocumentWrites(self)
+
+    @property
+    def trash(self) -> TrashWrites:
+        """What was dropped and can be brought back."""
+        return TrashWrites(self)
 
     @property
     def tasks(self) -> TaskWrites:

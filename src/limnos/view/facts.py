@@ -148,7 +148,7 @@ def _touched_by_node(change: Change) -> list[Key]:
         keys += (name_key(change.old_parent, space, change.old_name), listing_key(change.old_parent, space, kind))
     if change.new_parent is not None and change.new_name is not None:
         keys += (name_key(change.new_parent, space, change.new_name), listing_key(change.new_parent, space, kind))
-    if change.operation in ("create", "drop"):
+    if change.operation in ("create", "drop", "undrop"):
         keys += (owner_key(node_id), document_key(node_id))
     return keys
 

@@ -33,6 +33,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _transactions(who)
     yield from _members(who)
     yield from _changes()
+    yield from _trash(node, who)
     yield from _explanations()
     yield from _tokens(node, who)
     yield case(f"GET {OWN}/tasks", "tasks")
@@ -108,6 +109,33 @@ def _changes() -> Iterator[Case]:
     yield case(f"GET {LAKE}/changes", "of no metalake", "nolake", query="?after=now")
     yield case(of_catalog, "catalog", "lake", "main", query="?after=now")
     yield case(of_catalog, "of no catalog", "lake", "nowhere", query="?after=now")
+
+
+def _trash(node: Node, who: str) -> Iterator[Case]:
+    route = f"{LAKE}/catalogs/{{c}}/trash"
+    yield case(f"GET {route}", "trash", "lake", "main")
+    yield case(f"GET {route}", "of no catalog", "lake", "nowhere")
+    table, other, space = _dropped(node, who)
+    undrop = f"POST {route}/{{id}}/undrop"
+    yield case(undrop, "table", "lake", "main", table)
+    yield case(undrop, "table, into another namespace", "lake", "main", other, body={"to": ["other", f"lost_{who}"]})
+    yield case(undrop, "namespace", "lake", "main", space)
+    yield case(undrop, "nothing", "lake", "main", "1")
+    yield case(undrop, "of no catalog", "lake", "nowhere", table)
+
+
+def _dropped(node: Node, who: str) -> list[str]:
+    """Drop two tables and a namespace, to be brought back; returns their ids."""
+    for name in ("lost", "astray"):
+        wire.make_table(node, "there", f"{name}_{who}", user="laker")
+        cells.own(node, "tabler", "TABLE", f"main.there.{name}_{who}", by="laker")
+        assert node.delete(wire.table_path("there", f"{name}_{who}"), user="laker").status == 204
+    wire.make_space(node, f"bygone_{who}", user="laker")
+    cells.own(node, "keeper", "SCHEMA", f"main.bygone_{who}", by="laker")
+    assert node.delete(wire.space_path(f"bygone_{who}"), user="laker").status == 204
+    found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=3", user="laker").json()["trash"]
+    by_name = {each["path"][-1]: str(each["id"]) for each in found}
+    return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "bygone")]
 
 
 def _explanations() -> Iterator[Case]:

@@ -1,0 +1,62 @@
+"""`trash ls` and `undrop`: what was dropped, and bringing it back.
+
+May import `client` values, `names` and this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_done, show_rows
+from limnos.names import display
+
+app = App(name="trash")
+
+
+@app.command
+def ls(path: str = "main", /, *, common: Common = DEFAULTS) -> None:
+    """List what you may bring back, the last dropped first, until when each is kept, and its id.
+
+    Parameters
+    ----------
+    path
+        A catalog, or something below it: what was dropped there, and it itself.
+    """
+    with common.client() as client:
+        found = client.trash.list(path)
+    rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in found]
+    columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
+    show_rows(rows, columns, shape=common.shape, empty="nothing that you may bring back")
+
+
+def undrop(
+    path: str,
+    /,
+    *,
+    id: Annotated[
+        int | None, Parameter(help="Of several of one path the one with this id, as `limnos trash ls` shows it.")
+    ] = None,
+    to: Annotated[str | None, Parameter(help="Where it goes, as main.raw.trips; unset: where it lay.")] = None,
+    contents: Annotated[bool, Parameter(negative="", help="Bring back what was dropped in a namespace, too.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Bring back a namespace or table that was dropped, with its owner and the grants on it.
+
+    Parameters
+    ----------
+    path
+        What it was, as `main.raw.trips`: the last one dropped; with `--id` its catalog is enough.
+    """
+    with common.client() as client:
+        if id is None:
+            found = client.trash.undrop(path, to=to, contents=contents)
+        else:
+            found = client.trash.undrop_id(display.parse(path)[0], id, to=to, contents=contents)
+    name = display.render(found.path)
+    more = f" and {found.contents} below it" if found.contents else ""
+    left = f"; {found.left} stay in the trash, as others have their names" if found.left else ""
+    show_done(f"brought back {found.kind} {name}{more}{left}", msgspec.structs.asdict(found), shape=common.shape)

@@ -1,0 +1,84 @@
+"""Calls on the trash of a catalog (own API).
+
+May import `names` and this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.errors import ArgumentError, NotFoundError
+from limnos.client.flow import Flow, Resource, S, decode, request, segments, verb
+from limnos.client.paths import own_url, parts_of
+from limnos.client.values import Trashed, Undropped
+from limnos.names import display
+
+
+class _ListAnswer(msgspec.Struct):
+    trash: tuple[Trashed, ...]
+    before: str | None = None
+
+
+class Trash(Resource[S]):
+    """What was dropped and can be brought back."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[Trashed, ...]]:
+        """List what you may bring back in a catalog, or below a path of it, newest first, at most so many."""
+        return (yield from self._list(path, limit=limit))
+
+    @verb
+    def undrop(
+        self, path: str | Sequence[str], *, to: str | Sequence[str] | None = None, contents: bool = False
+    ) -> Flow[Undropped]:
+        """Bring back what was last dropped of this path. Raises NotFoundError."""
+        parts = parts_of(path, least=2)
+        found = yield from self._list(parts, limit=100_000)
+        for each in found:
+            if each.path == parts:
+                return (yield from self._undrop(parts[0], each.id, to=to, contents=contents))
+        shown = display.render(parts)
+        raise NotFoundError(
+            f"the trash has no '{shown}' that you may bring back: see 'limnos trash ls {display.render(parts[:1])}'",
+            status=404,
+            code="not-found",
+        )
+
+    @verb
+    def undrop_id(
+        self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None = None, contents: bool = False
+    ) -> Flow[Undropped]:
+        """Bring back what has this id in a catalog's trash."""
+        return (yield from self._undrop(catalog, dropped_id, to=to, contents=contents))
+
+    def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[Trashed, ...]]:
+        parts = parts_of(path)
+        below = display.render(parts[1:]) if len(parts) > 1 else None
+        found: tuple[Trashed, ...] = ()
+        before: str | None = None
+        while True:
+            query = {"below": below, "before": before}
+            answer = decode((yield request("GET", self._url(parts[0]), query=query)), _ListAnswer)
+            found += answer.trash
+            before = answer.before
+            if before is None or len(found) >= limit:
+                return found[:limit]
+
+    def _undrop(
+        self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None, contents: bool
+    ) -> Flow[Undropped]:
+        fields: dict[str, object] = {"contents": contents}
+        if to is not None:
+            target = parts_of(to, least=2)
+            if target[0] != catalog:
+                raise ArgumentError(f"'{display.render(target)}' lies in another catalog than {catalog}: stay in it")
+            fields["to"] = target[1:]
+        url = f"{self._url(catalog)}{segments(str(dropped_id), 'undrop')}"
+        return decode((yield request("POST", url, body=fields)), Undropped)
+
+    def _url(self, catalog: str) -> str:
+        return own_url(self.scope.metalake, "catalogs", catalog, "trash")

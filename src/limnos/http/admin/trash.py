@@ -1,0 +1,101 @@
+"""The trash of a catalog: what was dropped and can be brought back, and bringing it back.
+
+May import `model`, `names`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.names.parts import check_some_levels
+from limnos.services import trash
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+
+ID_MAX = 2**53
+_TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
+
+
+class Undrop(Body, frozen=True):
+    """Where it goes (names below the catalog, outermost first; unset: where it lay), and whether its contents come, too."""
+
+    to: list[str] | None = None
+    contents: bool = False
+
+
+async def trash_list(request: Request, ctx: Context) -> Response:
+    """Answer what the caller may bring back, newest first: `below` a path of the catalog, a `limit` of them, `before` a mark."""
+    metalake, catalog = names_of(request)
+    page = await trash.trash_list(
+        ctx, Scope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
+    )
+    found = [
+        {
+            "id": each.row.id,
+            "kind": each.row.kind.word,
+            "path": [catalog, *each.path],
+            "dropped_by": each.row.dropped_by,
+            "dropped_at": instant(each.row.dropped_at),
+            "expires_at": instant(each.row.expires_at),
+        }
+        for each in page.found
+    ]
+    mark = None if page.following is None else "-".join(map(str, page.following))
+    return json_response({"trash": found, "before": mark})
+
+
+async def undrop(request: Request, ctx: Context) -> Response:
+    """Bring something back, and answer where it is now."""
+    metalake, catalog, text = names_of(request)
+    body = Request.decode(await request.body() or b"{}", Undrop)
+    to = None if body.to is None else check_some_levels(body.to)
+    found = await trash.undrop(
+        ctx, Scope(metalake, catalog), dropped_id=int(text) if _is_number(text) else 0, to=to, contents=body.contents
+    )
+    return json_response(
+        {"kind": found.kind.word, "path": [catalog, *found.path], "contents": found.contents, "left": found.left}
+    )
+
+
+def _below(request: Request) -> Levels:
+    text = request.query("below")
+    return tuple(display.parse(text)) if text else ()
+
+
+def _before(request: Request) -> tuple[int, int]:
+    at, dash, number = (request.query("before") or "").partition("-")
+    if not at and not dash:
+        return trash.NEWEST
+    if not _is_number(at) or not _is_number(number):
+        raise BadRequest(
+            f"'{request.query('before')}' is no mark of a page: give the one that the page before answered"
+        )
+    return int(at), int(number)
+
+
+def _limit(request: Request) -> int:
+    text = request.query("limit") or str(trash.PAGE_MAX)
+    if not _is_number(text) or int(text) == 0:
+        raise BadRequest(f"limit is a number from 1 to {trash.PAGE_MAX}, not '{text[:20]}'")
+    return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX and len(text) <= 20
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _TRASH, trash_list, "list-trash"),
+    Route("POST", f"{_TRASH}/{{id}}/undrop", undrop, "undrop"),
+)

@@ -1,0 +1,134 @@
+"""The trash: what was dropped and can be brought back for a while. A dropped object's node, owner and document stay until then.
+
+May import `model` and the room's `sql`. A row here is the promise: whoever takes it away, to bring the object back or
+to forget it, is the only one who may touch what is left of the object. Grants on it hang on its id and are swept with the promise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.model.entities import Trashed
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Node
+    from limnos.store.tx import Tx
+
+_COLUMNS = (
+    "t.node_id, n.kind, n.name_space, n.name, t.parent_id, t.dropped_by, t.dropped_by_id, t.dropped_at, t.expires_at"
+)
+_FROM = f"SELECT {_COLUMNS} FROM trash t JOIN node n ON n.id = t.node_id"
+PUT = Sql(
+    "INSERT INTO trash (node_id, zone, parent_id, dropped_by, dropped_by_id, dropped_at, expires_at) VALUES"
+    " (:id, :zone, :parent, :actor, :actor_id, :now, :expires)"
+)
+TAKE = Sql("DELETE FROM trash WHERE node_id = :id")
+ONE = Sql(f"{_FROM} WHERE t.node_id = :id AND t.zone = :zone")
+PAGE = Sql(
+    f"{_FROM} WHERE t.zone = :zone AND (t.dropped_at < :at OR (t.dropped_at = :at AND t.node_id < :id))"
+    " ORDER BY t.dropped_at DESC, t.node_id DESC LIMIT :limit"
+)
+IN = Sql(f"{_FROM} WHERE t.parent_id = :parent ORDER BY t.dropped_at DESC, t.node_id DESC LIMIT :limit")
+_UP = (
+    "WITH RECURSIVE up (id, parent_id, kind, name) AS (SELECT n.id, n.parent_id, n.kind, n.name FROM node n WHERE n.id IN ({})"
+    " UNION SELECT p.id, p.parent_id, p.kind, p.name FROM up JOIN node p ON p.id = up.parent_id)"
+    " SELECT id, parent_id, kind, name FROM up"
+)
+ABOVE = Sql(
+    _UP.format("SELECT jsonb_array_elements_text(CAST(:ids AS jsonb))::bigint"),
+    on_sqlite=_UP.format("SELECT value FROM json_each(:ids)"),
+)
+EXPIRED = Sql("SELECT node_id FROM trash WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit")
+FORGET_DOCUMENT = Sql("DELETE FROM document WHERE node_id = :id")
+FORGET_OWNER = Sql("DELETE FROM owner WHERE object_id = :id")
+IS_MINE = Sql(
+    "SELECT 1 FROM trash t LEFT JOIN owner o ON o.object_id = t.node_id WHERE t.node_id = :id"
+    " AND (t.dropped_by_id = :actor OR o.principal_id = :actor)"
+)
+KEPT = "EXISTS (SELECT 1 FROM trash t WHERE t.node_id = {})"
+"""The condition that an id is in the trash, for sweeps."""
+SWEPT_MAX = 500
+
+Ancestors = dict[int, tuple[int, Kind, str]]
+"""By id: parent, kind and name of what was asked for and of everything above it, dropped or not."""
+
+
+class Found(NamedTuple):
+    """Rows of the trash, newest first, and what they lie in."""
+
+    rows: tuple[Trashed, ...]
+    above: Ancestors
+
+
+def _trashed_of(row: Row) -> Trashed:
+    return Trashed(row[0], KINDS[row[1]], *row[2:])
+
+
+def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[Found]:
+    """Read what was dropped in a catalog, newest first: those before a time and an id."""
+    rows = yield PAGE, {"zone": zone, "at": before[0], "id": before[1], "limit": limit}
+    return (yield from _with_ancestors(rows))
+
+
+def trashed_read(zone: int, node_id: int) -> Load[Found]:
+    """Read one dropped object of a catalog; no row when it is not in the trash."""
+    rows = yield ONE, {"zone": zone, "id": node_id}
+    return (yield from _with_ancestors(rows))
+
+
+def _with_ancestors(rows: Sequence[Row]) -> Load[Found]:
+    if not rows:
+        return Found((), {})
+    above = yield ABOVE, {"ids": msgspec.json.encode([row[0] for row in rows]).decode()}
+    return Found(tuple([_trashed_of(row) for row in rows]), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in above})
+
+
+class TrashWrites:
+    """What mutations do to the trash."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def put(self, node: Node, *, keep_ms: int) -> None:
+        """Promise that a node which is being dropped can be brought back for so long."""
+        tx = self.tx
+        tx.count(
+            PUT,
+            {
+                "id": node.id, "zone": node.zone, "parent": node.parent_id, "actor": tx.actor, "actor_id": tx.actor_id,
+                "now": tx.now_ms, "expires": tx.now_ms + keep_ms,
+            },
+        )  # fmt: skip
+
+    def take(self, node_id: int) -> bool:
+        """End the promise; says whether it still stood. Who is told so does with what is left as it likes."""
+        return self.tx.count(TAKE, {"id": node_id}) > 0
+
+    def within(self, parent_id: int, *, limit: int) -> list[Trashed]:
+        """Read what was dropped directly in something, newest first."""
+        return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
+
+    def forget(self, node_id: int) -> bool:
+        """Let go of a dropped object, its document and its owner; its files stay. Says whether it was in the trash."""
+        if not self.take(node_id):
+            return False
+        self.tx.count(FORGET_DOCUMENT, {"id": node_id})
+        self.tx.count(FORGET_OWNER, {"id": node_id})
+        return True
+
+    def is_own(self, node_id: int) -> bool:
+        """Say whether the caller owned a dropped object, or dropped it; nobody asks where access control is off."""
+        actor = self.tx.actor_id
+        return actor is None or bool(self.tx.rows(IS_MINE, {"id": node_id, "actor": actor}))
+
+
+def trash_sweep(tx: Tx) -> int:
+    """Let go of what was kept long enough, so many at most; returns how many."""
+    rows = tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})
+    return sum(tx.trash.forget(row[0]) for row in rows)

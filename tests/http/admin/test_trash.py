@@ -1,0 +1,119 @@
+"""The trash over the wire: a drop without purge is undone, by its id; a page at a time; and what the requests may look like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import OWN, Node
+from tests.http.iceberg.wire import SPACES, files_of, make_space, make_table, metadata_of, space_path, table_path
+
+TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
+
+
+def dropped(node: Node, *levels: str) -> int:
+    """Make a table, drop it, and return its id in the trash."""
+    make_table(node, *levels)
+    assert node.delete(table_path(*levels)).status == 204
+    return int(str(node.get(TRASH).json()["trash"][0]["id"]))
+
+
+def undrop(node: Node, number: object, **body: object) -> tuple[int, dict]:
+    """Bring something back; returns the status and the answer."""
+    answer = node.post(f"{TRASH}/{number}/undrop", body)
+    return answer.status, answer.json()
+
+
+def test_table_comes_back_with_its_files(node: Node) -> None:
+    """The metadata is the one that was dropped, the list tells what is there and for how long, and its ETag still holds."""
+    make_table(node, "a", "t")
+    before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
+    node.delete(table_path("a", "t"))
+    (found,) = node.get(TRASH).json()["trash"]
+    status, answer = undrop(node, found["id"])
+
+    assert (found["kind"], found["path"], found["dropped_by"]) == ("table", ["main", "a", "t"], "admin")
+    assert found["dropped_at"] < found["expires_at"]
+    assert (status, answer) == (200, {"kind": "table", "path": ["main", "a", "t"], "contents": 0, "left": 0})
+    assert metadata_of(node, "a", "t") == before
+    assert node.get(table_path("a", "t"), if_none_match=tag).status == 304
+    assert node.get(TRASH).json() == {"trash": [], "before": None}
+
+
+def test_pages_and_paths(node: Node) -> None:
+    """A page is as long as it is asked to be, the next begins at its mark; below a path there is what was dropped there."""
+    for name in ("t", "u"):
+        dropped(node, "a", name)
+    dropped(node, "b c", "v")
+    first = node.get(f"{TRASH}?limit=2").json()
+    second = node.get(f"{TRASH}?limit=2&before={first['before']}").json()
+    below = node.get(f"{TRASH}?below=%60b%20c%60").json()
+
+    assert [each["path"][-1] for each in (*first["trash"], *second["trash"])] == ["v", "u", "t"]
+    assert second["before"] is None
+    assert [each["path"] for each in below["trash"]] == [["main", "b c", "v"]]
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=1-", "limit=0", "limit=-1", "limit=ten", "below=a..b"])
+def test_bad_questions(node: Node, query: str) -> None:
+    """A mark, a limit or a path that is none is the caller's mistake."""
+    assert node.get(f"{TRASH}?{query}").status == 400
+
+
+def test_bad_answers_leave_it_in_the_trash(node: Node) -> None:
+    """No such id, a name that is taken, a place that is none: each its status and words, and nothing is done."""
+    number = dropped(node, "a", "t")
+    make_table(node, "a", "t")
+    told = {
+        "none": undrop(node, 1),
+        "no id": undrop(node, "x"),
+        "taken": undrop(node, number),
+        "no place": undrop(node, number, to=["gone", "t"]),
+        "short": undrop(node, number, to=["t"]),
+        "contents": undrop(node, number, to=["a", "u"], contents=True),
+        "unknown": undrop(node, number, where="a"),
+    }
+
+    assert {case: (status, body["error"]["code"]) for case, (status, body) in told.items()} == {
+        "none": (404, "not-found"), "no id": (404, "not-found"), "taken": (409, "already-exists"),
+        "no place": (404, "not-found"), "short": (400, "bad-request"), "contents": (400, "bad-request"),
+        "unknown": (400, "bad-request"),
+    }  # fmt: skip
+    assert "under another name" in told["taken"][1]["error"]["message"]
+    assert undrop(node, number, to=["a", "u"])[0] == 200
+
+
+def test_same_metadata_is_registered_again(node: Node) -> None:
+    """Who dropped a table may register its metadata file, as the compatibility kit does; then it is in the trash no more."""
+    location = make_table(node, "a", "t")["metadata-location"]
+    node.delete(table_path("a", "t"))
+    answer = node.post(f"{space_path('a')}/register", {"name": "again", "metadata-location": location})
+
+    assert answer.status == 200, answer.body
+    assert node.get(TRASH).json()["trash"] == []
+
+
+def test_namespace_that_is_not_empty_stays(node: Node) -> None:
+    """A namespace whose tables are in the trash is empty and may go; it comes back with them."""
+    make_space(node, "a", k="v")
+    dropped(node, "a", "t")
+    assert node.delete(f"{SPACES}/a").status == 204
+    number = node.get(TRASH).json()["trash"][0]["id"]
+
+    assert undrop(node, number, contents=True) == (
+        200,
+        {"kind": "namespace", "path": ["main", "a"], "contents": 1, "left": 0},
+    )
+    assert node.get(table_path("a", "t")).status == 200
+    assert node.get(f"{SPACES}/a").json()["properties"]["k"] == "v"
+
+
+def test_purged_files_are_gone(node: Node, tmp_path: Path) -> None:
+    """What was dropped with its files is not in the trash."""
+    make_table(node, "a", "t")
+    node.delete(f"{table_path('a', 't')}?purgeRequested=true")
+    node.runner.run(node.built.upkeep.run_one())
+
+    assert node.get(TRASH).json()["trash"] == []
+    assert files_of(node) == []
