@@ -15,7 +15,7 @@ from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
 
 app = App(name="access")
-ExplainedKind = Literal["metalake", "catalog", "namespace", "table", "role", "user", "group", "tag"]
+ExplainedKind = Literal["metalake", "catalog", "namespace", "table", "view", "role", "user", "group", "tag"]
 
 
 @app.command
@@ -26,6 +26,10 @@ def explain(
     *,
     for_: Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage grants.")] = None,
     kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
+    through: Annotated[
+        tuple[str, ...],
+        Parameter(help="A view below the catalog that it is read through; the outermost first.", negative=()),
+    ] = (),
     common: Common = DEFAULTS,
 ) -> None:
     """Say whether something is allowed, and which roles, owners and denials decide it. Nothing is done.
@@ -38,7 +42,7 @@ def explain(
         To what, as `main.raw.nyc.flights`, or a role's or user's name; without it, to the metalake.
     """
     with common.client() as client:
-        found = client.access.explain(action, path or (), user=for_, kind=kind)
+        found = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if common.shape == "json":
         show_done("", _document(found), shape="json")
     else:

@@ -19,13 +19,17 @@ class Access(Resource[S]):
 
     @verb
     def explain(
-        self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None
-    ) -> Flow[Explanation]:
+        self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
+        through: Sequence[str | Sequence[str]] = (),
+    ) -> Flow[Explanation]:  # fmt: skip
         """Explain a decision without acting; for oneself, or for another user with the right to manage grants.
 
-        An empty `path` is the metalake itself.
+        An empty `path` is the metalake itself. `through` are the views that a table or view is read through, the outermost
+        first, each below the catalog.
         """
         parts = parts_of(path, least=0) if path else ()
-        body = {"user": user, "action": action, "path": parts, "kind": kind}
+        body: dict[str, object] = {"user": user, "action": action, "path": parts, "kind": kind}
+        if through:
+            body["through"] = [parts_of(view, least=2) for view in through]
         reply = yield request("POST", own_url(self.scope.metalake, "access", "explain"), body=body)
         return decode(reply, Explanation)

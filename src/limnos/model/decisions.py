@@ -25,7 +25,7 @@ OWNER: Final = "OWNER"
 SERVICE_ADMIN: Final = "SERVICE_ADMIN"
 """Stands in a missing factor's `privilege` when only a service admin may."""
 
-FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off"]
+FactorKind = Literal["owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent"]
 
 _HAS_MAX: Final = 4
 
@@ -181,6 +181,12 @@ def _holding(factor: Factor) -> str:
             return f"ownership of {factor.object_name}{_through(factor)}"
         case "allow":
             return f"{factor.privilege} on {factor.object_name}{_through(factor)}"
+        case "lent":
+            return (
+                f"what view {factor.object_name} lends"
+                if factor.object_id
+                else f"no right by views: {factor.object_name}"
+            )
         case "service-admin":
             return "the rights of a service admin"
         case "access-off":

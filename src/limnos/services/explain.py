@@ -14,6 +14,7 @@ from limnos.model.decisions import ABSENT_ID, Decision, Link, display_names
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Home, Kind
 from limnos.model.privileges import shown
+from limnos.services.lending import LENT, Thing, explain_through
 from limnos.services.objects import role_find
 from limnos.services.scene import Scope
 from limnos.view.cold import need
@@ -22,12 +23,14 @@ from limnos.view.keys import name_key
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain
     from limnos.services.context import Context
+    from limnos.services.lending import Through
     from limnos.services.scene import Scene
 
 
 async def access_explain(
-    ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...]
-) -> tuple[Decision, list[str]]:
+    ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
+    through: Through = (),
+) -> tuple[Decision, list[str]]:  # fmt: skip
     """Explain an action on a path below the metalake (catalog first), for the caller or another user.
 
     An object that does not exist is explained as one without grants of its own; a caller who may know that it is
@@ -35,6 +38,8 @@ async def access_explain(
     """
     wanted = kind or _kind_for(action, path, metalake)
     _require_fit(action, wanted, path, metalake)
+    if through and action not in LENT:
+        raise BadRequest(f"Views lend {' and '.join(LENT)} alone, not {action.word}")
 
     def read(scene: Scene) -> tuple[Decision, list[str]]:
         scene.require(Action.METALAKE_LOAD, scene.settled.outer[-1:])  # a stranger learns that much, and no more
@@ -42,6 +47,8 @@ async def access_explain(
         if user is not None and user != scene.user:
             scene.require(Action.EXPLAIN_OTHERS, chain)
         decision = scene.decide_for(user or scene.user, action, chain)
+        if through and not decision.allowed:
+            decision = explain_through(scene, Thing(wanted, path[1:], action, action), through, decision)
         return decision, _missing(scene, action, chain) or suggest(decision)
 
     named = bool(path) and _is_in_tree(wanted)

@@ -19,6 +19,7 @@ from limnos.model.records import BLANK_TABLE
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.services.homes import given
+from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.lending import Through
     from limnos.services.scene import Found, Scene, Scope
     from limnos.store.tx import Tx
 
@@ -73,8 +75,11 @@ def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
     table_find(scene, namespace, name, _EXISTS)
 
 
-def table_load(scene: Scene, namespace: Levels, name: str) -> Document:
-    """Return a table's document. Raises MissingFile when its local metadata file has vanished."""
+def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
+    """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
+    if through:
+        thing = Thing(_TABLE, (*namespace, name), _LOAD, _MAY_PROBE)
+        return scene.document(look_up_through(scene, thing, through).entity.id)
     return scene.document(table_find(scene, namespace, name, _LOAD).entity.id)
 
 

@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import ViewRecord
 from limnos.names.parts import check_levels
 from limnos.services.homes import given
+from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import place_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.lending import Through
     from limnos.services.scene import Found, Scene, Scope
     from limnos.store.tx import Tx
 
@@ -70,8 +72,11 @@ def view_exists(scene: Scene, namespace: Levels, name: str) -> None:
     view_find(scene, namespace, name, Action.VIEW_EXISTS)
 
 
-def view_load(scene: Scene, namespace: Levels, name: str) -> Document:
-    """Return a view's document. Raises NotFound, Forbidden."""
+def view_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
+    """Return a view's document, also by a right that views lend. Raises NotFound, Forbidden."""
+    if through:
+        thing = Thing(Kind.VIEW, (*namespace, name), Action.VIEW_LOAD, Action.VIEW_MAY_PROBE)
+        return scene.document(look_up_through(scene, thing, through).entity.id)
     return scene.document(view_find(scene, namespace, name, Action.VIEW_LOAD).entity.id)
 
 

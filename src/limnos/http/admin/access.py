@@ -16,6 +16,7 @@ from limnos.http.routing import Route
 from limnos.model.kinds import Form, Kind
 from limnos.names.parts import check_levels
 from limnos.services.explain import access_explain
+from limnos.services.lending import check_through
 from limnos.services.objects import parse_kind
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
 
 
 class Question(Body, frozen=True):
-    """May somebody (the caller, unless `user` is named) do this to that? The path starts with the catalog."""
+    """May somebody (the caller, unless `user` is named) do this to that? The path starts with the catalog.
+
+    `through` are the views that a table or view is read through, the outermost first, each below the catalog.
+    """
 
     action: str
     path: tuple[str, ...] = ()
     user: str | None = None
     kind: str | None = None
+    through: tuple[tuple[str, ...], ...] = ()
 
 
 async def explain(request: Request, ctx: Context) -> Response:
@@ -43,6 +48,7 @@ async def explain(request: Request, ctx: Context) -> Response:
         action=parse_action(body.action),
         kind=None if body.kind is None else _kind(body.kind),
         path=check_levels(body.path),
+        through=check_through(tuple(map(check_levels, body.through))),
     )
     return json_response({"decision": decision_json(decision), "suggestions": [plain(line) for line in suggestions]})
 

@@ -1,6 +1,6 @@
 """Raw path segments to names: the prefix, namespaces, tables. Pure, so what they mean is remembered.
 
-May import `names` and `services.scene` only.
+May import `names`, `services.scene` and what a chain of views is (`services.lending`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from limnos.names import iceberg
+from limnos.names.percent import unquote_form
+from limnos.services.lending import check_through
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
+    from limnos.services.lending import Through
 
 PLAIN_PLUS = b"GoIceberg/"
 """How the User-Agent of iceberg-go begins."""
@@ -32,6 +35,22 @@ def split(request: Request, ctx: Context, expected: int) -> tuple[Scope, tuple[b
         return scope_of_prefix(params[0]), params[1:]
     defaults = ctx.services.defaults
     return Scope(defaults.metalake, defaults.catalog), params
+
+
+def through_of(request: Request) -> Through:
+    """Read `referenced-by`: the views that a thing is read through, the outermost first, each levels joined as in a path.
+
+    Commas part them. A client that encodes the value as a whole encodes those, too; then a comma of a name is encoded twice.
+    """
+    raw = request.query_raw("referenced-by")
+    if not raw:
+        return ()
+    views = raw.split(b",")
+    if len(views) == 1 and b"%2c" in raw.lower():
+        decoded = unquote_form(raw).encode().split(b",")
+        if all(b"\x1f" in view for view in decoded):  # else the comma is one of a name
+            views = decoded
+    return check_through(tuple(map(iceberg.decode_path, views)))
 
 
 def _keeps_plus(request: Request) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import asked_of, join_page
-from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.names import iceberg
@@ -114,9 +114,10 @@ async def table_load(request: Request, ctx: Context) -> Response:
     """GET a table; 304 when the caller has this version, decided first."""
     scope, params = split(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
+    through = through_of(request) if request.query_string else ()
 
     def read(scene: Scene) -> tuple[Document, CatalogRecord]:
-        return tables.table_load(scene, namespace, name), scene.catalog_record
+        return tables.table_load(scene, namespace, name, through), scene.catalog_record
 
     document, catalog = await ctx.read(scope, read)
     await iceberg_tables.table_verify(ctx, document, catalog)

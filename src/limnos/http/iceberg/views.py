@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.iceberg.pages import asked_of, join_page
-from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.iceberg.tables import RenameTable
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import IllegalName, NotFound
@@ -119,8 +119,8 @@ async def view_register(request: Request, ctx: Context) -> Response:
 async def view_load(request: Request, ctx: Context) -> Response:
     """GET a view."""
     scope, params = split(request, ctx, 2)
-    namespace, name = levels_of(params[0]), name_of(params[1])
-    return _loaded(await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name)))
+    namespace, name, through = levels_of(params[0]), name_of(params[1]), through_of(request)
+    return _loaded(await ctx.read(scope, lambda scene: views.view_load(scene, namespace, name, through)))
 
 
 async def view_exists(request: Request, ctx: Context) -> Response:

@@ -1,0 +1,213 @@
+"""Which tables and views the text of a view reads by name, as far as one can tell without the engine that it is for.
+
+May import the standard library, msgspec and this package's JSON types. Must not know who may do what. Errs on one side alone: what
+it says is named stands where a relation stands, outside of comments, strings, column names and the text's own WITH; a way of
+naming that it does not know is not seen, and lends nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+TEXT_CHARS_MAX = 64 << 10
+"""Longer texts are not looked through, as that is done while others wait."""
+
+_BACKSLASHED = frozenset(("spark", "hive", "databricks", "impala", "bigquery", "mysql"))
+"""Dialects in which a backslash escapes, double quotes hold a string and back-quotes a name."""
+_SPACE = r"\s++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
+_PLAIN = re.compile(
+    rf"""(?:{_SPACE})|(?P<string>'(?:[^']|'')*+'?)|(?P<name>"(?:[^"]|"")*+"?)|(?P<word>[\w$]++)|(?P<sign>.)""",
+    re.DOTALL,
+)
+_SLASHED = re.compile(
+    rf"""(?:{_SPACE})|(?P<string>'(?:[^'\\]|\\.)*+'?|"(?:[^"\\]|\\.)*+"?)|(?P<name>`(?:[^`]|``)*+`?)|(?P<word>[\w$]++)|(?P<sign>.)""",
+    re.DOTALL,
+)
+_ENDS_FROM = frozenset(
+    [
+        "where",
+        "group",
+        "order",
+        "having",
+        "union",
+        "intersect",
+        "except",
+        "minus",
+        "limit",
+        "window",
+        "qualify",
+        "fetch",
+        "offset",
+        "select",
+    ]
+)
+
+
+class _Text(msgspec.Struct):
+    type: str = ""
+    dialect: str = ""
+    sql: str = ""
+
+
+class _Version(msgspec.Struct, rename="kebab"):
+    version_id: int
+    representations: list[_Text] = []
+    default_catalog: str | None = None
+    default_namespace: list[str] = []
+
+
+class _View(msgspec.Struct, rename="kebab"):
+    current_version_id: int
+    versions: list[_Version] = []
+
+
+class _Token(msgspec.Struct):
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class _Frame:
+    """What stands between two brackets."""
+
+    has_select: bool = False
+    in_from: bool = False
+    wants: bool = False
+    """A relation may come next."""
+    opened: int = 0
+
+
+@dataclass(slots=True)
+class _Reading:
+    """One text while it is read."""
+
+    tokens: list[_Token]
+    frames: list[_Frame] = field(default_factory=lambda: [_Frame()])
+    found: list[tuple[str, ...]] = field(default_factory=list)
+    own: set[str] = field(default_factory=set)
+    """Names that the text gives to its own queries (WITH)."""
+
+
+def names(document: bytes, path: tuple[str, ...], catalog: str) -> bool:
+    """Whether the current version of a view reads what has that path in its catalog, in any of its dialects."""
+    view = msgspec.json.decode(document, type=_View)
+    version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
+    if version is None:
+        return False
+    known = {catalog} if version.default_catalog is None else {catalog, version.default_catalog}
+    return any(
+        _same(candidate, path)
+        for text in version.representations
+        for parts in relations(text.sql, text.dialect)
+        for candidate in _candidates(parts, tuple(version.default_namespace), known)
+    )
+
+
+def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
+    """The names in a text that stand where a relation stands, in its order, each as its parts."""
+    if len(sql) > TEXT_CHARS_MAX:
+        return []
+    reading = _Reading(list(_tokens(sql, dialect)))
+    at = 0
+    while at < len(reading.tokens):
+        at = _step(reading, at)
+    return [parts for parts in reading.found if len(parts) > 1 or parts[0].lower() not in reading.own]
+
+
+def _tokens(sql: str, dialect: str) -> Iterator[_Token]:
+    pattern = _SLASHED if dialect.lower() in _BACKSLASHED else _PLAIN
+    for match in pattern.finditer(sql):
+        kind = match.lastgroup
+        if kind == "name":
+            quote = match[0][0]
+            yield _Token("name", match[0][1:-1].replace(quote * 2, quote))
+        elif kind is not None:
+            yield _Token(kind, match[0])
+
+
+def _step(reading: _Reading, at: int) -> int:
+    """Look at the token there; returns where to go on."""
+    token, frame = reading.tokens[at], reading.frames[-1]
+    if token.text == "(" and token.kind == "sign":
+        reading.frames.append(_Frame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
+        frame.wants = False
+    elif token.text == ")" and token.kind == "sign":
+        _close(reading, at)
+    elif token.text == "," and token.kind == "sign":
+        frame.wants = frame.in_from
+    elif token.kind in ("name", "word") and not (token.kind == "word" and _keyword(reading, frame, at)):
+        return _name(reading, frame, at)
+    return at + 1
+
+
+def _close(reading: _Reading, at: int) -> None:
+    closed = reading.frames.pop() if len(reading.frames) > 1 else _Frame()
+    if _is_own(reading.tokens, at + 1) and closed.opened:
+        reading.own.add(
+            reading.tokens[closed.opened - 1].text.lower()
+        )  # its name stands before the list of its columns
+
+
+def _is_own(tokens: list[_Token], at: int) -> bool:
+    """Whether `AS (` comes next: what stands before it is a name that the text gives."""
+    following = [token.text.lower() for token in tokens[at : at + 2]]
+    return following == ["as", "("]
+
+
+def _keyword(reading: _Reading, frame: _Frame, at: int) -> bool:
+    """Let a word change what comes next; says whether it was one that does."""
+    word = reading.tokens[at].text.lower()
+    if word in ("from", "join"):
+        before = reading.tokens[at - 1].text.lower() if at else ""
+        frame.wants = frame.in_from = (frame.has_select or frame.in_from) and before != "distinct"
+    elif word in _ENDS_FROM:
+        frame.has_select = frame.has_select or word == "select"
+        frame.in_from = frame.wants = False
+    elif word == "on":
+        frame.wants = False
+    else:
+        return word in ("lateral", "table", "only") and frame.wants
+    return True
+
+
+def _name(reading: _Reading, frame: _Frame, at: int) -> int:
+    """Read a name with its dots; one that is called like a function is none."""
+    tokens, parts = reading.tokens, [reading.tokens[at].text]
+    end = at + 1
+    while end + 1 < len(tokens) and tokens[end].text == "." and tokens[end + 1].kind in ("name", "word"):
+        parts.append(tokens[end + 1].text)
+        end += 2
+    if _is_own(tokens, end):
+        reading.own.add(parts[0].lower())
+    called = end < len(tokens) and tokens[end].text == "("
+    if frame.wants and not called:
+        reading.found.append(tuple(parts))
+    frame.wants = False
+    return end
+
+
+def _candidates(
+    parts: tuple[str, ...], default_namespace: tuple[str, ...], catalogs: set[str]
+) -> Iterator[tuple[str, ...]]:
+    """What a name may mean below the catalog: relative to it, after its name, or in the default namespace.
+
+    Engines with flat schemas spell a nested namespace as one part with dots.
+    """
+    spelled = [parts] if len(parts) > 1 else [(*default_namespace, *parts)]
+    if len(parts) > 1 and parts[0] in catalogs:
+        spelled.append(parts[1:])
+    for one in spelled:
+        yield one
+        if len(one) > 1 and any("." in part for part in one[:-1]):
+            yield (*".".join(one[:-1]).split("."), one[-1])
+
+
+def _same(candidate: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    """Whether two names are one; engines that know no case ask for names in lower case."""
+    return len(candidate) == len(path) and all(
+        is_called in (said, said.lower()) for said, is_called in zip(candidate, path, strict=True)
+    )

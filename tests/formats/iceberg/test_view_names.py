@@ -1,0 +1,95 @@
+"""What a view's text reads by name: relations and nothing else, in each dialect's way of quoting."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, names, relations
+
+
+@pytest.mark.parametrize(
+    "sql, found",
+    [
+        ("select * from a.t", ["a.t"]),
+        ("SELECT x FROM a.t, b.u AS w JOIN c.v ON w.x = v.x, d", ["a.t", "b.u", "c.v", "d"]),
+        ("select * from (select * from a.t where x in (select y from b.u)) s", ["a.t", "b.u"]),
+        ("select * from (a.t join b.u on 1 = 1)", ["a.t", "b.u"]),
+        ("select 1 union all select * from a.t order by (select max(z) from b.u)", ["a.t", "b.u"]),
+        ("select * from `a.b`.`we``ird`", ["a.b.we`ird"]),
+        ("select * from a . b . t", ["a.b.t"]),
+        ("with w as (select * from a.t), v (x) as (select 1) select * from w join v on 1 = 1 join a.w", ["a.t", "a.w"]),
+        ("select t.secret, a.t from b.u t where a.t > 1", ["b.u"]),
+        ("select extract(year from a.t), x is distinct from a.t, trim(both from a.t) from b.u", ["b.u"]),
+        ("select 'from a.t', \"from a.t\" -- from a.t\n /* from a.t */ from b.u", ["b.u"]),
+        ("select 'it\\'s' from b.u -- '", ["b.u"]),
+        ("select * from range(1, 2), b.u", ["b.u"]),
+        ("select (select 1) from b.u where x = (1, a.t)", ["b.u"]),
+        ("", []),
+        ("from", []),
+        (")))(((", []),
+    ],
+)
+def test_relations_of_spark(sql: str, found: list[str]) -> None:
+    """A name counts where a relation stands; columns, strings, comments, functions and the text's own queries do not."""
+    assert [".".join(parts) for parts in relations(sql, "spark")] == found
+
+
+def test_quotes_depend_on_the_dialect() -> None:
+    """What is a string in one dialect is a name in the other."""
+    sql = 'select * from "a"."t"'
+
+    assert relations(sql, "trino") == [("a", "t")]
+    assert relations(sql, "spark") == []
+
+
+def document(sql: str, **more: object) -> bytes:
+    """A view of one version."""
+    version = {"version-id": 3, "representations": [{"type": "sql", "dialect": "trino", "sql": sql}]}
+    return json.dumps({"current-version-id": 3, "versions": [version | more]}).encode()
+
+
+@pytest.mark.parametrize(
+    "sql, more, path, said",
+    [
+        ("select * from a.t", {}, ("a", "t"), True),
+        ("select * from a.t", {}, ("b", "a", "t"), False),
+        ("select * from t", {"default-namespace": ["a", "b"]}, ("a", "b", "t"), True),
+        ("select * from t", {"default-namespace": ["a.b"]}, ("a", "b", "t"), True),
+        ("select * from t", {}, ("a", "t"), False),
+        ("select * from main.a.t", {}, ("a", "t"), True),
+        ("select * from lake.a.t", {"default-catalog": "lake"}, ("a", "t"), True),
+        ("select * from other.a.t", {"default-catalog": "lake"}, ("a", "t"), False),
+        ('select * from main."a.b".t', {}, ("a", "b", "t"), True),
+        ("select * from A.T", {}, ("a", "t"), True),
+        ("select * from a.t", {}, ("A", "T"), False),
+        ("select * from a.t", {"version-id": 4}, ("a", "t"), False),
+    ],
+)
+def test_names_are_read_where_they_were_written(
+    sql: str, more: dict[str, object], path: tuple[str, ...], said: bool
+) -> None:
+    """A name is relative to the catalog, to its own name there, or to the default namespace of its version."""
+    assert names(document(sql, **more), path, "main") is said
+
+
+def test_only_the_current_version_counts() -> None:
+    """What an older version read is no longer lent."""
+    body = json.loads(document("select * from a.t"))
+    body["versions"].append(
+        {"version-id": 4, "representations": [{"type": "sql", "dialect": "spark", "sql": "select 1"}]}
+    )
+    body["current-version-id"] = 4
+
+    assert not names(json.dumps(body).encode(), ("a", "t"), "main")
+
+
+@pytest.mark.parametrize("bad", ["'", "/*", "(", "`", '"', "a.", "from a,", "--", "\\'"])
+def test_no_text_is_hard_to_read(bad: str) -> None:
+    """Texts that repeat what opens and never closes are read to their end, and longer ones are not looked at."""
+    text = ("select * from b.u, " + bad * TEXT_CHARS_MAX)[:TEXT_CHARS_MAX]
+
+    for dialect in ("spark", "trino"):
+        assert relations(text, dialect)[0] == ("b", "u")
+    assert relations(text + "x", "spark") == []

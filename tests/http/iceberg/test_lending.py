@@ -1,0 +1,301 @@
+"""Chains of views: what they lend, to whom, and every way of getting more out of them that we thought of."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg.wire import (
+    ROOT,
+    error_of,
+    make_space,
+    make_table,
+    make_view,
+    replaced_by,
+    set_properties,
+    space_path,
+    table_path,
+    view_body,
+    view_path,
+    view_version,
+)
+
+READS = view_version("select * from hidden.t")
+"""What lends: a text that reads the table."""
+
+
+@pytest.fixture
+def world(lake: Node) -> Node:
+    """`ana` reads views of `open`; `bob` may make views there and read `hidden`, where a table is; `eve` may only make views."""
+    make_table(lake, "hidden", "t")
+    make_table(lake, "hidden", "other")
+    make_space(lake, "open")
+    for user in ("ana", "bob", "eve"):
+        lake.done("POST", f"{API}/lake/users", {"name": user})
+        grant(lake, user, "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema select_view", kind="SCHEMA", on="main.open")
+    grant(lake, "bob", "use_schema create_view", kind="SCHEMA", on="main.open")
+    grant(lake, "eve", "use_schema create_view select_view", kind="SCHEMA", on="main.open")
+    grant(lake, "bob", "use_schema select_table", kind="SCHEMA", on="main.hidden")
+    return lake
+
+
+def load(node: Node, *views: tuple[str, ...], user: str = "ana", name: str = "t") -> Answer:
+    """Load a table of the hidden namespace through views."""
+    chain = ",".join("%1F".join(levels) for levels in views)
+    return node.get(f"{table_path('hidden', name)}?referenced-by={chain}", user=user)
+
+
+def own(node: Node, kind: str, name: str, user: str, who: str = "USER") -> None:
+    """Set an owner."""
+    node.done("PUT", f"{API}/lake/owners/{kind}/{name}", {"name": user, "type": who})
+
+
+def refused(answer: Answer, word: str) -> None:
+    """See that a chain lent nothing, and that the answer says why, beside which right was missing."""
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (403, "ForbiddenException"), message
+    assert word in message
+    assert "SELECT_TABLE" in message
+
+
+def test_view_lends_what_its_writer_may_load(world: Node) -> None:
+    """Who may read a view reads the table through it, with the writer's right; not without it, nor another table, nor more."""
+    make_view(world, "open", "v", user="bob", version=READS)
+
+    through = load(world, ("open", "v"))
+
+    assert through.status == 200
+    assert through.json() == world.done("GET", table_path("hidden", "t"))
+    assert world.get(table_path("hidden", "t"), user="ana").status == 403
+    refused(load(world, ("open", "v"), name="other"), "the text of view open.v does not name hidden.other")
+    assert world.get(f"{table_path('hidden', 't')}?referenced-by=open%1Fv", user=None).status in (401, 403)
+    commit = {"updates": [set_properties(k="v")]}
+    assert world.ask("POST", f"{table_path('hidden', 't')}?referenced-by=open%1Fv", commit, user="ana").status == 403
+    assert world.ask("DELETE", f"{table_path('hidden', 't')}?referenced-by=open%1Fv", user="ana").status == 403
+
+
+def test_chain_of_three(world: Node) -> None:
+    """Each view is loaded by the right of the one before: of the inner ones the reader needs to know nothing."""
+    make_space(world, "inner")
+    grant(world, "bob", "use_schema create_view select_view", kind="SCHEMA", on="main.inner")
+    make_view(world, "inner", "one", user="bob", version=READS)
+    make_view(world, "inner", "two", user="bob", version=view_version("select * from inner.one"))
+    make_view(world, "open", "v", user="bob", version=view_version("select * from two", default_namespace=["inner"]))
+    chain = (("open", "v"), ("inner", "two"), ("inner", "one"))
+
+    inner = world.get(f"{view_path('inner', 'one')}?referenced-by=open%1Fv,inner%1Ftwo", user="ana")
+
+    assert load(world, *chain).status == 200
+    assert inner.status == 200
+    assert world.get(view_path("inner", "one"), user="ana").status == 403
+    refused(load(world, chain[1], chain[2]), "ana may not load view inner.two")
+    refused(load(world, chain[0], chain[2]), "the text of view open.v does not name inner.one")
+    refused(load(world, chain[0], chain[1]), "the text of view inner.two does not name hidden.t")
+    refused(load(world, *reversed(chain)), "ana may not load view inner.one")
+
+
+def test_writer_without_the_right_lends_nothing(world: Node) -> None:
+    """Naming a table in a view of one's own gives no right to it, neither to oneself nor to others."""
+    make_view(world, "open", "mine", user="eve", version=READS)
+
+    for user in ("eve", "ana"):
+        refused(load(world, ("open", "mine"), user=user), "who wrote view open.mine may not load hidden.t")
+
+
+def test_another_ones_right_cannot_be_borrowed(world: Node) -> None:
+    """A view whose text was not written by its owner lends nothing, whoever of the two has the right.
+
+    So neither who owns a namespace and replaces a view in it, nor who hands a view over, acts by another one's right.
+    """
+    make_view(world, "open", "v", user="bob", version=view_version("select 1 as id"))
+    own(world, "SCHEMA", "main.open", "eve")
+    rewritten = world.ask("POST", view_path("open", "v"), replaced_by(READS), user="eve")
+    make_view(world, "open", "trap", user="eve", version=READS)
+    own(world, "VIEW", "main.open.trap", "bob")
+
+    assert rewritten.status == 200
+    refused(load(world, ("open", "v")), "who wrote view open.v does not own it")
+    refused(load(world, ("open", "trap"), user="eve"), "who wrote view open.trap does not own it")
+
+
+def test_owner_takes_over_by_writing_it_again(world: Node) -> None:
+    """The same text, written by who owns the view now, lends that one's right; a property changes nothing of it."""
+    make_view(world, "open", "v", user="eve", version=READS)
+    own(world, "VIEW", "main.open.v", "bob")
+    world.ask("POST", view_path("open", "v"), {"updates": [set_properties(k="v")]}, user="bob")
+    before = load(world, ("open", "v"))
+
+    again = world.ask("POST", view_path("open", "v"), replaced_by(READS), user="bob")
+
+    refused(before, "who wrote view open.v does not own it")
+    assert again.status == 200
+    assert len(again.json()["metadata"]["versions"]) == 1
+    assert load(world, ("open", "v")).status == 200
+
+
+def test_right_that_was_taken_is_not_lent(world: Node) -> None:
+    """Revoked, disabled or removed, a writer lends nothing from the next request on."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    found = [load(world, ("open", "v"))]
+    world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": False})
+    found.append(load(world, ("open", "v")))
+    world.done("PATCH", "/api/limnos/v1/metalakes/lake/users/bob", {"enabled": True})
+    found.append(load(world, ("open", "v")))
+    roles = world.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
+    world.done("PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": roles})
+    found.append(load(world, ("open", "v")))
+    world.done("PUT", f"{API}/lake/permissions/users/bob/grant", {"roleNames": roles})
+    found.append(load(world, ("open", "v")))
+    world.done("DELETE", f"{API}/lake/users/bob")
+    found.append(load(world, ("open", "v")))
+    world.done("POST", f"{API}/lake/users", {"name": "bob"})
+    world.done("PUT", f"{API}/lake/permissions/users/bob/grant", {"roleNames": roles})
+    found.append(load(world, ("open", "v")))
+
+    assert [answer.status for answer in found] == [200, 403, 200, 403, 200, 403, 403]
+
+
+def test_view_of_a_group(world: Node) -> None:
+    """A view that a group owns lends the right of its writer, as long as that one is of the group."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    world.done("POST", f"{API}/lake/groups", {"name": "crew"})
+    own(world, "VIEW", "main.open.v", "crew", "GROUP")
+    outside = load(world, ("open", "v"))
+
+    world.done("POST", "/api/limnos/v1/metalakes/lake/groups/crew/members", {"users": ["bob"]})
+
+    refused(outside, "who wrote view open.v does not own it")
+    assert load(world, ("open", "v")).status == 200
+
+
+def test_replaced_text_lends_no_more(world: Node) -> None:
+    """What a view read before is lent by no older version of it."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    world.ask("POST", view_path("open", "v"), replaced_by(view_version("select 1 as id")), user="bob")
+
+    refused(load(world, ("open", "v")), "does not name hidden.t")
+
+
+def test_denial_is_not_lifted(world: Node) -> None:
+    """Who is denied the table is denied it through views, too."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    rules = [{"name": "select_table", "condition": "deny"}]
+    objects = [{"fullName": "main.hidden.t", "type": "TABLE", "privileges": rules}]
+    world.done("POST", f"{API}/lake/roles", {"name": "no", "properties": {}, "securableObjects": objects})
+    world.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": ["no"]})
+    grant(world, "ana", "use_schema", kind="SCHEMA", on="main.hidden")
+
+    answer = load(world, ("open", "v"))
+
+    assert answer.status == 403
+    assert "denied" in error_of(answer)[2]
+
+
+def test_view_that_is_not_there(world: Node) -> None:
+    """A chain over a view that is missing, hidden or a table is refused in the same words, but for its name."""
+    make_view(world, "hidden", "v", version=READS)
+    make_table(world, "open", "t")
+
+    hidden, missing = (error_of(load(world, ("hidden", name)))[2] for name in ("v", "gone"))
+
+    assert hidden.replace("hidden.v", "hidden.gone") == missing
+    refused(load(world, ("open", "gone")), "view open.gone does not exist")
+    refused(load(world, ("open", "t")), "view open.t does not exist")
+
+
+def test_missing_table_is_told_to_whom_it_would_be_lent(world: Node) -> None:
+    """Who could read it through the view learns that it is missing; nobody else does."""
+    make_view(world, "open", "v", user="bob", version=view_version("select * from hidden.gone"))
+
+    assert error_of(load(world, ("open", "v"), name="gone")) == (
+        404,
+        "NoSuchTableException",
+        "Table does not exist: hidden.gone",
+    )
+    assert load(world, name="gone").status == 403
+
+
+@pytest.mark.parametrize(
+    "chain, word",
+    [
+        ("open%1Fv,open%1Fv", "stands twice"),
+        ("v", "named with its namespace"),
+        (",".join(f"open%1Fv{n}" for n in range(11)), "at most 10 links"),
+        ("open%1F%ZZ", "%"),
+        (",", "empty"),
+    ],
+)
+def test_chains_that_no_view_makes(world: Node, chain: str, word: str) -> None:
+    """A view that is read through itself, a name without a namespace, a very long chain: 400, before anything is looked up."""
+    answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
+
+    assert answer.status == 400
+    assert word in error_of(answer)[2]
+
+
+def test_view_that_reads_itself(world: Node) -> None:
+    """A text that names its own view lends that view to its readers, who have it already, and nothing loops."""
+    make_view(world, "open", "v", user="bob", version=view_version("select * from open.v"))
+
+    assert world.get(f"{view_path('open', 'v')}?referenced-by=open%1Fv", user="ana").status == 200
+    refused(load(world, ("open", "v")), "does not name hidden.t")
+
+
+def test_commas(world: Node) -> None:
+    """A comma of a name is encoded; a client that encodes the whole value encodes the commas between views as well."""
+    make_view(world, "open", "a,b", user="bob", version=READS)
+    make_view(world, "open", "v", user="bob", version=view_version("select * from open.w"))
+    make_view(world, "open", "w", user="bob", version=READS)
+    grant(world, "bob", "select_view", kind="SCHEMA", on="main.open")
+
+    for chain in ("open%1Fa%2Cb", "open%1Fv,open%1Fw", "open%1Fv%2Copen%1Fw", "open%1Fv%2copen%1fw"):
+        answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
+        assert answer.status == 200, chain
+
+
+def test_own_right_needs_no_chain(world: Node) -> None:
+    """Who may load the table is not asked for the views."""
+    assert load(world, ("open", "gone"), user="bob").status == 200
+
+
+def test_view_moves_with_what_it_lends(world: Node) -> None:
+    """A view is lent through under its new name once it was renamed, and no longer under the old one."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    ends = {"source": {"namespace": ["open"], "name": "v"}, "destination": {"namespace": ["open"], "name": "w"}}
+    renamed = world.ask("POST", f"{ROOT}/views/rename", ends, user="bob")
+
+    assert renamed.status == 204
+    assert load(world, ("open", "w")).status == 200
+    refused(load(world, ("open", "v")), "does not exist")
+
+
+def test_large_view_lends_nothing(world: Node) -> None:
+    """A text that takes long to look through lends nothing."""
+    world.built.application.body_bytes_max = 16 << 20
+    made = world.post(
+        f"{space_path('open')}/views",
+        view_body("v", view_version(f"select * from hidden.t -- {'x' * 300_000}")),
+        user="bob",
+    )
+
+    assert made.status == 200
+    refused(load(world, ("open", "v")), "too large")
+
+
+def test_explain_tells_what_is_lent(world: Node) -> None:
+    """Asked with the chain, explain says yes and by which views, or no and at which link."""
+    make_view(world, "open", "v", user="bob", version=READS)
+    question = {"action": "table_load", "path": ["main", "hidden", "t"], "user": "ana"}
+    address = "/api/limnos/v1/metalakes/lake/access/explain"
+
+    plain = world.done("POST", address, question)["decision"]
+    lent = world.done("POST", address, {**question, "through": [["open", "v"]]})["decision"]
+    broken = world.done("POST", address, {**question, "through": [["open", "gone"]]})["decision"]
+    other = world.post(address, {**question, "action": "table_drop", "through": [["open", "v"]]})
+
+    assert [each["allowed"] for each in (plain, lent, broken)] == [False, True, False]
+    assert [(factor["kind"], factor["object"]["name"]) for factor in lent["factors"]] == [("lent", "main.open.v")]
+    assert "what view main.open.v lends" in lent["message"]
+    assert "view open.gone does not exist" in broken["message"]
+    assert other.status == 400
