@@ -1,7 +1,7 @@
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
 
-May import the standard library only; the tests are `tests/nodes`, `tests/faults` and `tests/freshness`. Takes about half
-an hour on two cores.
+May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness` and `tests/sqlpp`. Takes
+about half an hour on two cores.
 """
 
 from __future__ import annotations
@@ -13,8 +13,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-WHOLE = {"LIMNOS_TEST_ROUNDS": "1000", "LIMNOS_TEST_FAULTS": "all", "LIMNOS_FRESHNESS_STEPS": "1200"}
-SUITES = ("tests/nodes", "tests/faults", "tests/freshness")
+WHOLE = {
+    "LIMNOS_TEST_ROUNDS": "1000",
+    "LIMNOS_TEST_FAULTS": "all",
+    "LIMNOS_FRESHNESS_STEPS": "1200",
+    "LIMNOS_TEST_STATEMENTS": "100000",
+}
+SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp")
 
 
 def main(arguments: list[str]) -> int:

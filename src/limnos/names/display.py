@@ -26,7 +26,12 @@ _UNIT = re.compile(r"``|\\u[0-9A-Fa-f]{4}|\\.", re.DOTALL)
 
 def render_part(part: str) -> str:
     """One part for a message. Never raises: a message may have to show a part that is not allowed."""
-    return part if _BARE.fullmatch(part) else f"`{_ESCAPED.sub(_escape, part)}`"
+    return part if _BARE.fullmatch(part) else quote_part(part)
+
+
+def quote_part(part: str) -> str:
+    """One part in back-quotes, needed or not."""
+    return f"`{_ESCAPED.sub(_escape, part)}`"
 
 
 def render(parts: Iterable[str]) -> str:

@@ -1,0 +1,134 @@
+"""`SqlppError`: what is wrong with a statement, where, in AsterixDB's numbers and words.
+
+May import `names` for quoting. Must not know status codes or response bodies: the query service turns an error into
+both. A number is never used for another meaning than AsterixDB gives it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from limnos.names.parts import quoted
+
+SYNTAX = 1001
+"""The text is no statement."""
+
+COMPILATION = 1079
+"""The statement is read, and asks for what cannot be."""
+
+INVALID_NAME = 1115
+"""The name of something to be made, which may not be called so."""
+
+LINE_SHOWN_MAX = 240
+"""Most characters of a source line in a message; of a longer line only what stands around the place."""
+
+_TOKEN_SHOWN_MAX = 80
+
+
+class Place(NamedTuple):
+    """Where in a text something begins. Both count from 1, columns in code points, a tab being one."""
+
+    line: int
+    column: int
+
+
+class SqlppError(Exception):
+    """A statement that is refused. `number` is AsterixDB's, `place` is where it is, if it is anywhere.
+
+    `text` has the whole message. Some messages name line and column in their sentence (`told`); every other ends with them.
+    """
+
+    number: int
+    message: str
+    place: Place | None
+    told: bool
+
+    def __init__(self, number: int, message: str, place: Place | None = None, told: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
+        super().__init__(number, message, place, told)
+        self.number = number
+        self.message = message
+        self.place = place
+        self.told = told
+
+    @property
+    def code(self) -> str:
+        """The code as messages have it: `ASX1001`."""
+        return f"ASX{self.number:04d}"
+
+    @property
+    def text(self) -> str:
+        """The whole message, code and place included."""
+        where = (
+            "" if self.told or self.place is None else f" (in line {self.place.line}, at column {self.place.column})"
+        )
+        return f"{self.code}: {self.message}{where}"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def syntax(message: str, place: Place, *, told: bool = False) -> SqlppError:
+    """A text that is no statement."""
+    return SqlppError(SYNTAX, f"Syntax error: {message}", place, told)
+
+
+def encountered(line: str, what: str, place: Place) -> SqlppError:
+    """A token that the grammar does not allow here. `line` is its whole line, `what` the token as it is shown."""
+    shown = shown_line(line, place.column)
+    return syntax(f"In line {place.line} >>{shown}<< Encountered {what} at column {place.column}.", place, told=True)
+
+
+def lexical(character: str, after: str, place: Place) -> SqlppError:
+    """A character that begins or continues no token; an empty one stands for the end of the text."""
+    met = f'"{escaped(character)}" ({ord(character)})' if character else "<EOF>"
+    shown = escaped(after[-_TOKEN_SHOWN_MAX:])
+    where = f"Lexical error at line {place.line}, column {place.column}."
+    return syntax(f'{where}  Encountered: {met}, after : "{shown}"', place, told=True)
+
+
+def unexpected(image: str, place: Place) -> SqlppError:
+    """A word that means something only in another place."""
+    return syntax(f"Unexpected token: {cut(image)}", place)
+
+
+def compilation(message: str, place: Place | None = None) -> SqlppError:
+    """A statement that can be read and not be carried out."""
+    return SqlppError(COMPILATION, f"Compilation error: {message}", place)
+
+
+def invalid_name(part: str, place: Place | None = None) -> SqlppError:
+    """A name that SQL++ or the tree does not allow."""
+    return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quoted(part)}", place)
+
+
+def cut(text: str) -> str:
+    """The text, or its beginning when it is long."""
+    return text if len(text) <= _TOKEN_SHOWN_MAX else text[: _TOKEN_SHOWN_MAX - 3] + "..."
+
+
+def escaped(text: str) -> str:
+    """A token's text inside double quotes: quotes, backslashes and what cannot be seen are escaped."""
+    plain = text.replace("\\", "\\\\").replace('"', '\\"').replace("'", "\\'")
+    return visible(plain.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t"))
+
+
+def shown_line(line: str, column: int) -> str:
+    """A line for a message: nothing that could forge another line of a log, and not much of a long one."""
+    if len(line) <= LINE_SHOWN_MAX:
+        return visible(line)
+    begin = max(0, min(column - 1 - LINE_SHOWN_MAX // 2, len(line) - LINE_SHOWN_MAX))
+    end = begin + LINE_SHOWN_MAX
+    head, tail = "..." if begin else "", "..." if end < len(line) else ""
+    return f"{head}{visible(line[begin:end])}{tail}"
+
+
+def visible(text: str) -> str:
+    """The text with control characters, line separators and half surrogate pairs spelled out; tabs stay."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in "\t " else _spelled(char) for char in text)
+
+
+def _spelled(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"

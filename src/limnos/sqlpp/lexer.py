@@ -1,0 +1,235 @@
+r"""Cuts a text into tokens, in one pass and in time that grows with its length alone.
+
+May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins with
+`/*+` is a hint. `}}` is a token only where `{{` is the innermost open brace, so that `{'x': {'y': 1}}` has no bag in it.
+
+Two differences from AsterixDB, both to the strict side: a comment that is never closed is an error, and `\uXXXX` is an
+escape inside quotes only, not anywhere in a text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from limnos.sqlpp.errors import Place, SqlppError, compilation, lexical, syntax
+from limnos.sqlpp.tokens import (
+    DOUBLE,
+    END,
+    FLOAT,
+    IDENTIFIER,
+    INTEGER,
+    KEYWORDS,
+    NUMBERED,
+    PARAMETER,
+    PRESORTED,
+    QUOTED,
+    STRING,
+    Hint,
+    Token,
+)
+
+SIZE_MAX = 1 << 20
+"""Longest text, in bytes of UTF-8."""
+
+_TOKEN = re.compile(
+    r"""
+      (?P<space>   [ \t\r\n]+ )
+    | (?P<remark>  (?: // | -- ) [^\r\n]* )
+    | (?P<comment> /\* )
+    | (?P<presorted> [Pp][Rr][Ee]-[Ss][Oo][Rr][Tt][Ee][Dd] )
+    | (?P<extended> E ["'] )
+    | (?P<word>    [A-Za-z_][A-Za-z0-9_$]* )
+    | (?P<quote>   \$?` | ["'] )
+    | (?P<float>   [0-9]+ (?: \.[0-9]+ )? [fF] | \.[0-9]+ [fF] )
+    | (?P<double>  [0-9]+ (?: \.[0-9]+ (?: [eE][+-]?[0-9]+ )? | [eE][+-]?[0-9]+ ) | \.[0-9]+ (?: [eE][+-]?[0-9]+ )? )
+    | (?P<integer> [0-9]+ )
+    | (?P<named>   \$[A-Za-z_][A-Za-z0-9_$]* )
+    | (?P<numbered> \$[0-9]+ )
+    | (?P<open>    \{\{? )
+    | (?P<close>   \} )
+    | (?P<sign>    \|\| | <= | >= | != | <> | ~= | [-+*/^()\[\]@:,.%?;\#<>=] )
+    """,
+    re.VERBOSE,
+)
+_BODY = {
+    '"': re.compile(r"(?:[^\"\\]|\\[\"\\/bfnrt`]|\\u[0-9A-Fa-f]{4})*"),
+    "'": re.compile(r"(?:[^'\\]|\\['\\/bfnrt`]|\\u[0-9A-Fa-f]{4})*"),
+    "`": re.compile(r"(?:[^`\\]|\\[`\"\\/bfnrt]|\\u[0-9A-Fa-f]{4})*"),
+}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_NUMBERS = {"float": FLOAT, "double": DOUBLE, "integer": INTEGER}
+
+
+class Lexed:
+    """The tokens of a text, an END after them, its hints, and the text itself for messages."""
+
+    __slots__ = ("_ends", "hints", "text", "tokens")
+
+    def __init__(self, text: str) -> None:
+        """Cut the text. Raises SqlppError: too long, or something that is no token."""
+        check_size(text)
+        self.text = text
+        self._ends = [found.end() for found in _LINE_END.finditer(text)]
+        self.hints: list[Hint] = []
+        self.tokens: list[Token] = []
+        _Lexer(self).run()
+
+    def line(self, number: int) -> str:
+        """One line of the text, counted from 1, without its end."""
+        begin = self._ends[number - 2] if number > 1 else 0
+        end = self._ends[number - 1] if number <= len(self._ends) else len(self.text)
+        return self.text[begin:end].rstrip("\r\n")
+
+    def line_starts(self) -> Iterator[int]:
+        """The offsets at which lines after the first begin."""
+        return iter(self._ends)
+
+
+def check_size(text: str) -> None:
+    """Raise SqlppError for a text over SIZE_MAX bytes."""
+    if len(text) * 4 <= SIZE_MAX:
+        return
+    if len(text) > SIZE_MAX or len(text.encode("utf-8", "surrogatepass")) > SIZE_MAX:
+        raise compilation(f"The request's statements are longer than {SIZE_MAX} bytes. Send them in several requests")
+
+
+class _Lexer:
+    """One run over a text. Offsets only grow, so that lines are counted in the same pass."""
+
+    def __init__(self, lexed: Lexed) -> None:
+        self.lexed = lexed
+        self.text = lexed.text
+        self.starts = lexed.line_starts()
+        self.next_start = next(self.starts, None)
+        self.line = 1
+        self.line_start = 0
+        self.bags: list[bool] = []  # for each open brace, the innermost last: is it a bag's?
+
+    def place(self, offset: int) -> Place:
+        """The place of an offset, which is not before the one asked for last."""
+        while self.next_start is not None and self.next_start <= offset:
+            self.line += 1
+            self.line_start = self.next_start
+            self.next_start = next(self.starts, None)
+        return Place(self.line, offset - self.line_start + 1)
+
+    def run(self) -> None:
+        """Fill the list of tokens, the END included."""
+        text, match, offset, size = self.text, _TOKEN.match, 0, len(self.text)
+        while offset < size:
+            found = match(text, offset)
+            if found is None:
+                raise self.error(offset, offset)
+            kind = found.lastgroup
+            if kind in ("space", "remark"):
+                offset = found.end()
+            elif kind == "comment":
+                offset = self.comment(offset)
+            else:
+                offset = self.token(found, kind or "")
+        self.add(END, size, size, place=self.last_place())
+
+    def last_place(self) -> Place:
+        """Where the end of the text is said to be: at its last character."""
+        return self.place(max(0, len(self.text) - 1))
+
+    def add(self, kind: str, start: int, end: int, *, value: str = "", place: Place | None = None) -> int:
+        """Append a token; return where it ends."""
+        image = self.text[start:end]
+        self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
+        return end
+
+    def token(self, found: re.Match[str], group: str) -> int:
+        """Append the token that the match has found the beginning of; return where it ends."""
+        start, end, image = found.start(), found.end(), found[0]
+        if group == "word":
+            word = image.upper()
+            return self.add(word if word in KEYWORDS else IDENTIFIER, start, end)
+        if group == "sign":
+            return self.add(image, start, end)
+        if group in _NUMBERS:
+            return self.add(_NUMBERS[group], start, end)
+        if group in ("quote", "extended"):
+            return self.quoted(start, end)
+        if group in ("open", "close"):
+            return self.brace(start, image)
+        if group == "presorted":
+            return self.add(PRESORTED, start, end)
+        return self.add(PARAMETER if group == "named" else NUMBERED, start, end, value=image[1:])
+
+    def brace(self, start: int, image: str) -> int:
+        """A brace, or two that make one token."""
+        if image[0] == "{":
+            self.bags.append(image == "{{")
+            return self.add(image, start, start + len(image))
+        if not self.bags:
+            place = self.place(start)
+            where = f"Lexical error at line {place.line}, column {place.column}."
+            raise syntax(f'{where} Encountered "}}" but state stack is empty.', place, told=True)
+        if not self.bags.pop():
+            return self.add("}", start, start + 1)
+        if not self.text.startswith("}}", start):
+            raise self.error(start, start + 1)
+        return self.add("}}", start, start + 2)
+
+    def quoted(self, start: int, body: int) -> int:
+        """A string or a quoted identifier, `body` being the offset after its quote."""
+        quote = self.text[body - 1]
+        extended = self.text[start] == "E"
+        end, pieces = body, []
+        while True:
+            found = _BODY[quote].match(self.text, end)
+            stop = found.end() if found else end
+            if not self.text.startswith(quote, stop):
+                raise self.error(start, stop + (self.text[stop : stop + 1] == "\\"))
+            pieces.append(self.text[end:stop])
+            end = stop + 1
+            if extended or not self.text.startswith(quote, end):
+                break
+            end += 1  # a doubled quote is one of it
+        place = self.place(start)
+        value = self.unescaped(pieces, quote, place)
+        kind = STRING if quote != "`" else PARAMETER if self.text[start] == "$" else QUOTED
+        self.lexed.tokens.append(Token(kind, self.text[start:end], value, place, start, end))
+        return end
+
+    def unescaped(self, pieces: list[str], quote: str, place: Place) -> str:
+        """What the pieces between doubled quotes stand for."""
+        value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
+        if value.isascii() or not _SURROGATE.search(value):
+            return value
+        try:
+            return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+        except UnicodeDecodeError:
+            raise syntax("Invalid string literal", place) from None
+
+    def comment(self, start: int) -> int:
+        """Skip a comment and those inside it; keep it if it is a hint. Return where it ends."""
+        place, depth, offset = self.place(start), 1, start + 2
+        while depth:
+            found = _COMMENT_EDGE.search(self.text, offset)
+            if found is None:
+                raise self.error(start, len(self.text))
+            depth += 1 if found[0] == "/*" else -1
+            offset = found.end()
+        if self.text.startswith("+", start + 2):
+            self.lexed.hints.append(Hint(place, self.text[start + 3 : offset - 2].strip()))
+        return offset
+
+    def error(self, start: int, offset: int) -> SqlppError:
+        """The character at an offset cannot go on what began at start."""
+        if offset >= len(self.text):
+            last = self.last_place()
+            return lexical("", self.text[start:], Place(last.line, last.column + 1))
+        return lexical(self.text[offset], self.text[start:offset], self.place(offset))
+
+
+def _character(found: re.Match[str]) -> str:
+    if found[1]:
+        return chr(int(found[1], 16))
+    return _ESCAPES.get(found[2], found[2])

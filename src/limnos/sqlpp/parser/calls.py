@@ -1,0 +1,162 @@
+"""Calls, and the windows of window functions.
+
+May import `expressions` and the tree. Must not know which functions there are, `count` excepted: it alone takes a `*`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from limnos.sqlpp.errors import Place, syntax, unexpected
+from limnos.sqlpp.parser.expressions import ExpressionParser
+from limnos.sqlpp.tokens import IDENTIFIER
+from limnos.sqlpp.tree import Bound, Call, Expression, Frame, GroupVariable, Name, NamedField, OrderItem, Window
+
+_MODES: dict[str, Literal["range", "rows", "groups"]] = {"range": "range", "rows": "rows", "groups": "groups"}
+_SIDES: dict[str, Literal["preceding", "following"]] = {"preceding": "preceding", "following": "following"}
+
+
+class CallParser(ExpressionParser):
+    """Reads calls."""
+
+    def call(self, names: list[str], library: str | None, *, at: Place) -> Call:
+        """A call, whose name has been read and whose parenthesis is next."""
+        self.expect("(")
+        distinct, star = False, False
+        arguments: tuple[Expression, ...] = ()
+        if self.kind != ")":
+            distinct = self.accept("DISTINCT")
+            star = self.star(names[-1])
+            if not star or self.accept(","):
+                arguments = self.listed(self.expression)
+        self.expect(")")
+        kept = self.call_filter()
+        window = self.window() if self.kind in ("OVER", "FROM", IDENTIFIER) else None
+        return Call(at, Name(at, tuple(names)), library, arguments, distinct, star, kept, window)
+
+    def star(self, function: str) -> bool:
+        """Go past a `*` in the place of an argument; say whether there was one."""
+        if self.kind != "*":
+            return False
+        if function.lower() != "count":
+            raise syntax("The parameter * can only be used in count().", self.at)
+        self.advance()
+        return True
+
+    def call_filter(self) -> Expression | None:
+        """`FILTER (WHERE …)` after a call."""
+        if not self.accept("FILTER"):
+            return None
+        self.expect("(")
+        self.expect("WHERE")
+        kept = self.expression()
+        self.expect(")")
+        return kept
+
+    def window(self) -> Window | None:
+        """OVER with what may stand before it; None if it is no window after all."""
+        from_end: Literal["first", "last"] | None = None
+        nulls: Literal["respect", "ignore"] | None = None
+        ahead = 0
+        if self.kind == "FROM" and self.peek().soft in ("FIRST", "LAST"):
+            from_end = "first" if self.peek().soft == "FIRST" else "last"
+            ahead = 2
+        word = self.peek(ahead).soft
+        if word in ("RESPECT", "IGNORE") and self.peek(ahead + 1).soft == "NULLS":
+            nulls = "respect" if word == "RESPECT" else "ignore"
+            ahead += 2
+        if self.peek(ahead).kind != "OVER":
+            return None
+        for _ in range(ahead):
+            self.advance()
+        return self.over(from_end, nulls)
+
+    def over(self, from_end: Literal["first", "last"] | None, nulls: Literal["respect", "ignore"] | None) -> Window:
+        """`OVER [variable AS] (…)`"""  # noqa: D415
+        at = self.expect("OVER").place
+        variable = None
+        if self.named:
+            variable = self.group_variable()
+            self.expect("AS")
+        self.expect("(")
+        partition: tuple[Expression, ...] = ()
+        if self.accept_soft("PARTITION"):
+            self.expect("BY")
+            partition = self.listed(self.expression)
+        order = self.order_by()
+        frame = self.frame() if order and self.kind == IDENTIFIER else None
+        self.expect(")")
+        return Window(at, variable, partition, order, frame, from_end, nulls)
+
+    def group_variable(self) -> GroupVariable:
+        """A variable, with the variables in parentheses that it has as fields."""
+        at = self.at
+        name = self.identifier()
+        if not self.accept("("):
+            return GroupVariable(at, name, None)
+        fields = self.listed(self.named_field)
+        self.expect(")")
+        return GroupVariable(at, name, fields)
+
+    def named_field(self) -> NamedField:
+        """`variable AS name`"""  # noqa: D415
+        at = self.at
+        variable = self.identifier()
+        self.expect("AS")
+        return NamedField(at, variable, self.identifier())
+
+    def order_by(self) -> tuple[OrderItem, ...]:
+        """ORDER BY, if it is there."""
+        if not self.accept("ORDER"):
+            return ()
+        self.expect("BY")
+        return self.listed(self.order_item)
+
+    def order_item(self) -> OrderItem:
+        """An expression of ORDER BY, its direction, and where NULLs go."""
+        value = self.expression()
+        descending = self.kind == "DESC"
+        if self.kind in ("ASC", "DESC"):
+            self.advance()
+        nulls: Literal["first", "last"] | None = None
+        if self.accept_soft("NULLS"):
+            nulls = "first" if self.expect_soft("FIRST", "LAST") == "first" else "last"
+        return OrderItem(value.at, value, descending, nulls)
+
+    def frame(self) -> Frame:
+        """A window's frame."""
+        at = self.at
+        mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
+        end = None
+        if self.accept("BETWEEN"):
+            start = self.bound()
+            self.expect("AND")
+            end = self.bound()
+        else:
+            start = self.bound()
+        return Frame(at, mode, start, end, self.exclusion())
+
+    def bound(self) -> Bound:
+        """An edge of a frame."""
+        at = self.at
+        if self.accept_soft("CURRENT"):
+            self.expect_soft("ROW")
+            return Bound(at, "current row", None)
+        value = None if self.accept_soft("UNBOUNDED") else self.expression()
+        return Bound(at, _SIDES[self.expect_soft("PRECEDING", "FOLLOWING")], value)
+
+    def exclusion(self) -> Literal["current row", "group", "ties", "no others"] | None:
+        """What a frame leaves out."""
+        if self.kind != IDENTIFIER:
+            return None
+        self.expect_soft("EXCLUDE")
+        if self.accept("GROUP"):
+            return "group"
+        word = self.token.soft
+        if word not in ("TIES", "CURRENT", "NO"):
+            raise unexpected(self.token.image, self.at) if self.kind == IDENTIFIER else self.error()
+        self.advance()
+        if word == "TIES":
+            return "ties"
+        self.expect_soft("ROW" if word == "CURRENT" else "OTHERS")
+        return "current row" if word == "CURRENT" else "no others"

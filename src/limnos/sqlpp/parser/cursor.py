@@ -1,0 +1,149 @@
+"""A place in a list of tokens, and the small steps that every part of the grammar takes.
+
+May import `errors`, `lexer`, `tokens` and `tree`. Must not know a production. Depth is counted here: what nests deeper than
+DEPTH_MAX is refused, so that no text can exhaust the interpreter's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from limnos.sqlpp.errors import Place, SqlppError, compilation, encountered, syntax, unexpected
+from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp.tokens import IDENTIFIER, INTEGER, QUOTED, STRING, Token
+from limnos.sqlpp.tree import Name
+
+T = TypeVar("T")
+
+DEPTH_MAX = 128
+"""Most levels of brackets, subqueries, calls and types in one another. A level takes at most eight calls of ours, two levels
+of depth being counted for those that take most, so this is far from Python's own thousand."""
+
+_NAMES = (IDENTIFIER, QUOTED)
+_INTEGER_DIGITS_MAX = 19
+_INTEGER_MAX = 2**63 - 1
+
+
+class Cursor:
+    """Reads tokens one after the other. `kind` is the next token's, for it is asked for most."""
+
+    def __init__(self, lexed: Lexed) -> None:
+        self.lexed = lexed
+        self.tokens = lexed.tokens
+        self.index = 0
+        self.token: Token = self.tokens[0]
+        self.kind: str = self.token.kind
+        self.depth = 0
+        self.parameters = 0
+
+    @property
+    def at(self) -> Place:
+        """The place of the next token."""
+        return self.token.place
+
+    def advance(self) -> Token:
+        """Go past the next token and return it. The END stays."""
+        token = self.token
+        if self.index < len(self.tokens) - 1:
+            self.index += 1
+        self.token = self.tokens[self.index]
+        self.kind = self.token.kind
+        return token
+
+    def peek(self, ahead: int = 1) -> Token:
+        """A token after the next one."""
+        return self.tokens[min(self.index + ahead, len(self.tokens) - 1)]
+
+    def accept(self, kind: str) -> bool:
+        """Go past the next token if it is of the kind; say whether."""
+        if self.kind != kind:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, kind: str) -> Token:
+        """Go past a token that must be of the kind. Raises SqlppError."""
+        if self.kind != kind:
+            raise self.error()
+        return self.advance()
+
+    def accept_soft(self, word: str) -> bool:
+        """Go past the next token if it is this soft keyword; say whether."""
+        if self.token.soft != word:
+            return False
+        self.advance()
+        return True
+
+    def expect_soft(self, *words: str) -> str:
+        """Go past a token that must be one of these soft keywords; return it in lower case. Raises SqlppError."""
+        if self.kind != IDENTIFIER:
+            raise self.error()
+        if self.token.soft not in words:
+            raise unexpected(self.token.image, self.at)
+        return self.advance().image.lower()
+
+    def error(self) -> SqlppError:
+        """The next token does not belong where it stands."""
+        place = self.at
+        return encountered(self.lexed.line(place.line), self.token.shown, place)
+
+    def enter(self) -> None:
+        """Go one level deeper. Raises SqlppError beyond DEPTH_MAX; nobody needs to come back up after an error."""
+        self.depth += 1
+        if self.depth > DEPTH_MAX:
+            raise compilation(f"The statement is nested more than {DEPTH_MAX} levels deep", self.at)
+
+    def leave(self) -> None:
+        """Come up again."""
+        self.depth -= 1
+
+    @property
+    def named(self) -> bool:
+        """Whether an identifier is next."""
+        return self.kind in _NAMES
+
+    def identifier(self) -> str:
+        """An identifier. Raises SqlppError."""
+        if self.kind not in _NAMES:
+            raise self.error()
+        return self.advance().value
+
+    def path(self) -> tuple[str, ...]:
+        """Identifiers with dots between them."""
+        parts = [self.identifier()]
+        while self.accept("."):
+            parts.append(self.identifier())
+        return tuple(parts)
+
+    def name(self) -> Name:
+        """A name with dots."""
+        return Name(self.at, self.path())
+
+    def string(self) -> str:
+        """A string. Raises SqlppError for two of them side by side, too."""
+        value = self.expect(STRING).value
+        if self.kind == STRING:
+            raise syntax("Invalid string literal", self.at)
+        return value
+
+    def constant(self) -> str:
+        """A string, or a text in back-quotes."""
+        return self.advance().value if self.kind == QUOTED else self.string()
+
+    def integer(self) -> int:
+        """A whole number that fits 64 bits. Raises SqlppError."""
+        token = self.expect(INTEGER)
+        digits = token.image.lstrip("0") or "0"
+        if len(digits) > _INTEGER_DIGITS_MAX or int(digits) > _INTEGER_MAX:
+            shown = token.image if len(token.image) <= 40 else token.image[:37] + "..."
+            raise syntax(f'Could not parse numeric literal "{shown}"', token.place)
+        return int(digits)
+
+    def listed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """One item or more, with commas between them."""
+        items = [item()]
+        while self.kind == ",":
+            self.advance()
+            items.append(item())
+        return tuple(items)

@@ -1,0 +1,180 @@
+"""CREATE and DROP of everything but datasets, indexes and functions, and what they share.
+
+May import `types` and the tree. Must not know what a definition does. IF [NOT] EXISTS may stand before the name or after it.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.parser.types import TypeParser
+from limnos.sqlpp.tokens import INTEGER, QUOTED, STRING
+from limnos.sqlpp.tree import (
+    CreateDataverse,
+    CreateSynonym,
+    CreateType,
+    CreateView,
+    Drop,
+    Expression,
+    ForeignKey,
+    Object,
+    Option,
+    Path,
+    Variable,
+    ViewSchema,
+)
+from limnos.sqlpp.tree.expressions import Field, Step
+from limnos.sqlpp.tree.statements import Kind
+
+
+class DefinitionParser(TypeParser):
+    """Reads definitions."""
+
+    def if_not_exists(self, *, told: bool = False) -> bool:
+        """IF NOT EXISTS, if it is there; `told` says that it was there before."""
+        if self.kind != "IF":
+            return told
+        at = self.advance().place
+        self.expect("NOT")
+        self.expect("EXISTS")
+        if told:
+            raise syntax("Unexpected IF NOT EXISTS", at)
+        return True
+
+    def if_exists(self, *, told: bool = False) -> bool:
+        """IF EXISTS, if it is there; `told` says that it was there before."""
+        if self.kind != "IF":
+            return told
+        at = self.advance().place
+        self.expect("EXISTS")
+        if told:
+            raise syntax("Unexpected IF EXISTS", at)
+        return True
+
+    def create_dataverse(self, at: Place) -> CreateDataverse:
+        """CREATE DATAVERSE, after its first word."""
+        self.expect("DATAVERSE")
+        told = self.if_not_exists()
+        name = self.name()
+        return CreateDataverse(at, name, self.if_not_exists(told=told))
+
+    def create_type(self, at: Place) -> CreateType:
+        """CREATE TYPE."""
+        self.expect("TYPE")
+        told = self.if_not_exists()
+        name = self.name()
+        told = self.if_not_exists(told=told)
+        self.expect("AS")
+        return CreateType(at, name, told, self.record())
+
+    def create_synonym(self, at: Place) -> CreateSynonym:
+        """CREATE SYNONYM."""
+        self.expect("SYNONYM")
+        told = self.if_not_exists()
+        name = self.name()
+        told = self.if_not_exists(told=told)
+        self.expect("FOR")
+        return CreateSynonym(at, name, told, self.name())
+
+    def create_view(self, at: Place, *, or_replace: bool) -> CreateView:
+        """CREATE [OR REPLACE] VIEW."""
+        self.expect("VIEW")
+        told = self.if_not_exists()
+        name = self.name()
+        schema = self.view_schema() if self.kind == "(" else None
+        told = self.if_not_exists(told=told)
+        if told and or_replace:
+            raise syntax("Unexpected IF NOT EXISTS", at)
+        self.expect("AS")
+        return CreateView(at, name, or_replace, told, schema, self.view_body())
+
+    def view_body(self) -> Expression:
+        """A query without parentheses, or a path."""
+        if self.named:
+            at = self.at
+            variable = Variable(at, self.advance().value)
+            steps: list[Step] = []
+            while self.kind == ".":
+                dot = self.advance().place
+                steps.append(Field(dot, self.identifier()))
+            return Path(at, variable, tuple(steps)) if steps else variable
+        return self.query()
+
+    def view_schema(self) -> ViewSchema:
+        """A typed view's fields, formats and keys."""
+        at = self.at
+        kind = self.dataset_type(open_=False)
+        self.expect_soft("DEFAULT")
+        self.expect("NULL")
+        formats = []
+        while self.named and self.token.soft != "FOREIGN":
+            began = self.at
+            formats.append(Option(began, self.identifier().lower(), self.string()))
+        keys: tuple[tuple[str, ...], ...] = ()
+        if self.accept("PRIMARY"):
+            keys = self.view_key()
+            self.not_enforced()
+        foreign = []
+        while self.token.soft == "FOREIGN":
+            began = self.advance().place
+            paths = self.view_key()
+            self.expect_soft("REFERENCES")
+            foreign.append(ForeignKey(began, paths, self.name()))
+            self.not_enforced()
+        return ViewSchema(at, kind, tuple(formats), keys, tuple(foreign))
+
+    def view_key(self) -> tuple[tuple[str, ...], ...]:
+        """`KEY (path, …)`"""  # noqa: D415
+        self.expect("KEY")
+        self.expect("(")
+        paths = self.listed(self.path)
+        self.expect(")")
+        return paths
+
+    def not_enforced(self) -> None:
+        """NOT ENFORCED, which a view's keys always are."""
+        self.expect("NOT")
+        self.expect("ENFORCED")
+
+    def drop_named(self, at: Place, kind: Kind) -> Drop:
+        """DROP of what a name alone tells; its kind's word is next."""
+        self.advance()
+        told = self.if_exists()
+        name = self.name()
+        return Drop(at, kind, name, self.if_exists(told=told))
+
+    def options(self) -> tuple[Option, ...]:
+        """An adapter's options: `(("name"="value"), …)`."""
+        self.expect("(")
+        options = () if self.kind == ")" else self.listed(self.option)
+        self.expect(")")
+        return options
+
+    def option(self) -> Option:
+        """`("name"="value")`; TRUE and FALSE need no quotes."""
+        at = self.expect("(").place
+        name = self.constant()
+        self.expect("=")
+        value = self.advance().image.lower() if self.kind in ("TRUE", "FALSE") else self.constant()
+        self.expect(")")
+        return Option(at, name, value)
+
+    def hint_options(self) -> tuple[Option, ...]:
+        """`HINTS (name=value, …)`, if it is there."""
+        if not self.accept("HINTS") or not self.accept("("):
+            return ()
+        options = self.listed(self.hint_option)
+        self.expect(")")
+        return options
+
+    def hint_option(self) -> Option:
+        """`name=value`"""  # noqa: D415
+        at = self.at
+        name = self.string() if self.kind == STRING else self.identifier()
+        self.expect("=")
+        if self.kind == INTEGER:
+            return Option(at, name, str(self.integer()))
+        return Option(at, name, self.constant() if self.kind in (STRING, QUOTED) else self.expect(STRING).value)
+
+    def settings(self) -> Object | None:
+        """`WITH {…}`, if it is there."""
+        return self.object() if self.accept("WITH") else None

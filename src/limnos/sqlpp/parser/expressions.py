@@ -1,0 +1,429 @@
+"""Expressions: operators by how tightly they bind, operands, constructors.
+
+May import `cursor` and the tree. Must not know statements; a query inside an expression is left to the parser that is built
+on this one. Operators are worked off with a stack of our own, so that a long chain is no deeper than a short one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Literal
+
+from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.parser.cursor import Cursor
+from limnos.sqlpp.tokens import DOUBLE, FLOAT, IDENTIFIER, INTEGER, NUMBERED, PARAMETER, QUOTED, STRING
+from limnos.sqlpp.tree import (
+    Array,
+    Bag,
+    Between,
+    Binding,
+    Boolean,
+    Call,
+    Case,
+    Decimal,
+    Element,
+    Expression,
+    Field,
+    Integer,
+    Is,
+    Items,
+    Missing,
+    Null,
+    Object,
+    Operation,
+    Pair,
+    Parameter,
+    Path,
+    Quantified,
+    Query,
+    Slice,
+    Step,
+    String,
+    Unary,
+    Variable,
+    When,
+)
+from limnos.sqlpp.tree.expressions import BETWEEN, CHAINED, IS, LEVELS, NOT, PRIMARY
+
+QUERY_STARTS = ("SELECT", "FROM", "WITH", "LET", "LETTING")
+
+_TESTS: dict[str, Literal["null", "missing", "unknown", "known"]] = {
+    "NULL": "null",
+    "MISSING": "missing",
+    "UNKNOWN": "unknown",
+    "KNOWN": "known",
+    "VALUED": "known",
+}
+_OPERATORS = {
+    "OR": "or",
+    "AND": "and",
+    "IN": "in",
+    "LIKE": "like",
+    "DIV": "div",
+    "MOD": "mod",
+    "%": "mod",
+    "<>": "!=",
+} | {sign: sign for sign in LEVELS if not sign[0].isalpha()}
+
+
+class _Open:
+    """An operator that waits for its right operand, with what stands before it."""
+
+    __slots__ = ("at", "level", "negated", "operands", "operators")
+
+    def __init__(self, level: int, at: Place, operator: str, operands: list[Expression]) -> None:
+        self.level = level
+        self.at = at
+        self.operators = [operator]
+        self.operands = operands
+        self.negated = False
+
+    def closed(self, operand: Expression) -> Expression:
+        """The node, now that its last operand is there."""
+        operands = [*self.operands, operand]
+        if self.level == NOT:
+            return Unary(self.at, "not", operand)
+        if self.level == BETWEEN:
+            return Between(self.at, self.negated, *operands)
+        return Operation(self.at, tuple(self.operators), tuple(operands))
+
+    @property
+    def waits_for_and(self) -> bool:
+        """Whether it is a BETWEEN whose AND has not come."""
+        return self.level == BETWEEN and len(self.operands) == 1
+
+
+class _Left:
+    """What has been read before an operator, and how tightly its own outermost operator binds."""
+
+    __slots__ = ("level", "node")
+
+    def __init__(self, node: Expression, level: int) -> None:
+        self.node = node
+        self.level = level
+
+
+class ExpressionParser(Cursor, ABC):
+    """Reads expressions. What it needs to know of calls and queries stands below it."""
+
+    bare = -1  # where the last operand began that had no operator before it
+
+    @abstractmethod
+    def query(self) -> Query:
+        """A query without parentheses."""
+
+    @abstractmethod
+    def call(self, names: list[str], library: str | None, *, at: Place) -> Call:
+        """A call, whose name has been read and whose parenthesis is next."""
+
+    def expression(self) -> Expression:
+        """An expression of any kind but a bare query."""
+        self.enter()
+        result = self.quantified() if self.kind in ("SOME", "ANY", "EVERY") else self.operation()
+        self.leave()
+        return result
+
+    def operation(self, first: Expression | None = None) -> Expression:
+        """Operands with operators between them; one operand alone is itself. The first may have been read, parentheses and all."""
+        stack: list[_Open] = []
+        while True:
+            if first is not None:
+                left, first = _Left(self.stepped(first, at=first.at), PRIMARY), None
+            else:
+                if self.kind == "NOT" and (not stack or stack[-1].level < NOT):
+                    stack.append(_Open(NOT, self.advance().place, "not", []))
+                left = _Left(self.operand(), PRIMARY)
+            if self.kind == "IS" and self.tests():
+                self.close(stack, left, above=IS)
+                left.node, left.level = self.is_test(left.node), IS
+            if not self.operator(stack, left):
+                self.close(stack, left, above=-1)
+                return left.node
+
+    def close(self, stack: list[_Open], left: _Left, *, above: int) -> None:
+        """Close what binds tighter than a level; the left operand is then what was closed last."""
+        while stack and stack[-1].level > above:
+            if stack[-1].waits_for_and:
+                raise self.error()
+            left.level = stack[-1].level
+            left.node = stack.pop().closed(left.node)
+
+    def operator(self, stack: list[_Open], left: _Left) -> bool:
+        """Go past an operator and put it on the stack; say whether there was one that can follow."""
+        if self.kind == "AND" and self.between_and(stack, left):
+            return True
+        words, operator, binds = self.next_operator()
+        if not words:
+            return False
+        self.close(stack, left, above=binds)
+        if stack and stack[-1].level == binds:
+            if binds not in CHAINED:
+                return False
+            self.advance()
+            stack[-1].operands.append(left.node)
+            stack[-1].operators.append(operator)
+            return True
+        if left.level <= binds:
+            return False
+        for _ in range(words - 1):
+            self.advance()
+        opened = _Open(binds, self.advance().place, operator, [left.node])
+        opened.negated = binds == BETWEEN and words == 2
+        stack.append(opened)
+        return True
+
+    def between_and(self, stack: list[_Open], left: _Left) -> bool:
+        """Whether this AND is the one that a BETWEEN waits for; then it is taken."""
+        waiting = next((opened for opened in reversed(stack) if opened.level <= BETWEEN), None)
+        if waiting is None or not waiting.waits_for_and:
+            return False
+        self.close(stack, left, above=BETWEEN)
+        waiting.operands.append(left.node)
+        self.advance()
+        return True
+
+    def next_operator(self) -> tuple[int, str, int]:
+        """How many words the operator between operands has that is next, what it is called, how tightly it binds."""
+        kind = self.kind
+        operator = _OPERATORS.get(kind)
+        if operator is not None:
+            return 1, operator, LEVELS[operator]
+        if kind == "BETWEEN":
+            return 1, "between", BETWEEN
+        if kind == "NOT":
+            following = self.peek().kind
+            if following == "BETWEEN":
+                return 2, "between", BETWEEN
+            if following in ("IN", "LIKE"):
+                return 2, f"not {following.lower()}", LEVELS[following.lower()]
+        if kind == "IS":
+            negated = self.peek().kind == "NOT"
+            if self.peek(1 + negated).kind == "DISTINCT" and self.peek(2 + negated).kind == "FROM":
+                operator = "is not distinct from" if negated else "is distinct from"
+                return 3 + negated, operator, LEVELS[operator]
+        return 0, "", 0
+
+    def tests(self) -> bool:
+        """Whether an IS that is next asks for NULL or its kin."""
+        return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
+
+    def is_test(self, operand: Expression) -> Is:
+        """IS NULL and its kin."""
+        self.expect("IS")
+        negated = self.accept("NOT")
+        token = self.advance()
+        return Is(token.place, negated, operand, _TESTS[token.kind])
+
+    def operand(self) -> Expression:
+        """One operand: a sign or EXISTS, if any, then a value with its steps."""
+        if self.kind in ("+", "-", "EXISTS", "NOT"):
+            return self.signed()
+        began, at = self.index, self.at
+        value = self.stepped(self.primary(), at=at)
+        self.bare = began
+        return value
+
+    def stepped(self, base: Expression, *, at: Place) -> Expression:
+        """A value with the steps that follow it."""
+        steps = self.steps() if self.kind in (".", "[") else ()
+        if not steps:
+            return base
+        return Path(at, base.base, base.steps + steps) if isinstance(base, Path) else Path(at, base, steps)
+
+    def signed(self) -> Expression:
+        """A value after `+`, `-`, EXISTS or NOT EXISTS. None of them can be repeated."""
+        token = self.advance()
+        if token.kind == "NOT":
+            exists = self.expect("EXISTS")
+            return Unary(token.place, "not", Unary(exists.place, "exists", self.value()))
+        if token.kind == "EXISTS":
+            return Unary(token.place, "exists", self.value())
+        return Unary(token.place, "-" if token.kind == "-" else "+", self.value())
+
+    def value(self) -> Expression:
+        """A value with its steps, no sign before it."""
+        if self.kind in ("+", "-", "EXISTS", "NOT"):
+            raise self.error()
+        value = self.operand()
+        self.bare = -1
+        return value
+
+    def steps(self) -> tuple[Step, ...]:
+        """Steps into a value. A dot that no name follows is left where it is."""
+        steps: list[Step] = []
+        while True:
+            if self.kind == "[":
+                steps.append(self.bracket())
+            elif self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
+                at = self.advance().place
+                steps.append(Field(at, self.advance().value))
+            else:
+                return tuple(steps)
+
+    def bracket(self) -> Step:
+        """`[index]`, `[from:to]`, `[]` or `[*]`."""
+        at = self.expect("[").place
+        if self.accept("*"):
+            self.expect("]")
+            return Items(at)
+        first = None if self.kind in (":", "]") else self.expression()
+        sliced = self.accept(":")
+        last = self.expression() if sliced and self.kind != "]" else None
+        self.expect("]")
+        if first is None or sliced:
+            return Slice(at, first, last)
+        return Element(at, first)
+
+    def primary(self) -> Expression:
+        """A value without steps; a chain of identifiers is taken whole, since it may be a function's name."""
+        read = _PRIMARY.get(self.kind)
+        if read is None:
+            raise self.error()
+        return read(self)
+
+    def chain(self) -> Expression:
+        """Identifiers with dots between them: a call, if a parenthesis follows, else a variable and fields of it."""
+        first = self.advance()
+        names, fields = [first.value], []
+        while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
+            at = self.advance().place
+            names.append(self.advance().value)
+            fields.append(Field(at, names[-1]))
+        if self.kind == "(":
+            return self.call(names, None, at=first.place)
+        if self.kind == "#":
+            self.advance()
+            names, library = [*names[:-1], self.identifier()], names[-1]
+            if self.kind != "(":
+                raise self.error()
+            return self.call(names, library, at=first.place)
+        variable = Variable(first.place, first.value)
+        return Path(first.place, variable, tuple(fields)) if fields else variable
+
+    def literal(self) -> Expression:
+        """A literal."""
+        kind, at = self.kind, self.at
+        if kind == STRING:
+            return String(at, self.string())
+        if kind == INTEGER:
+            return Integer(at, self.integer())
+        token = self.advance()
+        if kind in (DOUBLE, FLOAT):
+            return Decimal(at, token.image)
+        if kind in ("TRUE", "FALSE"):
+            return Boolean(at, kind == "TRUE")
+        return Null(at) if kind == "NULL" else Missing(at)
+
+    def parameter(self) -> Parameter:
+        """`$name`, `$1`, or `?`."""
+        token = self.advance()
+        if token.kind == "?":
+            self.parameters += 1
+            return Parameter(token.place, self.parameters)
+        if token.kind == PARAMETER:
+            return Parameter(token.place, token.value)
+        if len(token.value) > 9:
+            raise syntax("Invalid parameter number", token.place)
+        return Parameter(token.place, int(token.value))
+
+    def parenthesised(self) -> Expression:
+        """A query, an expression that is itself again, or several that are an array."""
+        at = self.expect("(").place
+        if self.kind in QUERY_STARTS:
+            inner: Expression = self.query()
+        else:
+            inner = self.expression()
+            if self.kind == ",":
+                self.advance()
+                inner = Array(at, (inner, *self.listed(self.expression)))
+        self.expect(")")
+        return inner
+
+    def items(self, end: str) -> tuple[Expression, ...]:
+        """Expressions up to a bracket, or none."""
+        items = () if self.kind == end else self.listed(self.expression)
+        self.expect(end)
+        return items
+
+    def array(self) -> Array:
+        """`[…]`"""  # noqa: D415
+        return Array(self.expect("[").place, self.items("]"))
+
+    def bag(self) -> Bag:
+        """`{{…}}`"""  # noqa: D415
+        return Bag(self.expect("{{").place, self.items("}}"))
+
+    def object(self) -> Object:
+        """`{…}`"""  # noqa: D415
+        at = self.expect("{").place
+        pairs = () if self.kind == "}" else self.listed(self.pair)
+        self.expect("}")
+        return Object(at, pairs)
+
+    def pair(self) -> Pair:
+        """A field of an object; without a name it is called as its value's last step."""
+        at = self.at
+        first = self.expression()
+        if self.accept(":"):
+            return Pair(at, first, self.expression())
+        name = last_name(first)
+        if name is None:
+            raise syntax("Cannot infer field name", at)
+        return Pair(at, String(at, name), first)
+
+    def case(self) -> Case:
+        """CASE."""
+        at = self.expect("CASE").place
+        subject = None if self.kind in ("WHEN", "ELSE", "END") else self.expression()
+        branches = []
+        while self.kind == "WHEN":
+            began = self.advance().place
+            condition = self.expression()
+            self.expect("THEN")
+            branches.append(When(began, condition, self.expression()))
+        otherwise = self.expression() if self.accept("ELSE") else None
+        self.expect("END")
+        return Case(at, subject, tuple(branches), otherwise)
+
+    def quantified(self) -> Quantified:
+        """SOME, EVERY, SOME AND EVERY. A END after it belongs to it, unless it ends a CASE around it."""
+        token = self.advance()
+        kind: Literal["some", "every", "some and every"] = "every" if token.kind == "EVERY" else "some"
+        if kind == "some" and self.accept("AND"):
+            self.expect("EVERY")
+            kind = "some and every"
+        bindings = self.listed(self.binding)
+        self.expect("SATISFIES")
+        condition = self.expression()
+        self.accept("END")
+        return Quantified(token.place, kind, bindings, condition)
+
+    def binding(self) -> Binding:
+        """`name IN source`."""
+        at = self.at
+        name = self.identifier()
+        self.expect("IN")
+        return Binding(at, name, self.expression())
+
+
+def last_name(node: Expression) -> str | None:
+    """What an expression is called that nobody gave a name: a variable's name, or the field it ends with."""
+    if isinstance(node, Variable):
+        return node.name
+    if isinstance(node, Path) and isinstance(last := node.steps[-1], Field):
+        return last.name
+    return None
+
+
+_PRIMARY: dict[str, Callable[[ExpressionParser], Expression]] = {
+    IDENTIFIER: ExpressionParser.chain,
+    QUOTED: ExpressionParser.chain,
+    "(": ExpressionParser.parenthesised,
+    "[": ExpressionParser.array,
+    "{{": ExpressionParser.bag,
+    "{": ExpressionParser.object,
+    "CASE": ExpressionParser.case,
+    **dict.fromkeys((PARAMETER, NUMBERED, "?"), ExpressionParser.parameter),
+    **dict.fromkeys((STRING, INTEGER, DOUBLE, FLOAT, "TRUE", "FALSE", "NULL", "MISSING"), ExpressionParser.literal),
+}

@@ -1,0 +1,134 @@
+"""Definitions of functions: in SQL++, in a library's language, for one request.
+
+May import `storage` and the tree. Must not know which libraries there are.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.parser.storage import StorageParser
+from limnos.sqlpp.tokens import IDENTIFIER, INTEGER, QUOTED
+from limnos.sqlpp.tree import (
+    VARIADIC,
+    CreateExternalFunction,
+    CreateFunction,
+    DeclareFunction,
+    DropFunction,
+    Expression,
+    Name,
+    TypedParameter,
+)
+
+_ARITY_MAX = 1000
+
+
+class FunctionParser(StorageParser):
+    """Reads definitions of functions."""
+
+    def function_name(self) -> tuple[Name, str | None]:
+        """`a.b.f`, or `a.b.library#f`: the name without the library, then the library."""
+        name = self.name()
+        if not self.accept("#"):
+            return name, None
+        return Name(name.at, (*name.parts[:-1], self.identifier())), name.last
+
+    def create_function(self, at: Place, *, or_replace: bool) -> CreateFunction | CreateExternalFunction:
+        """CREATE [OR REPLACE] FUNCTION."""
+        self.expect("FUNCTION")
+        told = self.if_not_exists()
+        name = self.name()
+        parameters = self.function_parameters()
+        returns = self.type() if self.accept_soft_returns() else None
+        told = self.if_not_exists(told=told)
+        if told and or_replace:
+            raise syntax("Unexpected IF NOT EXISTS", at)
+        if self.accept("AS"):
+            identifiers = self.listed(self.string)
+            self.expect("AT")
+            library = self.name()
+            return CreateExternalFunction(
+                at, name, or_replace, told, parameters, returns, identifiers, library, self.settings()
+            )
+        if returns is not None:
+            raise syntax(f"Unexpected return type declaration for function {name.last}", at)
+        names = untyped(parameters, name.last)
+        return CreateFunction(at, name, or_replace, told, names, self.function_body())
+
+    def accept_soft_returns(self) -> bool:
+        """Go past RETURNS, which is a keyword only here; say whether it was there."""
+        if self.kind != IDENTIFIER or self.token.image.upper() != "RETURNS":
+            return False
+        self.advance()
+        return True
+
+    def function_body(self) -> Expression:
+        """`{ expression or query }`"""  # noqa: D415
+        self.expect("{")
+        body = self.body()
+        self.expect("}")
+        return body
+
+    def function_parameters(self) -> tuple[TypedParameter, ...] | None:
+        """Parameters in parentheses; None for `...`."""
+        self.expect("(")
+        parameters: tuple[TypedParameter, ...] | None = ()
+        if self.accept("."):
+            self.expect(".")
+            self.expect(".")
+            parameters = None
+        elif self.kind != ")":
+            parameters = self.listed(self.function_parameter)
+        self.expect(")")
+        return parameters
+
+    def function_parameter(self) -> TypedParameter:
+        """`name [[:] T]`"""  # noqa: D415
+        at = self.at
+        name = self.identifier()
+        if self.accept(":") or self.kind in (IDENTIFIER, QUOTED, "[", "{{", "{", "OPEN", "CLOSED"):
+            return TypedParameter(at, name, self.type())
+        return TypedParameter(at, name, None)
+
+    def declare_function(self) -> DeclareFunction:
+        """DECLARE FUNCTION."""
+        at = self.expect("DECLARE").place
+        self.expect("FUNCTION")
+        name = self.identifier()
+        names = untyped(self.function_parameters(), name)
+        return DeclareFunction(at, name, names, self.function_body())
+
+    def drop_function(self, at: Place) -> DropFunction:
+        """DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
+        self.expect("FUNCTION")
+        told = self.if_exists()
+        name, library = self.function_name()
+        if self.accept("@"):
+            arity = self.arity()
+        elif self.kind == "(" and self.peek().kind == INTEGER:
+            self.advance()
+            arity = self.arity()
+            self.expect(")")
+        else:
+            parameters = self.function_parameters()
+            arity = VARIADIC if parameters is None else len(parameters)
+        return DropFunction(at, name, library, arity, self.if_exists(told=told))
+
+    def arity(self) -> int:
+        """A number of parameters. Raises SqlppError."""
+        at, image = self.at, self.token.image
+        arity = self.integer()
+        if arity > _ARITY_MAX:
+            raise syntax(f"Invalid arity: {image[:20]}", at)
+        return arity
+
+
+def untyped(parameters: tuple[TypedParameter, ...] | None, function: str) -> tuple[str, ...] | None:
+    """The parameters' names. Raises SqlppError for a type: only a library's function has typed ones."""
+    if parameters is None:
+        return None
+    for parameter in parameters:
+        if parameter.type is not None:
+            raise syntax(
+                f"Unexpected type declaration for parameter {parameter.name} in function {function}", parameter.at
+            )
+    return tuple(parameter.name for parameter in parameters)

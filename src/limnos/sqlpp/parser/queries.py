@@ -1,0 +1,273 @@
+"""Queries: blocks in either order, FROM's terms, groups, set operations.
+
+May import `calls` and the tree. Must not know statements. What FROM begins and what SELECT begins is the same node.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from limnos.sqlpp.errors import SqlppError, cut, syntax
+from limnos.sqlpp.parser.calls import CallParser
+from limnos.sqlpp.parser.expressions import QUERY_STARTS, last_name
+from limnos.sqlpp.printer import render
+from limnos.sqlpp.tokens import IDENTIFIER, QUOTED
+from limnos.sqlpp.tree import (
+    Block,
+    Expression,
+    GroupBy,
+    Grouping,
+    GroupingSets,
+    GroupKey,
+    GroupSet,
+    Join,
+    Let,
+    Projection,
+    Query,
+    Rollup,
+    Select,
+    SetArm,
+    Term,
+    Unnest,
+)
+
+_OPERATIONS: dict[str, Literal["union", "intersect", "except"]] = {
+    "UNION": "union",
+    "INTERSECT": "intersect",
+    "EXCEPT": "except",
+}
+_UNNEST = ("UNNEST", "CORRELATE", "FLATTEN")
+
+
+class QueryParser(CallParser):
+    """Reads queries."""
+
+    def query(self) -> Query:
+        """A query without parentheses."""
+        self.enter()
+        at = self.at
+        lets = self.lets()
+        block = self.block()
+        arms = []
+        while self.kind in _OPERATIONS:
+            arms.append(self.arm())
+        order = self.order_by()
+        limit, offset = self.limits()
+        self.leave()
+        return Query(at, lets, block, tuple(arms), order, limit, offset)
+
+    def arm(self) -> SetArm:
+        """A set operation and its right side."""
+        token = self.advance()
+        every = self.accept("ALL")
+        if self.kind != "(":
+            return SetArm(token.place, _OPERATIONS[token.kind], every, self.block())
+        self.advance()
+        query = self.query()
+        self.expect(")")
+        return SetArm(token.place, _OPERATIONS[token.kind], every, query)
+
+    def limits(self) -> tuple[Expression | None, Expression | None]:
+        """LIMIT and OFFSET, in either order."""
+        if self.accept("LIMIT"):
+            limit = self.expression()
+            return limit, self.expression() if self.accept("OFFSET") else None
+        if self.accept("OFFSET"):
+            offset = self.expression()
+            return self.expression() if self.accept("LIMIT") else None, offset
+        return None, None
+
+    def block(self) -> Block:
+        """One block, which begins with SELECT or with FROM."""
+        at = self.at
+        if self.kind == "SELECT":
+            select = self.select()
+            terms = self.terms()
+            lets = self.lets()
+            where = self.optional("WHERE")
+            group, group_lets, having = self.group() if terms else (None, (), None)
+            return Block(at, terms, lets, where, group, group_lets, having, select)
+        if self.kind != "FROM":
+            raise self.error()
+        terms, lets, where = self.terms(), self.lets(), self.optional("WHERE")
+        group, group_lets, having = self.group()
+        return Block(at, terms, lets, where, group, group_lets, having, self.select())
+
+    def optional(self, word: str) -> Expression | None:
+        """An expression after a word, if the word is there."""
+        return self.expression() if self.accept(word) else None
+
+    def group(self) -> tuple[GroupBy | None, tuple[Let, ...], Expression | None]:
+        """GROUP BY and what comes after it."""
+        if self.kind != "GROUP":
+            return None, (), None
+        at = self.advance().place
+        self.expect("BY")
+        elements = self.listed(self.grouping)
+        variable = None
+        if self.accept("GROUP"):
+            self.expect("AS")
+            variable = self.group_variable()
+        return GroupBy(at, elements, variable), self.lets(), self.optional("HAVING")
+
+    def lets(self) -> tuple[Let, ...]:
+        """LET or WITH, if it is there."""
+        if self.kind in ("LET", "LETTING"):
+            self.advance()
+            return self.listed(self.let)
+        return self.listed(self.with_) if self.accept("WITH") else ()
+
+    def let(self) -> Let:
+        """`name = value`"""  # noqa: D415
+        at = self.at
+        name = self.identifier()
+        self.expect("=")
+        return Let(at, name, self.expression())
+
+    def with_(self) -> Let:
+        """`name AS value`"""  # noqa: D415
+        at = self.at
+        name = self.identifier()
+        self.expect("AS")
+        return Let(at, name, self.expression())
+
+    def select(self) -> Select:
+        """SELECT and what it gives."""
+        at = self.expect("SELECT").place
+        distinct = self.kind == "DISTINCT"
+        if self.kind in ("DISTINCT", "ALL"):
+            self.advance()
+        if self.kind in ("VALUE", "ELEMENT", "RAW"):
+            self.advance()
+            return Select(at, distinct, self.expression(), (), ())
+        projections = self.listed(self.projection)
+        exclude = self.listed(self.path) if self.accept_soft("EXCLUDE") else ()
+        return Select(at, distinct, None, projections, exclude)
+
+    def projection(self) -> Projection:
+        """One of SELECT's."""
+        at, began = self.at, self.index
+        if self.accept("*"):
+            return Projection(at, None, None, every=False)
+        value = self.expression()
+        if self.kind == "." and self.peek().kind == "*" and self.bare == began:
+            self.advance()
+            self.advance()
+            return Projection(at, value, None, every=True)
+        if self.accept("AS") or self.kind == QUOTED or (self.kind == IDENTIFIER and self.token.soft != "EXCLUDE"):
+            return Projection(at, value, self.identifier(), every=False)
+        return Projection(at, value, last_name(value), every=False)
+
+    def terms(self) -> tuple[Term, ...]:
+        """FROM, if it is there."""
+        return self.listed(self.term) if self.accept("FROM") else ()
+
+    def term(self) -> Term:
+        """One of FROM's, with its joins."""
+        at = self.at
+        source, variable, position = self.source()
+        links: list[Join | Unnest] = []
+        while (link := self.link()) is not None:
+            links.append(link)
+        return Term(at, source, variable, position, tuple(links))
+
+    def source(self) -> tuple[Expression, str, str | None]:
+        """An expression to iterate over, its variable and the variable of the position."""
+        value = self.expression()
+        if self.accept("AS") or self.named:
+            variable = self.identifier()
+        else:
+            inferred = last_name(value)
+            if inferred is None:
+                raise _no_alias(value)
+            variable = inferred
+        return value, variable, self.identifier() if self.accept("AT") else None
+
+    def link(self) -> Join | Unnest | None:
+        """A join or an unnest, if it is there."""
+        at, kind = self.at, self.kind
+        if kind in ("INNER", "JOIN", *_UNNEST):
+            self.accept("INNER")
+            return self.joined("inner")
+        if kind == "LEFT":
+            self.advance()
+            self.accept("OUTER")
+            return self.joined("left")
+        if kind == "RIGHT":
+            self.advance()
+            self.accept("OUTER")
+            return self.join("right")
+        if kind == "CROSS":
+            self.advance()
+            self.expect("JOIN")
+            return Join(at, "cross", *self.source(), None)
+        return None
+
+    def joined(self, kind: Literal["inner", "left"]) -> Join | Unnest:
+        """A join, or an unnest."""
+        if self.kind not in _UNNEST:
+            return self.join(kind)
+        at = self.advance().place
+        return Unnest(at, kind == "left", *self.source())
+
+    def join(self, kind: Literal["inner", "left", "right"]) -> Join:
+        """`JOIN source ON condition`"""  # noqa: D415
+        at = self.expect("JOIN").place
+        source, variable, position = self.source()
+        self.expect("ON")
+        return Join(at, kind, source, variable, position, self.expression())
+
+    def grouping(self) -> Grouping:
+        """One of GROUP BY's: keys, ROLLUP, CUBE or GROUPING SETS. As in AsterixDB, a parenthesis opens a set of keys."""
+        at, word = self.at, self.token.soft
+        if word in ("ROLLUP", "CUBE") and self.peek().kind == "(":
+            self.advance()
+            self.advance()
+            sets = self.listed(self.group_set)
+            self.expect(")")
+            return Rollup(at, word == "CUBE", sets)
+        if word == "GROUPING" and self.peek().soft == "SETS" and self.peek(2).kind == "(":
+            self.enter()
+            for _ in range(3):
+                self.advance()
+            elements = self.listed(self.grouping)
+            self.expect(")")
+            self.leave()
+            return GroupingSets(at, elements)
+        if self.kind == "(" and self.peek().kind == ")":
+            self.advance()
+            self.advance()
+            return GroupSet(at, ())
+        return self.group_set()
+
+    def group_set(self) -> GroupSet:
+        """Keys in parentheses, or one without, which may begin with a parenthesis of its own."""
+        at = self.at
+        if not self.accept("("):
+            return GroupSet(at, (self.group_key(),))
+        first = self.expression()
+        if self.accept(")"):
+            return GroupSet(at, (self.named_key(self.operation(first)),))
+        keys = [self.named_key(first)]
+        while self.accept(","):
+            keys.append(self.group_key())
+        self.expect(")")
+        return GroupSet(at, tuple(keys))
+
+    def group_key(self) -> GroupKey:
+        """An expression to group by, and its variable."""
+        return self.named_key(self.expression())
+
+    def named_key(self, value: Expression) -> GroupKey:
+        """A key that has been read, and its variable."""
+        if self.accept("AS") or self.named:
+            return GroupKey(value.at, value, self.identifier())
+        return GroupKey(value.at, value, last_name(value))
+
+    def body(self) -> Expression:
+        """A query or an expression, as a statement, a function or a view has it."""
+        return self.query() if self.kind in QUERY_STARTS else self.expression()
+
+
+def _no_alias(value: Expression) -> SqlppError:
+    return syntax(f"Need an alias for the enclosed expression:\n{cut(render(value))}", value.at)

@@ -1,0 +1,134 @@
+"""Statements: which one begins here, and those that change data.
+
+May import `functions` and the tree. Must not know what a statement does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from limnos.sqlpp.errors import Place, syntax
+from limnos.sqlpp.parser.functions import FunctionParser
+from limnos.sqlpp.tokens import PRESORTED
+from limnos.sqlpp.tree import Delete, Explain, Insert, Load, QueryStatement, SetOption, Statement, Use
+from limnos.sqlpp.tree.statements import Kind
+
+_DROPS: dict[str, Kind] = {
+    "DATAVERSE": "dataverse",
+    "TYPE": "type",
+    "DATASET": "dataset",
+    "COLLECTION": "dataset",
+    "SYNONYM": "synonym",
+    "VIEW": "view",
+}
+
+
+class StatementParser(FunctionParser):
+    """Reads statements."""
+
+    def statement(self) -> Statement:
+        """One statement, its semicolon not included. What begins with none of the words is a query."""
+        read = _STATEMENTS.get(self.kind)
+        return read(self) if read else QueryStatement(self.at, self.body())
+
+    def explain(self) -> Explain:
+        """EXPLAIN, of a query only."""
+        at = self.expect("EXPLAIN").place
+        if self.kind == "EXPLAIN":
+            raise self.error()
+        statement = self.statement()
+        if not isinstance(statement, QueryStatement):
+            raise syntax("EXPLAIN is not supported for this kind of statement", at)
+        return Explain(at, statement)
+
+    def use(self) -> Use:
+        """USE."""
+        return Use(self.expect("USE").place, self.name())
+
+    def set_option(self) -> SetOption:
+        """`SET name "value"`"""  # noqa: D415
+        at = self.expect("SET").place
+        name = self.identifier()
+        return SetOption(at, name, self.constant())
+
+    def create(self) -> Statement:
+        """CREATE."""
+        at = self.expect("CREATE").place
+        if self.accept("OR"):
+            self.expect_soft("REPLACE")
+            if self.kind == "VIEW":
+                return self.create_view(at, or_replace=True)
+            return self.create_function(at, or_replace=True)
+        if self.kind == "VIEW":
+            return self.create_view(at, or_replace=False)
+        if self.kind == "FUNCTION":
+            return self.create_function(at, or_replace=False)
+        read = _CREATES.get(self.kind)
+        if read is None:
+            raise self.error()
+        return read(self, at)
+
+    def drop(self) -> Statement:
+        """DROP."""
+        at = self.expect("DROP").place
+        if self.kind == "INDEX":
+            return self.drop_index(at)
+        if self.kind == "FUNCTION":
+            return self.drop_function(at)
+        if self.kind not in _DROPS:
+            raise self.error()
+        return self.drop_named(at, _DROPS[self.kind])
+
+    def insert(self) -> Insert:
+        """INSERT or UPSERT."""
+        token = self.advance()
+        self.expect("INTO")
+        target = self.name()
+        variable = self.identifier() if self.accept("AS") else None
+        source = self.body()
+        returning = self.expression() if self.accept("RETURNING") else None
+        return Insert(token.place, token.kind == "UPSERT", target, variable, source, returning)
+
+    def delete(self) -> Delete:
+        """DELETE."""
+        at = self.expect("DELETE").place
+        self.expect("FROM")
+        target = self.name()
+        variable = self.identifier() if self.accept("AS") or self.named else None
+        return Delete(at, target, variable, self.optional("WHERE"))
+
+    def load(self) -> Load:
+        """LOAD DATASET."""
+        at = self.expect("LOAD").place
+        self.dataset_word()
+        target = self.name()
+        self.expect("USING")
+        adapter = self.identifier()
+        options = self.options()
+        return Load(at, target, adapter, options, self.accept(PRESORTED))
+
+
+_STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
+    "EXPLAIN": StatementParser.explain,
+    "USE": StatementParser.use,
+    "SET": StatementParser.set_option,
+    "CREATE": StatementParser.create,
+    "DROP": StatementParser.drop,
+    "DECLARE": StatementParser.declare_function,
+    "INSERT": StatementParser.insert,
+    "UPSERT": StatementParser.insert,
+    "DELETE": StatementParser.delete,
+    "LOAD": StatementParser.load,
+}
+
+_CREATES: dict[str, Callable[[StatementParser, Place], Statement]] = {
+    "DATAVERSE": StatementParser.create_dataverse,
+    "TYPE": StatementParser.create_type,
+    "DATASET": StatementParser.create_dataset,
+    "COLLECTION": StatementParser.create_dataset,
+    "INTERNAL": StatementParser.create_dataset,
+    "EXTERNAL": StatementParser.create_external,
+    "INDEX": StatementParser.create_index,
+    "PRIMARY": StatementParser.create_primary_index,
+    "SYNONYM": StatementParser.create_synonym,
+}

@@ -1,0 +1,76 @@
+"""Types in declarations.
+
+May import `queries` and the tree. Must not know which types are built in.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.parser.queries import QueryParser
+from limnos.sqlpp.tree import ArrayType, BagType, FieldType, NamedType, RecordType, TypeExpression
+
+
+class TypeParser(QueryParser):
+    """Reads types."""
+
+    def type(self) -> TypeExpression:
+        """A type: a name, `[T]`, `{{T}}` or a record."""
+        at = self.at
+        if self.named:
+            return self.type_name()
+        self.enter()
+        if self.accept("["):
+            result: TypeExpression = ArrayType(at, self.type())
+            self.expect("]")
+        elif self.accept("{{"):
+            result = BagType(at, self.type())
+            self.expect("}}")
+        else:
+            result = self.record()
+        self.leave()
+        return result
+
+    def type_name(self) -> NamedType:
+        """The name of a type."""
+        return NamedType(self.at, self.name())
+
+    def record(self) -> RecordType:
+        """`[OPEN|CLOSED] { name: T [?], … }`"""  # noqa: D415
+        at = self.at
+        open_ = self.kind != "CLOSED"
+        if self.kind in ("OPEN", "CLOSED"):
+            self.advance()
+        self.expect("{")
+        fields = () if self.kind == "}" else self.listed(self.field_type)
+        self.expect("}")
+        return RecordType(at, open_, fields)
+
+    def field_type(self) -> FieldType:
+        """`name: T [?]`"""  # noqa: D415
+        at = self.at
+        name = self.identifier()
+        self.expect(":")
+        return FieldType(at, name, self.type(), self.accept("?"))
+
+    def dataset_type(self, *, open_: bool) -> TypeExpression:
+        """What a dataset or a view has in parentheses: a type's name, or fields. `open_` is what fields are by default."""
+        at = self.expect("(").place
+        if self.peek().kind in (".", ")"):
+            name = self.type_name()
+            self.expect(")")
+            return name
+        fields = self.listed(self.inline_field)
+        self.expect(")")
+        if self.kind in ("OPEN", "CLOSED"):
+            open_ = self.advance().kind == "OPEN"
+            self.expect("TYPE")
+        return RecordType(at, open_, fields)
+
+    def inline_field(self) -> FieldType:
+        """`name T [NOT UNKNOWN]`"""  # noqa: D415
+        at = self.at
+        name = self.identifier()
+        kind = self.type_name()
+        required = self.accept("NOT")
+        if required:
+            self.expect("UNKNOWN")
+        return FieldType(at, name, kind, not required)

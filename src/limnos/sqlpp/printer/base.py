@@ -1,0 +1,99 @@
+"""How a node becomes text: each kind of node has a function that gives its pieces, and one loop puts them together.
+
+May import the tree, `tokens` and `names`' display form. Must not recurse: a tree may be as deep as the parser allows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import TypeVar, cast
+
+from limnos.names.display import quote_part
+from limnos.sqlpp.tokens import KEYWORDS, SOFT
+from limnos.sqlpp.tree import Expression, Name, Node, Query
+from limnos.sqlpp.tree.expressions import level_of
+
+Piece = str | Node
+N = TypeVar("N", bound=Node)
+
+_BARE = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_RESERVED = KEYWORDS | SOFT | {"RETURNS"}
+_STRING_ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
+_STRING_SHORT = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+_PIECES: dict[type[Node], Callable[[Node], Iterable[Piece]]] = {}
+
+
+def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable[[N], Iterable[Piece]]]:
+    """Make a function the one that gives the pieces of a kind of node."""
+
+    def register(pieces: Callable[[N], Iterable[Piece]]) -> Callable[[N], Iterable[Piece]]:
+        _PIECES[kind] = cast("Callable[[Node], Iterable[Piece]]", pieces)
+        return pieces
+
+    return register
+
+
+def render(node: Node) -> str:
+    """The text of a tree, on one line. Reading it again gives the same tree, places aside."""
+    waiting: list[Piece] = [node]
+    done: list[str] = []
+    while waiting:
+        piece = waiting.pop()
+        if isinstance(piece, str):
+            done.append(piece)
+        else:
+            waiting.extend(reversed(list(_PIECES[type(piece)](piece))))
+    return "".join(done)
+
+
+def printed_kinds() -> frozenset[type[Node]]:
+    """The kinds of node that can be printed."""
+    return frozenset(_PIECES)
+
+
+def identifier(name: str) -> str:
+    """An identifier; in back-quotes if it has other characters, or is a word that means something somewhere."""
+    if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
+        return name
+    return quote_part(name)
+
+
+def path(parts: Iterable[str]) -> str:
+    """Identifiers with dots between them."""
+    return ".".join(map(identifier, parts))
+
+
+def string(value: str) -> str:
+    """A string in double quotes."""
+    return f'"{_STRING_ESCAPED.sub(_escaped, value)}"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return _STRING_SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
+
+
+def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
+    """An expression where operators of a level may stand: in parentheses if it binds less tightly, or is a query."""
+    if isinstance(node, Query) or level_of(node) < level:
+        yield "("
+        yield node
+        yield ")"
+    else:
+        yield node
+
+
+def listed(nodes: Iterable[Node]) -> Iterator[Piece]:
+    """Nodes with commas between them; expressions among them stand as operands."""
+    for number, node in enumerate(nodes):
+        if number:
+            yield ", "
+        if isinstance(node, Expression):
+            yield from operand(node)
+        else:
+            yield node
+
+
+def named(name: Name) -> str:
+    """A name with dots."""
+    return path(name.parts)

@@ -1,0 +1,168 @@
+"""Pieces of queries: SELECT first, LET for WITH.
+
+May import the printer's other modules and the tree. Must not drop a name: what the parser inferred is written out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from limnos.sqlpp.printer.base import Piece, identifier, listed, operand, path, prints
+from limnos.sqlpp.printer.expressions import ordered
+from limnos.sqlpp.tree import (
+    Block,
+    Expression,
+    GroupBy,
+    GroupingSets,
+    GroupKey,
+    GroupSet,
+    Join,
+    Let,
+    Projection,
+    Query,
+    Rollup,
+    Select,
+    SetArm,
+    Term,
+    Unnest,
+)
+from limnos.sqlpp.tree.expressions import POSTFIX
+
+
+@prints(Query)
+def _query(node: Query) -> Iterator[Piece]:
+    if node.lets:
+        yield from _lets(node.lets)
+        yield " "
+    yield node.block
+    yield from node.arms
+    yield from ordered(node.order)
+    yield from _clause(" LIMIT ", node.limit)
+    yield from _clause(" OFFSET ", node.offset)
+
+
+def _clause(word: str, value: Expression | None) -> Iterator[Piece]:
+    if value is not None:
+        yield word
+        yield from operand(value)
+
+
+def _lets(lets: tuple[Let, ...]) -> Iterator[Piece]:
+    if lets:
+        yield "LET "
+        yield from listed(lets)
+
+
+@prints(Let)
+def _let(node: Let) -> Iterator[Piece]:
+    yield f"{identifier(node.name)} = "
+    yield from operand(node.value)
+
+
+@prints(SetArm)
+def _arm(node: SetArm) -> Iterator[Piece]:
+    yield f" {node.operator.upper()} {'ALL ' if node.all else ''}"
+    if isinstance(node.input, Query):
+        yield "("
+        yield node.input
+        yield ")"
+    else:
+        yield node.input
+
+
+@prints(Block)
+def _block(node: Block) -> Iterator[Piece]:
+    yield node.select
+    if node.terms:
+        yield " FROM "
+        yield from listed(node.terms)
+    yield " " if node.lets else ""
+    yield from _lets(node.lets)
+    yield from _clause(" WHERE ", node.where)
+    if node.group is not None:
+        yield node.group
+    yield " " if node.group_lets else ""
+    yield from _lets(node.group_lets)
+    yield from _clause(" HAVING ", node.having)
+
+
+@prints(Select)
+def _select(node: Select) -> Iterator[Piece]:
+    yield "SELECT DISTINCT " if node.distinct else "SELECT "
+    if node.value is not None:
+        yield "VALUE "
+        yield from operand(node.value)
+    yield from listed(node.projections)
+    if node.exclude:
+        yield f" EXCLUDE {', '.join(map(path, node.exclude))}"
+
+
+@prints(Projection)
+def _projection(node: Projection) -> Iterator[Piece]:
+    if node.value is None:
+        yield "*"
+        return
+    yield from operand(node.value, POSTFIX if node.every else 0)
+    yield ".*" if node.every else f" AS {identifier(node.name)}" if node.name is not None else ""
+
+
+@prints(Term)
+def _term(node: Term) -> Iterator[Piece]:
+    yield from _source(node)
+    yield from node.links
+
+
+def _source(node: Term | Join | Unnest) -> Iterator[Piece]:
+    yield from operand(node.source)
+    yield f" AS {identifier(node.variable)}"
+    yield f" AT {identifier(node.position)}" if node.position is not None else ""
+
+
+@prints(Join)
+def _join(node: Join) -> Iterator[Piece]:
+    yield f" {node.kind.upper()} JOIN "
+    yield from _source(node)
+    yield from _clause(" ON ", node.condition)
+
+
+@prints(Unnest)
+def _unnest(node: Unnest) -> Iterator[Piece]:
+    yield " LEFT UNNEST " if node.outer else " UNNEST "
+    yield from _source(node)
+
+
+@prints(GroupBy)
+def _group_by(node: GroupBy) -> Iterator[Piece]:
+    yield " GROUP BY "
+    yield from listed(node.elements)
+    if node.variable is not None:
+        yield " GROUP AS "
+        yield node.variable
+
+
+@prints(GroupSet)
+def _group_set(node: GroupSet) -> Iterator[Piece]:
+    """Always in parentheses: without them a key could not begin with one."""
+    yield "("
+    yield from listed(node.keys)
+    yield ")"
+
+
+@prints(GroupKey)
+def _group_key(node: GroupKey) -> Iterator[Piece]:
+    yield from operand(node.value)
+    yield f" AS {identifier(node.variable)}" if node.variable is not None else ""
+
+
+@prints(Rollup)
+def _rollup(node: Rollup) -> Iterator[Piece]:
+    yield "CUBE (" if node.cube else "ROLLUP ("
+    yield from listed(node.sets)
+    yield ")"
+
+
+@prints(GroupingSets)
+def _grouping_sets(node: GroupingSets) -> Iterator[Piece]:
+    yield "GROUPING SETS ("
+    yield from listed(node.elements)
+    yield ")"

@@ -1,0 +1,295 @@
+"""Expressions: literals, variables, paths, calls, operations, constructors.
+
+May import `base`. Must not know queries, though one may stand wherever an expression may.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from limnos.sqlpp.tree.base import Expression, Name, Node
+
+Level = int
+
+
+class Missing(Expression, frozen=True):
+    """MISSING."""
+
+
+class Null(Expression, frozen=True):
+    """NULL."""
+
+
+class Boolean(Expression, frozen=True):
+    """TRUE or FALSE."""
+
+    value: bool
+
+
+class Integer(Expression, frozen=True):
+    """A whole number of 64 bits, never negative: a minus is an operator."""
+
+    value: int
+
+
+class Decimal(Expression, frozen=True):
+    """A number with a fraction or an exponent, as it was written; a float ends with `f`, the rest are doubles."""
+
+    text: str
+
+
+class String(Expression, frozen=True):
+    """A text."""
+
+    value: str
+
+
+class Parameter(Expression, frozen=True):
+    """A value that comes with the request: by name, or by number from 1. `?` has the next number."""
+
+    name: str | int
+
+
+class Variable(Expression, frozen=True):
+    """An identifier that begins a path: a variable, a dataset or a field, which only the binder can tell."""
+
+    name: str
+
+
+class Field(Node, frozen=True):
+    """`.name`"""  # noqa: D415 - the code is the sentence
+
+    name: str
+
+
+class Element(Node, frozen=True):
+    """`[index]`"""  # noqa: D415
+
+    index: Expression
+
+
+class Slice(Node, frozen=True):
+    """`[start:end]`, either of them left out; `[]` is all of it."""
+
+    start: Expression | None
+    end: Expression | None
+
+
+class Items(Node, frozen=True):
+    """`[*]`: each item."""
+
+
+Step = Field | Element | Slice | Items
+
+
+class Path(Expression, frozen=True):
+    """Steps into a value, the first taken first. Flat, so that `a.b.c` is one node with two steps."""
+
+    base: Expression
+    steps: tuple[Step, ...]
+
+
+class OrderItem(Node, frozen=True):
+    """One expression of ORDER BY. `nulls` says where NULL and MISSING go, when it was said."""
+
+    value: Expression
+    descending: bool
+    nulls: Literal["first", "last"] | None
+
+
+class Bound(Node, frozen=True):
+    """An edge of a window's frame; a `value` of None is UNBOUNDED."""
+
+    side: Literal["preceding", "following", "current row"]
+    value: Expression | None
+
+
+class Frame(Node, frozen=True):
+    """The rows around the current one that a window function sees; an `end` of None is the current row."""
+
+    mode: Literal["range", "rows", "groups"]
+    start: Bound
+    end: Bound | None
+    exclude: Literal["current row", "group", "ties", "no others"] | None
+
+
+class NamedField(Node, frozen=True):
+    """`variable AS name`, a field of the objects that a group or a window variable holds."""
+
+    variable: str
+    name: str
+
+
+class GroupVariable(Node, frozen=True):
+    """The variable of GROUP AS or of a window; `fields` of None are all variables in scope."""
+
+    name: str
+    fields: tuple[NamedField, ...] | None
+
+
+class Window(Node, frozen=True):
+    """OVER and what belongs to it."""
+
+    variable: GroupVariable | None
+    partition: tuple[Expression, ...]
+    order: tuple[OrderItem, ...]
+    frame: Frame | None
+    from_end: Literal["first", "last"] | None
+    nulls: Literal["respect", "ignore"] | None
+
+
+class Call(Expression, frozen=True):
+    """A call. `library` is before a `#`, `star` is `count(*)`."""
+
+    function: Name
+    library: str | None
+    arguments: tuple[Expression, ...]
+    distinct: bool
+    star: bool
+    filter: Expression | None
+    window: Window | None
+
+
+class Unary(Expression, frozen=True):
+    """An operator before its operand."""
+
+    operator: Literal["+", "-", "not", "exists"]
+    operand: Expression
+
+
+class Operation(Expression, frozen=True):
+    """Operators of one level between operands, worked off from the left: one operator fewer than operands.
+
+    Flat, so that a chain of ten thousand ANDs is one node. Comparisons have two operands.
+    """
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+
+
+class Between(Expression, frozen=True):
+    """`value [NOT] BETWEEN low AND high`"""  # noqa: D415
+
+    negated: bool
+    value: Expression
+    low: Expression
+    high: Expression
+
+
+class Is(Expression, frozen=True):
+    """`value IS [NOT] NULL` and its kin; VALUED is read as KNOWN."""
+
+    negated: bool
+    value: Expression
+    test: Literal["null", "missing", "unknown", "known"]
+
+
+class When(Node, frozen=True):
+    """One branch of a CASE."""
+
+    condition: Expression
+    result: Expression
+
+
+class Case(Expression, frozen=True):
+    """CASE. With a subject the conditions are values to compare it with."""
+
+    subject: Expression | None
+    branches: tuple[When, ...]
+    otherwise: Expression | None
+
+
+class Binding(Node, frozen=True):
+    """`name IN source`, in a quantified expression."""
+
+    name: str
+    source: Expression
+
+
+class Quantified(Expression, frozen=True):
+    """SOME, EVERY, or SOME AND EVERY (which is false for nothing at all)."""
+
+    kind: Literal["some", "every", "some and every"]
+    bindings: tuple[Binding, ...]
+    condition: Expression
+
+
+class Array(Expression, frozen=True):
+    """`[a, b]`, and `(a, b)`."""
+
+    items: tuple[Expression, ...]
+
+
+class Bag(Expression, frozen=True):
+    """`{{ a, b }}`: a multiset."""
+
+    items: tuple[Expression, ...]
+
+
+class Pair(Node, frozen=True):
+    """A field of an object constructor; a name that was left out is that of the value's last step."""
+
+    name: Expression
+    value: Expression
+
+
+class Object(Expression, frozen=True):
+    """`{ name: value }`"""  # noqa: D415
+
+    pairs: tuple[Pair, ...]
+
+
+PRIMARY: Level = 14
+
+LEVELS: dict[str, Level] = {
+    "or": 1,
+    "and": 2,
+    "=": 4,
+    "!=": 4,
+    "<": 4,
+    ">": 4,
+    "<=": 4,
+    ">=": 4,
+    "~=": 4,
+    "in": 4,
+    "not in": 4,
+    "is distinct from": 4,
+    "is not distinct from": 4,
+    "like": 7,
+    "not like": 7,
+    "||": 8,
+    "+": 9,
+    "-": 9,
+    "*": 10,
+    "/": 10,
+    "div": 10,
+    "mod": 10,
+    "^": 11,
+}
+"""How tightly an operator between operands binds; the operators of one level may follow one another or not (CHAINED)."""
+
+NOT: Level = 3
+BETWEEN: Level = 5
+IS: Level = 6
+SIGN: Level = 12
+POSTFIX: Level = 13
+CHAINED = frozenset({1, 2, 8, 9, 10})
+
+
+def level_of(node: Expression) -> Level:
+    """How tightly the outermost operator of an expression binds; 0 for what always needs parentheses as an operand."""
+    match node:
+        case Operation(operators=operators):
+            return LEVELS[operators[0]]
+        case Unary(operator=operator):
+            return NOT if operator == "not" else SIGN
+        case Between():
+            return BETWEEN
+        case Is():
+            return IS
+        case Path():
+            return POSTFIX
+        case Quantified():
+            return 0
+        case _:
+            return PRIMARY

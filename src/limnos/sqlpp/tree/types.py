@@ -1,0 +1,41 @@
+"""Types as declarations spell them.
+
+May import `base`. Must not know which names are built in.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.tree.base import Name, Node, TypeExpression
+
+
+class NamedType(TypeExpression, frozen=True):
+    """A built-in type or one that somebody made."""
+
+    name: Name
+
+
+class ArrayType(TypeExpression, frozen=True):
+    """`[T]`"""  # noqa: D415
+
+    item: TypeExpression
+
+
+class BagType(TypeExpression, frozen=True):
+    """`{{T}}`"""  # noqa: D415
+
+    item: TypeExpression
+
+
+class FieldType(Node, frozen=True):
+    """A declared field; an optional one may be NULL or MISSING."""
+
+    name: str
+    type: TypeExpression
+    optional: bool
+
+
+class RecordType(TypeExpression, frozen=True):
+    """`{ name: T, … }`; an open one takes fields that it does not name."""
+
+    open: bool
+    fields: tuple[FieldType, ...]
