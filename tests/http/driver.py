@@ -108,9 +108,12 @@ class Node:
 
 
 @contextmanager
-def node_at(data: Path, *, access: bool = True, storage: Storage = NO_MORE) -> Iterator[Node]:
+def node_at(
+    data: Path, *, access: bool = True, storage: Storage = NO_MORE, kept_bytes_max: int | None = None
+) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
-    settings = Settings(server=Server(data=str(data)), access=Access(enabled=access), storage=storage)
+    server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
+    settings = Settings(server=server, access=Access(enabled=access), storage=storage)
     with asyncio.Runner() as runner:
         built = build(settings)
         built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another

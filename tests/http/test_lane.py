@@ -9,6 +9,7 @@ import asyncio
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -93,6 +94,7 @@ class Application:
         self.door = Door()
         self.patience = patience_of(10, 10)
         self.deadlines = Deadlines(10)
+        self.kept = SimpleNamespace(is_on=False, inline=at_once)
 
     def answers_at_once(self, method: str) -> bool:
         """As the real one."""

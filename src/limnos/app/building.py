@@ -151,5 +151,6 @@ def build(settings: Settings) -> Built:
         door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),
         patience=patience_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
+        kept_bytes_max=settings.server.kept_bytes_max,
     )
     return Built(application, services, upkeep)

@@ -164,6 +164,11 @@ class Server(Section):
     lane: bool = Field(
         default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
     )
+    kept_bytes_max: NonNegativeInt = Field(
+        default=33_554_432,
+        description="How much memory finished answers about tables may take that are kept whole and sent again while they "
+        "hold, in bytes; 0 keeps none.",
+    )
     drain_timeout_s: NonNegativeFloat = Field(
         default=5.0,
         description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",

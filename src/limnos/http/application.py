@@ -17,6 +17,7 @@ from typing import Protocol as Interface
 from limnos.access.authentication import known_user
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
+from limnos.http.kept import KeptAnswers, depends_of, key_of
 from limnos.http.patience import Patience, patience_of
 from limnos.http.pieces import CutShort, Pieces
 from limnos.http.refusals import hidden_metalake, plain
@@ -35,6 +36,7 @@ from limnos.telemetry.request_ids import current_request_id, next_request_id
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
 
+    from limnos.http.kept import Keeping, KeptAnswer, Key
     from limnos.http.request import Body, Receive
     from limnos.http.response import Answer
     from limnos.http.routing import Route, Router, Takes
@@ -128,8 +130,10 @@ class Application:
         door: Door | None = None,
         patience: Patience | None = None,
         request_log: RequestLog | None = None,
+        kept_bytes_max: int = 0,
     ) -> None:
         self.services = services
+        self.kept = KeptAnswers(services, bytes_max=kept_bytes_max)
         self.request_log = request_log
         self.door = door or Door()
         self.throttle = Throttle()
@@ -146,11 +150,7 @@ class Application:
             return
         request_id = next_request_id()
         current_request_id.set(request_id)
-        client = cast("tuple[str, int] | None", scope.get("client"))
-        status, headers, body, reason = await self.respond(
-            scope["method"], scope["raw_path"], scope["query_string"], dict(scope["headers"]), receive,  # type: ignore[arg-type, call-overload]
-            request_id=request_id, peer="" if client is None else client[0],
-        )  # fmt: skip
+        status, headers, body, reason = await self._answer(scope, receive, request_id)
         await send({"type": "http.response.start", "status": status, "headers": headers, "reason": reason})
         if isinstance(body, bytes):
             await send({"type": "http.response.body", "body": body})
@@ -163,6 +163,46 @@ class Application:
                 await send({"type": "http.response.body", "body": b""})
             finally:
                 await body.close()
+
+    async def _answer(self, scope: AsgiScope, receive: Receive, request_id: str) -> Answer:
+        """Answer what came through ASGI: with what is kept, if it still holds."""
+        method, raw, query = cast(
+            "tuple[str, bytes, bytes]", (scope["method"], scope["raw_path"], scope["query_string"])
+        )
+        headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
+        client = cast("tuple[str, int] | None", scope.get("client"))
+        peer = "" if client is None else client[0]
+        keeping = kept = None
+        if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), depends_of(headers))) is not None:
+            kept, keeping = self.kept.find(key), self.kept.keeping(key)
+        return await self.respond(
+            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept
+        )
+
+    async def _still_holds(self, kept: KeptAnswer) -> bool:
+        """Say whether a kept answer holds, after this request's own look at the store."""
+        if self.kept.inline:
+            return self.kept.holds_now(kept)
+        if kept.lasting.ground is None:
+            return False
+        await self.kept.gate.ask(kept.lasting.ground.zones, "arrival")
+        return self.kept.holds_after_gate(kept)
+
+    def again(self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str) -> Answer:
+        """Give an answer that is kept, and have it counted and told to the log like any other."""
+        self.count_again(kept, key, started, request_id=request_id, peer=peer)
+        return kept.status, kept.headers_with(request_id.encode()), kept.body, b""
+
+    def count_again(self, kept: KeptAnswer, key: Key, started: float, *, request_id: str, peer: str) -> None:
+        """Count a kept answer that is sent, and tell the log."""
+        requests[kept.operation] += 1
+        ended = time.perf_counter()
+        request_seconds.observe(kept.observed, ended - started)
+        if self.request_log is not None:
+            self.request_log.add(
+                (ended, ended - started, request_id, key[0], kept.path, kept.observed[1], kept.status, kept.lasting.user,
+                 peer, len(kept.body), "")
+            )  # fmt: skip
 
     def answers_at_once(self, method: str) -> bool:
         """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline.
@@ -182,21 +222,27 @@ class Application:
         request_id: str,
         peer: str = "",
         at_once: bool = False,
+        keeping: Keeping | None = None,
+        kept: KeptAnswer | None = None,
     ) -> Answer:
         """Answer one request. Never raises but when it is cancelled.
 
-        `peer` is the address of the connection's other end. `at_once`: nobody watches the time yet.
+        `peer` is the address of the connection's other end. `at_once`: nobody watches the time yet. `keeping`: its answer may
+        be kept; `kept`: what was answered to such a request, to be sent again if it still holds.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
         request = Request(
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
+        request.may_be_kept = keeping is not None
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
                 raise _no_route(target)
+            if kept is not None and keeping is not None and await self._still_holds(kept):
+                return self.again(kept, keeping.key, started, request_id=request_id, peer=peer)
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
             request.credential = credential = self.services.authenticator.credential(header)
             ctx = Context(self.services, credential, request_id)
@@ -204,6 +250,8 @@ class Application:
                 request.require_type(target.takes)
                 request.admit = partial(self._admit, target, request, ctx)
             response = await target.handler(request, ctx)
+            if keeping is not None and response.lasting is not None:
+                self.kept.keep(keeping, response, observed=target.key)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every one gets an answer, or is raised again
             response = self._failed(error, target, request, ctx)
         finally:

@@ -10,6 +10,7 @@ uvicorn's internals, so its minor version is pinned and `tests/http/test_connect
 from __future__ import annotations
 
 import asyncio
+import time
 import types
 from typing import TYPE_CHECKING, Final, cast
 
@@ -17,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from limnos.http.door import HEAD_BYTES_MAX
 from limnos.http.guarded import GuardedProtocol
+from limnos.http.kept import depends_of, key_of
 from limnos.http.patience import Phase
 from limnos.http.pieces import CutShort
 from limnos.telemetry.logs import get_logger
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
+    from limnos.http.kept import KeptAnswer, Key
     from limnos.http.response import Answer
 
 BODY_BYTES_MAX: Final = 1 << 16
@@ -71,6 +74,8 @@ class LaneProtocol(GuardedProtocol):
 
     _usual_fields: list[tuple[bytes, bytes]] | None = None
     _usual_headers: dict[bytes, bytes]
+    _usual_depends: tuple[bytes | None, ...] = ()
+    """What answers that are kept depend on, of the usual head."""
     _peer = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -101,6 +106,7 @@ class LaneProtocol(GuardedProtocol):
         self._enter(headers)
         if may and self._is_ordinary(headers):
             self._usual_fields, self._usual_headers = self.headers, headers
+            self._usual_depends = depends_of(headers)
             self.cycle = Exchange(headers)  # type: ignore[assignment]
             self._phase = _BODY
             return
@@ -164,8 +170,17 @@ class LaneProtocol(GuardedProtocol):
             self.transport.close()
 
     def _begin(self, exchange: Exchange) -> None:
-        application = self.application
+        application, answers = self.application, self.application.kept
         method = self.parser.get_method().decode("ascii")
+        keeping = kept = None
+        if answers.is_on and (key := key_of(method, self.url, self._usual_depends)) is not None:
+            kept = answers.find(key)
+            if kept is not None and answers.inline:
+                started = time.perf_counter()
+                if answers.holds_now(kept):
+                    self._send_again(exchange, kept, key, started)
+                    return
+            keeping = answers.keeping(key)
         path, _, query = self.url.partition(b"?")
         at_once = application.answers_at_once(method)
         request_id = next_request_id()
@@ -173,7 +188,7 @@ class LaneProtocol(GuardedProtocol):
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self._peer, at_once=at_once,
+                peer=self._peer, at_once=at_once, keeping=keeping, kept=None if answers.inline else kept,
             )  # fmt: skip
             if at_once:
                 try:
@@ -189,6 +204,25 @@ class LaneProtocol(GuardedProtocol):
             self.tasks.add(exchange.task)
         finally:
             current_request_id.reset(mine)
+
+    def _send_again(self, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+        """Send an answer that is kept, under this request's own id."""
+        application, request_id = self.application, next_request_id()
+        if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
+            answer = application.again(kept, key, started, request_id=request_id, peer=self._peer)
+            self._write(exchange, answer)
+            return
+        application.count_again(kept, key, started, request_id=request_id, peer=self._peer)
+        head = kept.head
+        if head is None:
+            head = kept.head = self._head_around_id(exchange, kept)
+        self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], kept.body)))  # type: ignore[attr-defined]
+        self._complete(exchange)
+
+    def _head_around_id(self, exchange: Exchange, kept: KeptAnswer) -> tuple[bytes, bytes]:
+        headers = kept.headers_with(b"\0")
+        before, _, after = self._head(exchange, kept.status, headers, b"").partition(b"\0")
+        return before, after
 
     # -- its answer goes out -----------------------------------------------------------------------------------
 

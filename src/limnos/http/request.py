@@ -51,6 +51,7 @@ class Request:
         "credential",
         "headers",
         "id",
+        "may_be_kept",
         "method",
         "params",
         "path",
@@ -75,6 +76,8 @@ class Request:
         self.peer = peer
         self.admit: Callable[[], Awaitable[None]] | None = None
         """Asked before more of a body is read than a short one has: refuses whoever could do nothing with it."""
+        self.may_be_kept = False
+        """Its answer may be kept: whoever can say how long it lasts says so (`Response.lasting`)."""
         self.credential: Credential | None = None
         """Who asks, once the header was read."""
         self.body_bytes_max = body_bytes_max

@@ -1,6 +1,6 @@
 """One answer: status, headers, and the body as bytes that are joined once.
 
-May import msgspec only.
+May import msgspec, and `services` for the type of `lasting`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from limnos.http.pieces import Pieces
+    from limnos.services.lasting import Lasting
 
     Answer = tuple[int, list[tuple[bytes, bytes]], bytes | Pieces, bytes]
     """Status, all headers, what is sent as the body, and the reason phrase (empty for the customary one)."""
@@ -27,16 +28,17 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """An answer. `headers` come before the length and the request id, which the application adds.
 
-    `stream` gives the body in pieces, in place of `body`. `reason` is a refusal's message, for the log and for answers that have no body.
+    `stream` gives the body in pieces, in place of `body`. `lasting` says that the answer may be kept and sent again, and how long. `reason` is a refusal's message, for the log and for answers that have no body.
     """
 
-    __slots__ = ("body", "headers", "reason", "status", "stream")
+    __slots__ = ("body", "headers", "lasting", "reason", "status", "stream")
 
     def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = (JSON,)) -> None:
         self.status = status
         self.body = body
         self.headers = headers
         self.reason = ""
+        self.lasting: Lasting | None = None
         self.stream: AsyncGenerator[bytes, None] | None = None
 
 

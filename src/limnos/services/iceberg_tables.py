@@ -75,18 +75,21 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def file_asked(ctx: Context, document: Document) -> str | None:
+    """Return the metadata file that is looked for before its table is answered, None when the setting asks for none."""
+    mode, location = ctx.services.defaults.verify_metadata_file, document.metadata_location
+    return None if mode == "never" or (mode == "local" and not is_local(location)) else location
+
+
 async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord) -> None:
     """Notice that a metadata file has vanished, as far as the setting asks for it. Raises MissingFile."""
-    mode = ctx.services.defaults.verify_metadata_file
-    local = is_local(document.metadata_location)
-    if mode == "never" or (mode == "local" and not local):
+    location = file_asked(ctx, document)
+    if location is None:
         return
     files = ctx.services.files
-    there = files.exists_now(document.metadata_location) if local else await files.exists(
-        document.metadata_location, catalog.properties
-    )  # fmt: skip
+    there = files.exists_now(location) if is_local(location) else await files.exists(location, catalog.properties)
     if not there:
-        raise MissingFile(f"Failed to open input stream for file: {document.metadata_location}")
+        raise MissingFile(f"Failed to open input stream for file: {location}")
 
 
 async def table_stage(

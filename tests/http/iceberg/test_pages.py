@@ -166,6 +166,7 @@ def test_joined_listing_follows_its_blocks(monkeypatch: pytest.MonkeyPatch) -> N
     def body(*parts: tuple[bytes, ...], before: bytes = b"<") -> bytes:
         return join_page(b"f", Page(parts, None, whole=True), before=before, after=b">")
 
+    monkeypatch.setattr(pages, "_joined", pages.Joined())
     first, other = (b'"a"', b'"b"'), (b'"c"',)
     for _ in range(2):
         assert body(first) == b'{"f":[<"a">,<"b">],"next-page-token":null}'

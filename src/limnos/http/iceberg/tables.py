@@ -1,6 +1,6 @@
 """Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes
+May import `access`, `files`, `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes
 from the store to the answer.
 
 403 or 404: a table that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever
@@ -14,15 +14,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from limnos.access.actions import Action
+from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName, NotFound
+from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services import commits, iceberg_tables, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.lasting import lasting_of
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -30,9 +34,13 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
+    from limnos.services.lasting import Lasting
+    from limnos.services.pages import Page
     from limnos.services.scene import Scene, Scope
 
 _MODES = ("all", "refs")
+_PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
+"""With these an answer rests on the caller's own right to the table and on its document, so it may be kept."""
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
 
@@ -105,9 +113,16 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 1)
     namespace = levels_of(params[0])
     asked = asked_of(request)
-    page = await ctx.read(scope, lambda scene: tables.tables_list(scene, namespace, asked))
+
+    def read(scene: Scene) -> tuple[Page, Lasting | None]:
+        page = tables.tables_list(scene, namespace, asked)
+        return page, lasting_of(scene, ctx.credential) if request.may_be_kept else None
+
+    page, lasting = await ctx.read(scope, read)
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
-    return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
+    response = Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
+    response.lasting = lasting
+    return response
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
@@ -116,21 +131,38 @@ async def table_load(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = through_of(request) if request.query_string else ()
 
-    def read(scene: Scene) -> tuple[Document, CatalogRecord]:
-        return tables.table_load(scene, namespace, name, through), scene.catalog_record
+    def read(scene: Scene) -> tuple[Document, CatalogRecord, Lasting | None]:
+        document, lasting = tables.table_load(scene, namespace, name, through), None
+        if request.may_be_kept and request.query_string in _PLAIN:
+            about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
+            lasting = lasting_of(scene, ctx.credential, about=about, document=True)
+        return document, scene.catalog_record, lasting
 
-    document, catalog = await ctx.read(scope, read)
+    document, catalog, lasting = await ctx.read(scope, read)
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     etag = _etag(document, mode)
+    whole = document
     if _matches(request.headers.get(b"if-none-match"), etag):
-        return Response(304, b"", ((b"etag", etag),))
-    if mode == "refs":
-        reduced = await _refs_only(ctx, document)
-        document = msgspec.structs.replace(document, body=reduced)
-    return _loaded(document, etag)
+        response = Response(304, b"", ((b"etag", etag),))
+    else:
+        if mode == "refs":
+            whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
+        response = _loaded(whole, etag)
+    response.lasting = _as_long_as_its_file(ctx, document, lasting)
+    return response
+
+
+def _as_long_as_its_file(ctx: Context, document: Document, lasting: Lasting | None) -> Lasting | None:
+    """Tell that an answer holds while its metadata file is there; whether a file in an object store is, must be awaited."""
+    if lasting is None:
+        return None
+    file = iceberg_tables.file_asked(ctx, document)
+    if file is None or is_local(file):
+        return lasting._replace(file=file)
+    return None
 
 
 async def _refs_only(ctx: Context, document: Document) -> bytes:
@@ -144,8 +176,16 @@ async def table_exists(request: Request, ctx: Context) -> Response:
     """HEAD a table."""
     scope, params = split(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
-    await ctx.read(scope, lambda scene: tables.table_exists(scene, namespace, name))
-    return no_content()
+
+    def read(scene: Scene) -> Lasting | None:
+        tables.table_exists(scene, namespace, name)
+        if not request.may_be_kept or request.query_string:
+            return None
+        return lasting_of(scene, ctx.credential, about=(Kind.TABLE, (*namespace, name), Action.TABLE_EXISTS))
+
+    response = no_content()
+    response.lasting = await ctx.read(scope, read)
+    return response
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
