@@ -17,7 +17,7 @@ from limnos.model.decisions import Link
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.model.records import CatalogRecord, MetalakeRecord
+from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord
 from limnos.names.errors import InvalidName
 from limnos.services import (
     catalogs,
@@ -33,11 +33,23 @@ from limnos.services import (
     tables,
     tags,
     tokens,
+    transactions,
     trash,
     users,
 )
+from limnos.services.commits import Change
 from limnos.services.context import Context
 from limnos.services.grants import Wish
+from limnos.services.operations import (
+    NamespaceDropped,
+    NamespaceMade,
+    NamespaceMoved,
+    Operation,
+    TableCommitted,
+    TableDropped,
+    TableMade,
+    TableMoved,
+)
 from limnos.services.pages import Page
 from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
@@ -224,6 +236,25 @@ def table_commit(world: World, ctx: Context) -> Work:
     scope, (*inside, name) = world.table()
     updates: list[object] = [{"action": "set-properties", "updates": {"k": str(world.dice.random())}}]
     return commits.table_commit(ctx, scope, namespace=tuple(inside), name=name, requirements=[], updates=updates)
+
+
+def transaction(world: World, ctx: Context) -> Work:
+    """Do up to four things at once in one catalog; later ones are often about what earlier ones made or moved."""
+    dice, (scope, first) = world.dice, world.table()
+    asked: list[Operation] = []
+    for number in range(dice.randint(1, 4)):
+        at, levels = world.table()
+        path = first if number == 0 or at != scope or dice.random() < 0.5 else levels
+        into = (*world.elsewhere(scope), dice.choice(TABLES))
+        change = Change([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
+        made = (*path[:-1], dice.choice(NAMES))
+        done: tuple[Operation, ...] = (
+            TableCommitted(path, change), TableMoved(path, into), TableDropped(path),
+            TableMade((*made, "t"), new_table("t")), NamespaceMade(made, BLANK_NAMESPACE),
+            NamespaceMoved(path[:-1], into), NamespaceDropped(made),
+        )  # fmt: skip
+        asked.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
+    return transactions.transact(ctx, scope, asked)
 
 
 async def table_exchange(world: World, ctx: Context) -> object:
@@ -424,14 +455,14 @@ def wish(world: World) -> Wish:
 
 _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
-    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, undrop: 6,
+    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6,
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
-    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
+    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, transaction: 6, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
     privilege_grant: 10, role_give: 4, owner_set: 5, right_taken_and_given_back: 14, user_enable: 1, member_add: 1,
     role_create: 1,
     namespace_create: 1, principal_add: 1, token_make: 1,
