@@ -673,6 +673,23 @@ def test_tasks_are_listed_shown_and_tried_again(fake: Fake, limnos: Run) -> None
     assert limnos("task", "retry", "7").result == {"retried": "7"}
 
 
+def test_webhooks_are_made_listed_and_dropped(fake: Fake, limnos: Run, tmp_path: Path) -> None:
+    """`webhook create` shows the secret once or puts it into a file; `list` shows what is behind."""
+    hooks = f"{OWN}/metalakes/lake/webhooks"
+    made = {"id": 7, "url": "https://h", "user": "ana", "state": "well"}
+    fake.on("POST", hooks, {**made, "secret": "whsec_x"}).on("POST", hooks, {**made, "secret": "whsec_y"})
+    fake.on("GET", hooks, {"webhooks": [{**made, "behind": 3}]})
+    fake.on("DELETE", f"{hooks}/7", {"dropped": 7}).on("POST", f"{hooks}/7/retry", {"retried": 7})
+
+    assert limnos("webhook", "create", "https://h").result["secret"] == "whsec_x"
+    assert limnos("webhook", "create", "https://h", "--save", str(tmp_path / "s")).result["secret"] is None
+    assert (tmp_path / "s").read_text() == "whsec_y\n"
+    assert limnos("webhook", "create", "https://h", "--save", str(tmp_path / "s")).code == 2
+    assert [row["behind"] for row in limnos("webhook", "list").result] == [3]
+    assert limnos("webhook", "retry", "7", "--after", "oldest").result == {"retried": "7"}
+    assert limnos("webhook", "drop", "7", "--yes").result == {"dropped": "7"}
+
+
 CHANGE = {
     "zone": 3, "revision": 7, "ordinal": 0, "operation": "move", "kind": "table", "id": 9, "actor": "ana", "request_id": "r",
     "at": "2026-11-20T23:40:11.120Z",

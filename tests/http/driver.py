@@ -12,11 +12,12 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Server, Settings, Storage
+from limnos.config.settings import Access, Events, Server, Settings, Storage
 from limnos.http.throttle import Throttle
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"
+EVENTS = Events(allowed_urls=("https://hooks.example.com",))
 NO_MORE = Storage()
 """Catalogs may use the server's own warehouse and the public clouds."""
 
@@ -113,7 +114,7 @@ def node_at(
 ) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
     server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
-    settings = Settings(server=server, access=Access(enabled=access), storage=storage)
+    settings = Settings(server=server, access=Access(enabled=access), storage=storage, events=EVENTS)
     with asyncio.Runner() as runner:
         built = build(settings)
         built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another

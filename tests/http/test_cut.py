@@ -30,6 +30,7 @@ from tests.http.iceberg.wire import (
 )
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
+HOOKS = f"{OWN}/metalakes/lake/webhooks"
 ROLE = f"{LAKE}/permissions/roles/hands"
 RULES = [{"name": "use_schema", "condition": "allow"}]
 OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
@@ -111,6 +112,9 @@ WRITES: dict[str, Write] = {
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
     "enable-user": Write("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False}),
+    "create-webhook": Write("POST", HOOKS, {"url": "https://hooks.example.com/x"}),
+    "drop-webhook": Write("DELETE", f"{HOOKS}/HOOK"),
+    "retry-webhook": Write("POST", f"{HOOKS}/HOOK/retry"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
@@ -148,15 +152,11 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", API, {"name": "pond"})
     node.done("PATCH", f"{API}/pond", {"inUse": False})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
+    hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
-    return {
-        "DROPPED": str(dropped[0]["id"]),
-        "LOCATION": location,
-        "VIEW": view,
-        "TOKEN": str(token["id"]),
-        "TASK": str(task["id"]),
-    }
+    ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
+    return {"LOCATION": location, "VIEW": view, **{word: str(found["id"]) for word, found in ids.items()}}
 
 
 def cut_after_commit(node: Node, patch: pytest.MonkeyPatch) -> list[int]:

@@ -44,6 +44,8 @@ class Action(StrEnum):
     METALAKE_SET = "metalake_set", Kind.METALAKE
     METALAKE_DROP = "metalake_drop", Kind.METALAKE
 
+    WEBHOOK_MANAGE = "webhook_manage", Kind.METALAKE
+
     CATALOG_LIST = "catalog_list", Kind.METALAKE
     CATALOG_CREATE = "catalog_create", Kind.METALAKE
     CATALOG_LOAD = "catalog_load", Kind.CATALOG

@@ -100,6 +100,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_ALTER: _METALAKE,
     Action.METALAKE_SET: _METALAKE,  # switch on and off
     Action.METALAKE_DROP: _METALAKE,
+    Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
     Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
     Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
     Action.CATALOG_LOAD: _CATALOG_LOAD,

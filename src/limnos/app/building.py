@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.chores import ChoreProcesses
+from limnos.app.deliveries import Deliveries
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
 from limnos.files import Allowed, is_within, root_of
@@ -44,6 +45,7 @@ class Built(NamedTuple):
     application: Application
     services: Services
     upkeep: Upkeep
+    deliveries: Deliveries
 
 
 def database_of(settings: Settings) -> str:
@@ -138,6 +140,7 @@ def build(settings: Settings) -> Built:
             allowed,
             settings.iceberg.idempotency_lifetime_s,
             settings.store.trash_retention_s * 1000,
+            settings.events.allowed_urls,
         ),
         files=files,
         wake_worker=upkeep.wake,
@@ -153,4 +156,6 @@ def build(settings: Settings) -> Built:
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
         kept_bytes_max=settings.server.kept_bytes_max,
     )
-    return Built(application, services, upkeep)
+    deliveries = Deliveries(services, timeout_s=settings.events.timeout_s)
+    services.wake_deliveries = deliveries.wake
+    return Built(application, services, upkeep, deliveries)

@@ -96,10 +96,10 @@ async def _serve(
     beats: bool,
 ) -> None:
     built = build(settings)
-    upkeep: asyncio.Task[None] | None = None
+    beside: list[asyncio.Task[None]] = []
     try:
         await bootstrap(built.services, settings)
-        upkeep = asyncio.create_task(built.upkeep.run())
+        beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
         server = _Server(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
         server.let_go = built.services.watch.close
@@ -109,10 +109,10 @@ async def _serve(
         await server.serve(sockets=sockets)
         announcing.cancel()
     finally:
-        if upkeep is not None:
-            upkeep.cancel()
+        for task in beside:
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await upkeep
+                await task
         built.application.stop()
         built.services.chores.close()
         await built.services.store.close()

@@ -47,7 +47,7 @@ def create(
         made = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
     fields = msgspec.structs.asdict(made)
     if save is not None:
-        _write_secret(save, made.token)
+        write_secret(save, made.token)
         fields["token"] = None
         fields["file"] = str(save)
     show_fields(fields, shape=common.shape)
@@ -92,6 +92,7 @@ def seconds_of(text: str) -> int:
     return int(found[1]) * _SECONDS[found[2]]
 
 
-def _write_secret(file: Path, secret: str) -> None:
+def write_secret(file: Path, secret: str) -> None:
+    """Write a secret to a new file that only its owner can read."""
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
         out.write(f"{secret}\n")

@@ -34,6 +34,7 @@ from limnos.client.tokens import Tokens
 from limnos.client.transactions import Transactions
 from limnos.client.trash import Trash
 from limnos.client.users import Users
+from limnos.client.webhooks import Webhooks
 
 T = TypeVar("T")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -61,6 +62,7 @@ class _Resources(Generic[S]):
         self.trash = Trash(sender, scope)
         self.access = Access(sender, scope)
         self.changes = Changes(sender, scope)
+        self.webhooks = Webhooks(sender, scope)
 
 
 class _Target:

@@ -235,6 +235,30 @@ class ChangesPage(msgspec.Struct, frozen=True):
     more: bool = False
 
 
+class WebhookInfo(msgspec.Struct, frozen=True):
+    """An address that changes are sent to, as its maker may see them. `behind` counts revisions that it was not told yet."""
+
+    id: int | str
+    url: str
+    user: str
+    state: str
+    behind: int = 0
+    created_at: str | None = None
+    delivered_at: str | None = None
+    attempts: int = 0
+    due_at: str | None = None
+    error: str | None = None
+
+
+class NewWebhook(msgspec.Struct, frozen=True):
+    """A webhook just made. `secret` signs what is sent; it is never shown again."""
+
+    id: int | str
+    url: str
+    user: str
+    secret: str
+
+
 class NewToken(msgspec.Struct, frozen=True):
     """An API token just made. `token` is the secret; it is never shown again."""
 

@@ -312,6 +312,34 @@ class Store(Section):
     )
 
 
+def _event_url(text: str) -> str:
+    parts = urlsplit(text)
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or "@" in parts.netloc
+        or parts.query
+        or parts.fragment
+    ):
+        raise ValueError(
+            f"'{text}' is no address to send to; write http:// or https:// with a host and, if need be, a path"
+        )
+    return text
+
+
+class Events(Section):
+    """Where changes may be sent."""
+
+    allowed_urls: Annotated[tuple[Annotated[str, AfterValidator(_event_url)], ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Addresses below which webhooks may lie, as `https://hooks.example.com/limnos`; unset: none may be made. "
+        "Separated by commas.",
+    )
+    timeout_s: PositiveFloat = Field(
+        default=10.0, description="Longest time for one delivery to a webhook, in seconds."
+    )
+
+
 class Log(Section):
     """Logs, on standard error."""
 
@@ -357,6 +385,7 @@ class Settings(BaseSettings):
     iceberg: Iceberg = Iceberg()
     view: View = View()
     store: Store = Store()
+    events: Events = Events()
     log: Log = Log()
     telemetry: Telemetry = Telemetry()
     spark: Spark = Spark()

@@ -136,6 +136,28 @@ class Trashed(msgspec.Struct, frozen=True):
     expires_at: int
 
 
+class Webhook(msgspec.Struct, frozen=True):
+    """An address that changes of a metalake are sent to, as its maker may see them. Times are milliseconds since 1970.
+
+    `position` is how far it was told; `user_id` is 0 where nobody has to be a user. One that is `stopped` waits for somebody.
+    """
+
+    id: int
+    metalake_id: int
+    user: str
+    user_id: int
+    url: str
+    secret: str
+    position: str
+    created_at: int
+    due_at: int
+    leased_until: int
+    attempts: int
+    stopped: bool
+    error: str | None
+    delivered_at: int | None
+
+
 class Document(msgspec.Struct, frozen=True):
     """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
 

@@ -57,6 +57,7 @@ class Services:
         files: Files,
         wake_worker: Callable[[], None],
         chores: Chores | None = None,
+        wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
         self.gate = gate
@@ -66,6 +67,7 @@ class Services:
         self.defaults = defaults
         self.files = files
         self.wake_worker = wake_worker
+        self.wake_deliveries = wake_deliveries
         self.chores: Chores = OwnChores() if chores is None else chores
         self.recent = RecentMetadata()
         self.lines = Lines()

@@ -25,6 +25,8 @@ class Defaults(NamedTuple):
     """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
     keep_dropped_ms: int = 604_800_000
     """How long what is dropped can be brought back; 0: it is gone at once."""
+    allowed_urls: tuple[str, ...] = ()
+    """Below which addresses webhooks may lie."""
 
 
 class Rules(NamedTuple):

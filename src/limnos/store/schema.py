@@ -252,14 +252,24 @@ idempotency = Table(
 )
 Index("idempotency_expires", idempotency.c.expires_at)
 
-event_outbox = Table(
-    "event_outbox",
+webhook = Table(
+    "webhook",
     metadata,
-    Column("zone", Id, nullable=False),
-    Column("revision", Id, nullable=False),
-    Column("ordinal", Integer, nullable=False),
-    Column("event", LargeBinary, nullable=False),
-    PrimaryKeyConstraint("zone", "revision", "ordinal"),
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("user_name", Name, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("position", Text, nullable=False),
+    Column("created_at", Id, nullable=False),
+    Column("due_at", Id, nullable=False),
+    Column("leased_until", Id, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("stopped", Boolean, nullable=False),
+    Column("error", Text),
+    Column("delivered_at", Id),
 )
 
 task = Table(

@@ -22,6 +22,7 @@ from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
 from limnos.store.trash import TrashWrites
+from limnos.store.webhooks import WebhookWrites
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,6 +125,11 @@ class Tx:
     def outcomes(self) -> OutcomeWrites:
         """What became of requests that have a key."""
         return OutcomeWrites(self)
+
+    @property
+    def webhooks(self) -> WebhookWrites:
+        """Where changes are sent."""
+        return WebhookWrites(self)
 
     def epoch(self) -> int:
         """Read the store's epoch."""

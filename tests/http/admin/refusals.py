@@ -17,6 +17,7 @@ TABLE = Path(__file__).with_suffix(".md")
 LAKE = f"{OWN}/metalakes/{{m}}"
 MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
 TRANSACT = f"POST {LAKE}/catalogs/{{c}}/transactions"
+HOOK = {"url": "https://hooks.example.com/x"}
 MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 
@@ -34,6 +35,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _members(who)
     yield from _changes()
     yield from _trash(node, who)
+    yield from _webhooks(node)
     yield from _explanations()
     yield from _tokens(node, who)
     yield case(f"GET {OWN}/tasks", "tasks")
@@ -136,6 +138,22 @@ def _dropped(node: Node, who: str) -> list[str]:
     found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=3", user="laker").json()["trash"]
     by_name = {each["path"][-1]: str(each["id"]) for each in found}
     return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "bygone")]
+
+
+def _webhooks(node: Node) -> Iterator[Case]:
+    hooks = f"{LAKE}/webhooks"
+    yield case(f"GET {hooks}", "of no metalake", "nolake")
+    yield case(f"POST {hooks}", "webhook", "lake", body=HOOK)
+    yield case(f"POST {hooks}", "of no metalake", "nolake", body=HOOK)
+    yield case(f"POST {hooks}/{{id}}/retry", "webhook", "lake", _webhook(node))
+    yield case(f"POST {hooks}/{{id}}/retry", "no webhook", "lake", "1")
+    yield case(f"DELETE {hooks}/{{id}}", "webhook", "lake", _webhook(node))
+    yield case(f"DELETE {hooks}/{{id}}", "no webhook", "lake", "1")
+
+
+def _webhook(node: Node) -> str:
+    """Make a webhook; returns its id."""
+    return str(node.done("POST", f"{OWN}/metalakes/lake/webhooks", HOOK, user="laker")["id"])
 
 
 def _explanations() -> Iterator[Case]:

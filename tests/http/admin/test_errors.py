@@ -97,7 +97,7 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
     """A wrong token is 401 on every route; in a metalake somebody who is no user of it is 403, existing or not."""
     bodies: list[object] = [
         None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
-        {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {},
+        {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
     ]  # fmt: skip
     target = path.replace("{m}", "lake").replace("{c}", "main").replace("{id}", "1")
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import DATABASE_FILE, build
-from limnos.config.settings import Database, Iceberg, Server, Settings
+from limnos.config.settings import Database, Events, Iceberg, Server, Settings
 from limnos.http.throttle import Throttle
 from tests.http.driver import Answer, Node
 
@@ -44,6 +44,7 @@ def node_over(
         server=Server(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
         database=Database(url=database),
         iceberg=Iceberg(verify_metadata_file=verify),  # type: ignore[arg-type]
+        events=Events(allowed_urls=("https://hooks.example.com",)),
     )
     with asyncio.Runner() as runner:
         built = build(settings)

@@ -8,7 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin import access, changes, groups, moves, service, tasks, tokens, transactions, trash, users
+from limnos.http.admin import (
+    access,
+    changes,
+    groups,
+    moves,
+    service,
+    tasks,
+    tokens,
+    transactions,
+    trash,
+    users,
+    webhooks,
+)
 from limnos.http.admin.errors import error_response
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scope
 
-_MODULES = (service, changes, moves, trash, groups, users, tokens, tasks, transactions, access)
+_MODULES = (service, changes, webhooks, moves, trash, groups, users, tokens, tasks, transactions, access)
 
 
 class AdminProtocol:

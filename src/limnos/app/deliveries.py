@@ -1,0 +1,185 @@
+"""Deliveries: changes go out to webhooks, at least once and in the order of each zone, each webhook by one node at a time.
+
+May import `services`, `store`, `http` (the form of an event) and the rooms below. The row of the feed, written with the
+mutation, is what is sent; a webhook's position moves in the store after the receiver has said yes. What is refused is tried
+again, ever more slowly and in smaller parts, and never passed over; only where changes are not kept any longer does a webhook
+stop, and says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from limnos.app.posting import PostFailed, post
+from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
+from limnos.model.errors import LimnosError, Pruned
+from limnos.model.permits import upkeep_permit
+from limnos.services.webhooks import webhook_next
+from limnos.store.webhooks import webhooks_due
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter, Gauge
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Webhook
+    from limnos.services.context import Services
+    from limnos.services.webhooks import Sending
+
+log = get_logger("limnos.deliveries")
+POLL_S: Final = 2.0
+LEASE_MS: Final = 30_000
+HELD_MAX: Final = 50
+LIMIT: Final = 200
+"""Revisions that are read at once."""
+BATCH_MAX: Final = 100
+"""Events in a body; half as many after each failure, down to one."""
+PAUSE_MS: Final = 1_000
+PAUSE_MS_MAX: Final = 900_000
+DELIVERIES = Counter(
+    "limnos_webhook_deliveries_total", "Requests to webhooks from this node, by outcome.", ("outcome",)
+)
+BEHIND = Gauge(
+    "limnos_webhook_behind", "Revisions that a webhook held by this node was not told yet, by its id.", ("webhook",)
+)
+
+
+class Refused(Exception):
+    """A receiver did not say yes."""
+
+
+class _Tries:
+    """How often in a row a webhook failed until now."""
+
+    def __init__(self, failed: int) -> None:
+        self.failed = failed
+
+    def part_of(self, count: int) -> int:
+        """Halve a number for each failure, down to one: what is refused is found out, and what is before it gets through."""
+        return max(1, count >> min(self.failed, 10))
+
+
+class Deliveries:
+    """What this node sends. `wake` makes it look at once whether a webhook is due."""
+
+    def __init__(self, services: Services, *, timeout_s: float) -> None:
+        self.services = services
+        self.timeout_s = timeout_s
+        self.holder = uuid4().hex
+        self._permit = upkeep_permit("limnos")
+        self._woken = asyncio.Event()
+        self._held: set[asyncio.Task[None]] = set()
+
+    def wake(self) -> None:
+        """Say that a webhook was made, or is to be tried again."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Work until cancelled; then let other nodes have the webhooks."""
+        try:
+            while True:
+                try:
+                    await self._take()
+                except LimnosError as error:
+                    log.warning("webhooks could not be looked at", error=str(error))
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._woken.wait(), POLL_S)
+                self._woken.clear()
+        finally:
+            for task in tuple(self._held):
+                task.cancel()
+            await asyncio.gather(*self._held, return_exceptions=True)
+
+    async def _take(self) -> None:
+        """Lease what is due, and begin to send."""
+        store, room = self.services.store, HELD_MAX - len(self._held)
+        now_ms = store.time.now_ms()
+        if room <= 0 or not await self.services.gate.look_up(lambda: webhooks_due(now_ms)):
+            return
+        leased = await store.submit(
+            self._permit, lambda tx: tx.webhooks.lease(self.holder, limit=room, lease_ms=LEASE_MS)
+        )
+        for webhook in leased:
+            task = asyncio.create_task(self._hold(webhook))
+            self._held.add(task)
+            task.add_done_callback(self._held.discard)
+
+    async def _hold(self, webhook: Webhook) -> None:
+        """Send to one webhook until something is in the way, and say what."""
+        tries = _Tries(webhook.attempts)
+        try:
+            await self._send_on(webhook, tries)
+        except asyncio.CancelledError:
+            with suppress(LimnosError, asyncio.CancelledError):
+                await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
+            raise
+        except Exception as error:  # noqa: BLE001 - told by the webhook, tried again
+            with suppress(LimnosError):  # else the lease ends by itself
+                await self._failed(webhook, error, tries)
+        finally:
+            BEHIND.pop((webhook.id,), None)
+
+    async def _send_on(self, webhook: Webhook, tries: _Tries) -> None:
+        """Read and send, part by part, as long as this node holds it."""
+        position = webhook.position
+        kept_at = time.monotonic()
+        while True:
+            sending = await webhook_next(self.services, webhook, position, limit=tries.part_of(LIMIT))
+            page = sending.page
+            BEHIND[webhook.id,] = page.behind
+            if page.changes:
+                await self._send(webhook, sending, size=tries.part_of(BATCH_MAX))
+                tries.failed = 0
+            position = page.position.text()
+            if page.changes or time.monotonic() - kept_at > LEASE_MS / 3000:
+                kept_at = time.monotonic()
+                if not await self._keep(webhook, position, delivered=bool(page.changes)):
+                    return
+            if not page.more:
+                await self.services.watch.wait(page.reached, LEASE_MS / 3000)
+                if self.services.watch.closed:
+                    await asyncio.sleep(LEASE_MS / 1000)  # the node stops, and cancels this
+
+    async def _keep(self, webhook: Webhook, position: str, *, delivered: bool) -> bool:
+        """Note in the store how far it was told; False when another node has it."""
+        return await self.services.store.submit(
+            self._permit,
+            lambda tx: tx.webhooks.reached(
+                webhook.id, self.holder, position=position, lease_ms=LEASE_MS, delivered=delivered
+            ),
+        )
+
+    async def _send(self, webhook: Webhook, sending: Sending, *, size: int) -> None:
+        """Send the changes of a page. Raises Refused, PostFailed."""
+        page = sending.page
+        events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
+        for body in batches_of(events, size=size):
+            message = message_id(webhook.id, body)
+            headers = signed_headers(body, message=message, at_s=int(time.time()), secret=webhook.secret)
+            status = await post(webhook.url, headers, body, timeout_s=self.timeout_s)
+            if not 200 <= status < 300:
+                told = f"{status}, and redirects are not followed" if 300 <= status < 400 else str(status)
+                raise Refused(f"the receiver answered {told} to message {message}")
+            DELIVERIES["delivered",] += 1
+
+    async def _failed(self, webhook: Webhook, error: Exception, tries: _Tries) -> None:
+        """Give a webhook back for later with what went wrong."""
+        known = isinstance(error, Refused | PostFailed | LimnosError)
+        text = (str(error) if known else f"{type(error).__name__}: {error}")[:1000]
+        delay = None if isinstance(error, Pruned) else pause_ms(tries.failed)
+        if isinstance(error, Pruned):
+            text += " ('limnos webhook retry --after oldest' goes on without what is lost)"
+        DELIVERIES["failed",] += 1
+        log.warning("webhook failed", webhook=webhook.id, url=webhook.url, error=text, again_in_ms=delay)
+        await self.services.store.submit(
+            self._permit, lambda tx: tx.webhooks.failed(webhook.id, self.holder, text, delay_ms=delay)
+        )
+
+
+def pause_ms(attempts: int) -> int:
+    """Return how long to wait after so many failures in a row: twice as long each time, and by chance up to half of it less."""
+    longest = min(PAUSE_MS << min(attempts, 20), PAUSE_MS_MAX)
+    return round(longest * random.uniform(0.5, 1.0))  # noqa: S311 - so that receivers are not met by all at once

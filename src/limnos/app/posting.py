@@ -1,0 +1,74 @@
+"""One POST to an address outside: a status comes back, or words on what went wrong. Redirects are answers like any other.
+
+May import the standard library. Knows nothing of what is sent. There is a deadline over everything, from the name's resolution
+to the status; of the answer no more is read than its head, and no more than 64 KiB of that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HEAD_BYTES_MAX: Final = 1 << 16
+_TLS = ssl.create_default_context()
+
+
+class PostFailed(Exception):
+    """No status came back; the text says why."""
+
+
+async def post(url: str, headers: Mapping[str, str], body: bytes, *, timeout_s: float) -> int:
+    """Send a body and return the status of the answer. Raises PostFailed."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _post(url, headers, body)
+    except TimeoutError:
+        raise PostFailed(f"no answer within {timeout_s:g} s") from None
+    except (OSError, ssl.SSLError, EOFError, ValueError) as error:
+        raise PostFailed(str(error) or type(error).__name__) from error
+
+
+async def _post(url: str, headers: Mapping[str, str], body: bytes) -> int:
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    port = parts.port or (443 if secure else 80)
+    reader, writer = await asyncio.open_connection(
+        parts.hostname, port, ssl=_TLS if secure else None, limit=HEAD_BYTES_MAX
+    )
+    try:
+        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        lines = [
+            f"POST {target} HTTP/1.1",
+            f"host: {parts.netloc}",
+            "connection: close",
+            f"content-length: {len(body)}",
+        ]
+        lines += [f"{name}: {value}" for name, value in headers.items()]
+        writer.write("\r\n".join([*lines, "", ""]).encode("ascii") + body)
+        await writer.drain()
+        return await _status(reader)
+    finally:
+        writer.transport.abort()
+
+
+async def _status(reader: asyncio.StreamReader) -> int:
+    """Read the status of the final answer, whatever announces itself before it. Raises ValueError for no HTTP."""
+    for _ in range(10):
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            raise ValueError("the head of the answer is too long") from None
+        except asyncio.IncompleteReadError as error:
+            raise ValueError("the connection ended before an answer was complete") from error
+        version, _, rest = head.partition(b" ")
+        if not version.startswith(b"HTTP/1.") or not rest[:3].isdigit():
+            raise ValueError("the answer is not HTTP")
+        status = int(rest[:3])
+        if status >= 200:
+            return status
+    raise ValueError("no final answer came")

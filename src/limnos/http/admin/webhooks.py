@@ -1,0 +1,97 @@
+"""Webhooks: list, make, drop, try again. A webhook's secret is in the answer to its making, and nowhere else.
+
+May import `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.cloudevents import SECRET_PREFIX
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.services import webhooks
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.model.entities import Webhook
+    from limnos.services.context import Context
+
+ID_MAX = 2**53
+
+
+class WebhookCreate(Body, frozen=True):
+    """A webhook to be made: from now on, unless `after` is a position, or `oldest`."""
+
+    url: str
+    after: str | None = None
+
+
+class WebhookRetry(Body, frozen=True):
+    """Go on at once: where it was, unless `after` is a position, `oldest` or `now`."""
+
+    after: str | None = None
+
+
+async def webhooks_list(request: Request, ctx: Context) -> Response:
+    """Answer a metalake's webhooks: how far behind each is, and what went wrong last."""
+    (metalake,) = names_of(request)
+    found = await webhooks.webhooks_list(ctx, metalake)
+    return json_response({"webhooks": [_encode(each.webhook) | {"behind": each.behind} for each in found]})
+
+
+async def webhook_create(request: Request, ctx: Context) -> Response:
+    """Make a webhook, and answer its secret."""
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body(), WebhookCreate)
+    made = await webhooks.webhook_create(ctx, metalake=metalake, url=body.url, after=body.after)
+    return json_response(_encode(made) | {"secret": f"{SECRET_PREFIX}{made.secret}"})
+
+
+async def webhook_drop(request: Request, ctx: Context) -> Response:
+    """Drop a webhook: nothing more is sent, but what is on its way."""
+    metalake, webhook_id = _names(request)
+    await webhooks.webhook_drop(ctx, metalake=metalake, webhook_id=webhook_id)
+    return json_response({"dropped": webhook_id})
+
+
+async def webhook_retry(request: Request, ctx: Context) -> Response:
+    """Try a webhook again at once, also one that stopped."""
+    metalake, webhook_id = _names(request)
+    data = await request.body()
+    body = Request.decode(data, WebhookRetry) if data.strip() else WebhookRetry()
+    await webhooks.webhook_retry(ctx, metalake=metalake, webhook_id=webhook_id, after=body.after)
+    return json_response({"retried": webhook_id})
+
+
+def _names(request: Request) -> tuple[str, int]:
+    """Read a metalake's name and a webhook's id; what is no id is that of none."""
+    metalake, text = names_of(request)
+    is_id = text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX
+    return metalake, int(text) if is_id else -1
+
+
+def _encode(webhook: Webhook) -> dict[str, object]:
+    state = "stopped" if webhook.stopped else "failing" if webhook.error is not None else "well"
+    return {
+        "id": webhook.id,
+        "url": webhook.url,
+        "user": webhook.user,
+        "state": state,
+        "created_at": instant(webhook.created_at),
+        "delivered_at": instant(webhook.delivered_at),
+        "attempts": webhook.attempts,
+        "error": webhook.error,
+        "due_at": instant(webhook.due_at) if state == "failing" else None,
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/webhooks", webhooks_list, "list-webhooks"),
+    Route("POST", "/api/limnos/v1/metalakes/{m}/webhooks", webhook_create, "create-webhook"),
+    Route("DELETE", "/api/limnos/v1/metalakes/{m}/webhooks/{id}", webhook_drop, "drop-webhook"),
+    Route("POST", "/api/limnos/v1/metalakes/{m}/webhooks/{id}/retry", webhook_retry, "retry-webhook"),
+)

@@ -1,0 +1,76 @@
+"""Changes as CloudEvents 1.0 in batches of JSON, and the signature that a receiver checks (Standard Webhooks).
+
+May import `names`, `services` and this package. Pure: knows neither sockets nor clocks.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+
+import msgspec
+
+from limnos.http.admin.changes import encode
+from limnos.http.times import instant
+from limnos.names.display import render
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from limnos.services.telling import Told
+
+CONTENT_TYPE: Final = "application/cloudevents-batch+json"
+BATCH_BYTES_MAX: Final = 1 << 20
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
+
+
+def event_of(told: Told, *, epoch: int, metalake: str) -> dict[str, object]:
+    """Spell a change as an event. Its id is the same whenever it is sent."""
+    event: dict[str, object] = {
+        "specversion": "1.0",
+        "id": f"{epoch}-{told.zone}-{told.revision}-{told.ordinal}",
+        "source": f"/metalakes/{quote(metalake, safe='')}",
+        "type": f"limnos.{told.kind.word}.{told.operation}",
+        "time": instant(told.at),
+        "datacontenttype": "application/json",
+        "sequence": f"{told.revision:020d}",
+        "partitionkey": str(told.zone),
+        "data": encode(told),
+    }
+    where = told.path or told.old
+    return event | ({"subject": render(where)} if where else {})
+
+
+def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[bytes]:
+    """Put events into bodies, in order: at most so many in each, and about a megabyte."""
+    part: list[bytes] = []
+    length = 0
+    for event in events:
+        spelled = msgspec.json.encode(event)
+        if part and (len(part) >= size or length + len(spelled) > BATCH_BYTES_MAX):
+            yield b"[%b]" % b",".join(part)
+            part, length = [], 0
+        part.append(spelled)
+        length += len(spelled)
+    if part:
+        yield b"[%b]" % b",".join(part)
+
+
+def message_id(webhook_id: int, body: bytes) -> str:
+    """Name a body: the same one has the same name, however often it is sent."""
+    return f"msg_{hashlib.sha256(b'%d.%b' % (webhook_id, body)).hexdigest()[:32]}"
+
+
+def signed_headers(body: bytes, *, message: str, at_s: int, secret: str) -> dict[str, str]:
+    """Return the headers of a delivery; `secret` is base64 without its prefix."""
+    signed = b"%b.%d.%b" % (message.encode(), at_s, body)
+    signature = base64.b64encode(hmac.new(base64.b64decode(secret), signed, hashlib.sha256).digest()).decode()
+    return {
+        "content-type": CONTENT_TYPE,
+        "webhook-id": message,
+        "webhook-timestamp": str(at_s),
+        "webhook-signature": f"v1,{signature}",
+    }

@@ -1,0 +1,35 @@
+"""Where changes are sent. The outbox that was never written goes: a row of the feed is what is sent (decision record).
+
+Revision ID: 0008
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import Id, webhook
+
+revision = "0008"
+down_revision = "0007"
+
+
+def upgrade() -> None:
+    """Make the table, and drop the other; the release before reads and writes neither."""
+    bind = op.get_bind()
+    if not sa.inspect(bind).has_table(webhook.name):
+        webhook.create(bind)
+    if sa.inspect(bind).has_table("event_outbox"):
+        op.drop_table("event_outbox")
+
+
+def downgrade() -> None:
+    """Take it away."""
+    webhook.drop(op.get_bind())
+    op.create_table(
+        "event_outbox",
+        sa.Column("zone", Id, primary_key=True, autoincrement=False),
+        sa.Column("revision", Id, primary_key=True, autoincrement=False),
+        sa.Column("ordinal", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("event", sa.LargeBinary, nullable=False),
+    )

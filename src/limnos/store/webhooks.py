@@ -1,0 +1,138 @@
+"""Where changes are sent: the address, how far it was told, who sends just now, and what went wrong.
+
+May import `model` and the room's `sql`. A webhook is held by one node at a time, for a while, under a word that only that
+node knows: nobody else moves its position, and a node that lost it can't move it back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.entities import Webhook
+from limnos.model.kinds import Kind
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+FAR_MS: Final = 1 << 52
+_COLUMNS = (
+    "id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until, attempts, stopped,"
+    " error, delivered_at"
+)
+OF_METALAKE = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE metalake_id = :metalake ORDER BY id")
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE id = :id AND metalake_id = :metalake")
+INSERT = Sql(
+    "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until,"
+    " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '', 0, FALSE)"
+)
+DELETE = Sql("DELETE FROM webhook WHERE id = :id AND metalake_id = :metalake")
+_FREE = "due_at <= :now AND leased_until <= :now AND stopped = FALSE"
+ANY_DUE = Sql(f"SELECT 1 FROM webhook WHERE {_FREE} LIMIT 1")
+DUE = Sql(f"SELECT {_COLUMNS} FROM webhook WHERE {_FREE} ORDER BY due_at, id LIMIT :limit")
+LEASE = Sql(f"UPDATE webhook SET leased_until = :until, holder = :holder WHERE id = :id AND {_FREE}")
+REACHED = Sql(
+    "UPDATE webhook SET position = :position, leased_until = :until, attempts = 0, error = NULL,"
+    " delivered_at = coalesce(:delivered_at, delivered_at) WHERE id = :id AND holder = :holder"
+)
+FAILED = Sql(
+    "UPDATE webhook SET leased_until = 0, holder = '', attempts = attempts + 1, due_at = :due, error = :error,"
+    " stopped = :stopped WHERE id = :id AND holder = :holder"
+)
+RELEASE = Sql("UPDATE webhook SET leased_until = 0, holder = '' WHERE id = :id AND holder = :holder")
+RETRY = Sql(
+    "UPDATE webhook SET due_at = :now, leased_until = 0, holder = '', attempts = 0, error = NULL, stopped = FALSE,"
+    " position = coalesce(:position, position) WHERE id = :id AND metalake_id = :metalake"
+)
+SWEEP = Sql(
+    "DELETE FROM webhook WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = webhook.metalake_id AND n.deleted = 0"
+    f" AND n.kind = {int(Kind.METALAKE)})"
+)
+
+
+def _webhook_of(row: Row) -> Webhook:
+    return Webhook(*(*row[:11], bool(row[11]), *row[12:]))
+
+
+def webhooks_read(metalake_id: int) -> Load[list[Webhook]]:
+    """Read a metalake's webhooks by id."""
+    rows = yield OF_METALAKE, {"metalake": metalake_id}
+    return [_webhook_of(row) for row in rows]
+
+
+def webhooks_due(now_ms: int) -> Load[bool]:
+    """Say whether any waits to be held by somebody."""
+    rows = yield ANY_DUE, {"now": now_ms}
+    return bool(rows)
+
+
+class WebhookWrites:
+    """What mutations and deliveries do to webhooks."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
+        """Insert a webhook that acts for whoever makes it."""
+        tx = self.tx
+        webhook_id = tx.next_id()
+        params: dict[str, Value] = {
+            "id": webhook_id, "metalake": metalake_id, "user": tx.actor, "user_id": user_id, "url": url,
+            "secret": secret, "position": position, "now": tx.now_ms,
+        }  # fmt: skip
+        tx.count(INSERT, params)
+        return Webhook(
+            webhook_id,
+            metalake_id,
+            tx.actor,
+            user_id,
+            url,
+            secret,
+            position,
+            tx.now_ms,
+            tx.now_ms,
+            0,
+            0,
+            False,
+            None,
+            None,
+        )
+
+    def drop(self, metalake_id: int, webhook_id: int) -> bool:
+        """Delete a webhook; says whether there was one."""
+        return self.tx.count(DELETE, {"id": webhook_id, "metalake": metalake_id}) > 0
+
+    def retry(self, metalake_id: int, webhook_id: int, *, position: str | None) -> bool:
+        """Make a webhook due at once, perhaps from another position; says whether there is one."""
+        params: dict[str, Value] = {
+            "id": webhook_id, "metalake": metalake_id, "now": self.tx.now_ms, "position": position,
+        }  # fmt: skip
+        return self.tx.count(RETRY, params) > 0
+
+    def lease(self, holder: str, *, limit: int, lease_ms: int) -> list[Webhook]:
+        """Take those that are due for a while."""
+        now = self.tx.now_ms
+        params: dict[str, Value] = {"now": now, "until": now + lease_ms, "holder": holder}
+        rows = self.tx.rows(DUE, {"now": now, "limit": limit})
+        return [_webhook_of(row) for row in rows if self.tx.count(LEASE, {**params, "id": row[0]})]
+
+    def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
+        """Note how far it was told, and keep it; False when it is held by another one by now."""
+        now = self.tx.now_ms
+        params: dict[str, Value] = {
+            "id": webhook_id, "holder": holder, "position": position, "until": now + lease_ms,
+            "delivered_at": now if delivered else None,
+        }  # fmt: skip
+        return self.tx.count(REACHED, params) > 0
+
+    def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
+        """Give it back for later with what went wrong; None: until somebody says to go on."""
+        params: dict[str, Value] = {
+            "id": webhook_id, "holder": holder, "error": error, "stopped": delay_ms is None,
+            "due": FAR_MS if delay_ms is None else self.tx.now_ms + delay_ms,
+        }  # fmt: skip
+        self.tx.count(FAILED, params)
+
+    def release(self, webhook_id: int, holder: str) -> None:
+        """Let another node have it."""
+        self.tx.count(RELEASE, {"id": webhook_id, "holder": holder})

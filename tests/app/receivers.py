@@ -1,0 +1,86 @@
+"""A receiver of webhooks on a real socket, which says yes, no, nothing, or sends elsewhere; and checks what it gets."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+class Receiver:
+    """What was received: bodies that were answered 2xx, in order. `answers` is what to say; `hang` says nothing."""
+
+    def __init__(self) -> None:
+        self.status = 204
+        self.hangs = threading.Event()
+        self.freed = threading.Event()
+        self.secret = ""
+        self.taken: list[list[dict[str, Any]]] = []
+        self.refused = 0
+        self.messages: list[str] = []
+        self.wrong: list[str] = []
+        self.url = ""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """Every event that was taken."""
+        return [event for body in self.taken for event in body]
+
+    def take(self, headers: dict[str, str], body: bytes) -> int:
+        """Answer a delivery."""
+        message, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+        self.messages.append(message)
+        if self.secret:
+            key = base64.b64decode(self.secret.removeprefix("whsec_"))
+            mac = hmac.new(key, f"{message}.{at}.".encode() + body, hashlib.sha256).digest()
+            if headers.get("webhook-signature") != f"v1,{base64.b64encode(mac).decode()}":
+                self.wrong.append(message)
+        if headers.get("content-type") != "application/cloudevents-batch+json":
+            self.wrong.append("content-type")
+        if self.status >= 300:
+            self.refused += 1
+            return self.status
+        self.taken.append(json.loads(body))
+        return self.status
+
+
+@contextmanager
+def receiving(port: int = 0, receiver: Receiver | None = None) -> Iterator[Receiver]:
+    """Listen on loopback for the time of the body."""
+    found = receiver or Receiver()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if found.hangs.is_set():
+                found.refused += 1
+                found.freed.wait(30)
+                return
+            status = found.take({name.lower(): value for name, value in self.headers.items()}, body)
+            self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("location", found.url + "/elsewhere")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    found.url = f"http://127.0.0.1:{server.server_address[1]}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield found
+    finally:
+        found.freed.set()
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

@@ -1,0 +1,345 @@
+"""Deliveries to webhooks, on real sockets: everything arrives, in order, signed, whatever the receiver does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.app.deliveries import Deliveries, pause_ms
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.namespaces import namespace_create
+from limnos.services.owners import owner_set
+from limnos.services.users import principal_remove
+from limnos.services.webhooks import Standing, webhook_create, webhook_retry, webhooks_list
+from limnos.store.upkeep import feed_prune
+from tests.app.receivers import Receiver, receiving
+from tests.backends import Lab, sqlite_copy
+from tests.inprocess import LAKE, MAIN, fill
+from tests.services.conftest import Desk
+
+WITHIN_S = 20
+
+
+@pytest.fixture
+def desk(sqlite_template: Path, tmp_path: Path) -> Iterator[Desk]:
+    """A lake with catalog `main`, that may send to loopback."""
+    lab = Lab(sqlite_copy(sqlite_template, tmp_path))
+    desk = Desk(lab)
+    lab.run(fill(desk.ctx()))
+    desk.node.services.defaults = desk.node.services.defaults._replace(allowed_urls=("http://127.0.0.1",))
+    yield desk
+    lab.close()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Somebody who listens."""
+    with receiving() as found:
+        yield found
+
+
+def hook(desk: Desk, receiver: Receiver, *, after: str | None = None, user: str = "admin") -> int:
+    """Make a webhook."""
+    services = desk.node.services
+    services.defaults = services.defaults._replace(allowed_urls=(receiver.url,))
+    made = desk.run(webhook_create(desk.ctx(user), metalake=LAKE, url=f"{receiver.url}/hook", after=after))
+    receiver.secret = made.secret
+    return made.id
+
+
+def deliver(desk: Desk, until: Callable[[], bool], *, timeout_s: float = 5) -> None:
+    """Let a node send until something is so."""
+
+    async def run() -> None:
+        deliveries = Deliveries(desk.node.services, timeout_s=timeout_s)
+        running = asyncio.create_task(deliveries.run())
+        limit = time.monotonic() + WITHIN_S
+        try:
+            while not until():
+                assert time.monotonic() < limit, "it did not happen in time"
+                deliveries.wake()
+                await asyncio.sleep(0.01)
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    desk.run(run())
+
+
+def standing(desk: Desk) -> Standing:
+    """The only webhook."""
+    (found,) = desk.run(webhooks_list(desk.ctx(), LAKE))
+    return found
+
+
+def failed(desk: Desk) -> bool:
+    """Say whether something went wrong."""
+    return desk.rows("SELECT 1 FROM webhook WHERE error IS NOT NULL") != []
+
+
+def due_now(desk: Desk) -> None:
+    """Let no webhook wait for its pause."""
+    desk.rows("UPDATE webhook SET due_at = 0 WHERE stopped = FALSE")
+
+
+def names(receiver: Receiver) -> list[str]:
+    """The namespaces that events told of."""
+    return [event["data"]["path"][-1] for event in receiver.events]
+
+
+def test_everything_arrives_signed_and_in_order(desk: Desk, receiver: Receiver) -> None:
+    """Changes come as CloudEvents, each once, with a signature over time and body; then nothing is behind."""
+    hook(desk, receiver)
+    for number in range(250):
+        desk.namespace(f"n{number}")
+
+    deliver(desk, lambda: len(receiver.events) >= 250)
+
+    event = receiver.events[0]
+    assert names(receiver) == [f"n{number}" for number in range(250)]
+    assert receiver.wrong == []
+    assert max(map(len, receiver.taken)) == 100
+    assert {key: event[key] for key in ("specversion", "type", "source", "subject", "datacontenttype")} == {
+        "specversion": "1.0", "type": "limnos.namespace.create", "source": "/metalakes/lake", "subject": "main.n0",
+        "datacontenttype": "application/json",
+    }  # fmt: skip
+    assert [each["sequence"] for each in receiver.events] == sorted(each["sequence"] for each in receiver.events)
+    assert len({each["id"] for each in receiver.events}) == 250
+    assert (standing(desk).behind, standing(desk).webhook.error) == (0, None)
+
+
+def test_changes_arrive_while_they_happen(desk: Desk, receiver: Receiver) -> None:
+    """A change that is made while a node sends arrives without another look at what is due."""
+    hook(desk, receiver)
+
+    async def run() -> None:
+        deliveries = Deliveries(desk.node.services, timeout_s=5)
+        running = asyncio.create_task(deliveries.run())
+        for number in range(5):
+            while desk.node.services.watch.waiting == 0:  # noqa: ASYNC110 - the watch has no event for it
+                await asyncio.sleep(0.01)
+            await namespace_create(desk.ctx(), MAIN, levels=(f"n{number}",), properties={})
+            async with asyncio.timeout(WITHIN_S):
+                while len(receiver.events) <= number:  # noqa: ASYNC110 - the receiver is in a thread
+                    await asyncio.sleep(0.01)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    desk.run(run())
+
+    assert names(receiver) == [f"n{number}" for number in range(5)]
+
+
+@pytest.mark.parametrize("status", [500, 404, 302])
+def test_a_refusal_is_told_and_tried_again(desk: Desk, receiver: Receiver, status: int) -> None:
+    """What is refused is kept, told with its reason, and sent again under the same name when the receiver is well."""
+    hook(desk, receiver)
+    desk.namespace("a")
+    receiver.status = status
+    deliver(desk, lambda: failed(desk))
+    before = standing(desk)
+    receiver.status = 204
+    due_now(desk)
+
+    deliver(desk, lambda: bool(receiver.events))
+
+    assert (before.behind, before.webhook.attempts >= 1) == (1, True)
+    assert f"answered {status}" in str(before.webhook.error)
+    assert names(receiver) == ["a"]
+    assert len(set(receiver.messages)) == 1
+    assert standing(desk).webhook.attempts == 0
+
+
+def test_redirects_are_not_followed(desk: Desk, receiver: Receiver) -> None:
+    """A receiver that sends elsewhere is met once for each try, and what it points to never."""
+    hook(desk, receiver)
+    desk.namespace("a")
+    with receiving() as elsewhere:
+        receiver.status, there = 307, receiver.url
+        receiver.url = elsewhere.url
+        deliver(desk, lambda: failed(desk))
+        receiver.url = there
+
+        assert "redirects are not followed" in str(standing(desk).webhook.error)
+        assert elsewhere.messages == []
+
+
+def test_a_receiver_that_hangs(desk: Desk, receiver: Receiver) -> None:
+    """Silence ends at the deadline, and counts as a refusal."""
+    hook(desk, receiver)
+    desk.namespace("a")
+    receiver.hangs.set()
+
+    deliver(desk, lambda: failed(desk), timeout_s=0.2)
+
+    assert standing(desk).webhook.error == "no answer within 0.2 s"
+
+
+def test_a_receiver_that_is_away_gets_everything_when_it_is_back(desk: Desk) -> None:
+    """Nothing is lost while nobody listens, and it arrives in order."""
+    with receiving() as receiver:
+        hook(desk, receiver)
+        port = int(receiver.url.rpartition(":")[2])
+    for number in range(30):
+        desk.namespace(f"n{number}")
+    deliver(desk, lambda: failed(desk))
+    due_now(desk)
+
+    with receiving(port, receiver):
+        deliver(desk, lambda: len(receiver.events) >= 30)
+
+    assert names(receiver) == [f"n{number}" for number in range(30)]
+
+
+def test_what_a_receiver_chokes_on_is_found(desk: Desk, receiver: Receiver) -> None:
+    """After failures parts get smaller, so that everything before the event that is refused gets through."""
+    hook(desk, receiver)
+    for number in range(20):
+        desk.namespace(f"n{number}")
+    taken = receiver.take
+
+    def picky(headers: dict[str, str], body: bytes) -> int:
+        if b'"n13"' in body:
+            receiver.refused += 1
+            return 400
+        return taken(headers, body)
+
+    receiver.take = picky  # type: ignore[method-assign]
+
+    def found() -> bool:
+        due_now(desk)
+        return "n12" in names(receiver)
+
+    deliver(desk, found)
+
+    assert list(dict.fromkeys(names(receiver))) == [f"n{number}" for number in range(13)]
+
+
+def test_two_nodes_do_not_send_at_once(desk: Desk, receiver: Receiver) -> None:
+    """A webhook is held by one node at a time."""
+    hook(desk, receiver)
+    for number in range(50):
+        desk.namespace(f"n{number}")
+
+    async def run() -> None:
+        running = [asyncio.create_task(Deliveries(desk.node.services, timeout_s=5).run()) for _ in range(3)]
+        async with asyncio.timeout(WITHIN_S):
+            while len(receiver.events) < 50:  # noqa: ASYNC110 - the receiver is in a thread
+                await asyncio.sleep(0.01)
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    desk.run(run())
+
+    assert names(receiver) == [f"n{number}" for number in range(50)]
+
+
+def test_a_node_that_stops_gives_its_webhooks_back(desk: Desk, receiver: Receiver) -> None:
+    """Another node need not wait for the lease to end."""
+    hook(desk, receiver)
+    desk.namespace("a")
+    deliver(desk, lambda: bool(receiver.events))
+
+    assert desk.rows("SELECT leased_until, holder FROM webhook") == [(0, "")]
+
+
+def test_who_lost_a_webhook_moves_nothing(desk: Desk, receiver: Receiver) -> None:
+    """A node whose lease has ended can't move the position back."""
+    webhook_id = hook(desk, receiver)
+    before = standing(desk).webhook.position
+
+    def rivals(tx: object) -> list[bool]:
+        webhooks = tx.webhooks  # type: ignore[attr-defined]
+        first = webhooks.lease("one", limit=9, lease_ms=-1)
+        second = webhooks.lease("two", limit=9, lease_ms=1000)
+        kept = [
+            webhooks.reached(webhook_id, who, position=before, lease_ms=1, delivered=False) for who in ("one", "two")
+        ]
+        return [len(first) == 1, len(second) == 1, *kept]
+
+    assert desk.lab.write(rivals) == [True, True, False, True]
+
+
+def test_it_is_told_what_its_maker_may_see(desk: Desk, receiver: Receiver) -> None:
+    """Rights are those of the sending: a maker who is no owner any longer has told what the rest of their rights covers."""
+    desk.users("ana")
+    desk.run(
+        owner_set(desk.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana")
+    )
+    hook(desk, receiver, user="ana")
+    desk.run(
+        owner_set(
+            desk.ctx("ana"), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="admin"
+        )
+    )
+    desk.namespace("seen")
+    desk.namespace("hidden")
+    desk.namespace("seen", "last")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("ana", Kind.NAMESPACE, "main.seen", Privilege.USE_SCHEMA)
+
+    deliver(desk, lambda: "last" in names(receiver))
+
+    assert "hidden" not in names(receiver)
+
+
+def test_a_maker_who_was_removed(desk: Desk, receiver: Receiver) -> None:
+    """Nobody gets what a removed user could see, also not when somebody of that name comes."""
+    desk.users("ana")
+    desk.run(
+        owner_set(desk.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana")
+    )
+    hook(desk, receiver, user="ana")
+    desk.run(
+        owner_set(
+            desk.ctx("ana"), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="admin"
+        )
+    )
+    desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
+    desk.users("ana")
+
+    deliver(desk, lambda: failed(desk))
+
+    assert "was removed" in str(standing(desk).webhook.error)
+    assert receiver.events == []
+
+
+def test_lost_changes_stop_it(desk: Desk, receiver: Receiver) -> None:
+    """Where changes are not kept any longer a webhook stops and says so, until somebody says where to go on."""
+    webhook_id = hook(desk, receiver)
+    desk.namespace("lost")
+    desk.lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
+    desk.namespace("kept")
+    deliver(desk, lambda: desk.rows("SELECT 1 FROM webhook WHERE stopped = TRUE") != [])
+    stopped = standing(desk)
+
+    desk.run(webhook_retry(desk.ctx(), metalake=LAKE, webhook_id=webhook_id, after="oldest"))
+    deliver(desk, lambda: bool(receiver.events))
+
+    assert "not kept any longer" in str(stopped.webhook.error)
+    assert names(receiver) == ["kept"]
+
+
+def test_addresses_are_looked_at_again_when_sending(desk: Desk, receiver: Receiver) -> None:
+    """What the server's settings do not allow any longer is not sent to."""
+    hook(desk, receiver)
+    desk.namespace("a")
+    services = desk.node.services
+    services.defaults = services.defaults._replace(allowed_urls=())
+
+    deliver(desk, lambda: failed(desk))
+
+    assert "events.allowed_urls" in str(standing(desk).webhook.error)
+    assert receiver.messages == []
+
+
+def test_pauses_grow(desk: Desk) -> None:
+    """Twice as long after each failure, never over a quarter of an hour, by chance up to half of it less."""
+    assert all(500 <= pause_ms(0) <= 1_000 and 4_000 <= pause_ms(3) <= 8_000 for _ in range(20))
+    assert all(450_000 <= pause_ms(99) <= 900_000 for _ in range(20))

@@ -1,0 +1,123 @@
+"""Webhooks over the wire: who makes them, where they may lead, and what is told of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.services.webhooks import url_check
+from tests.http.driver import API, OWN, Node
+from tests.http.iceberg.wire import make_space
+
+HOOKS = f"{OWN}/metalakes/lake/webhooks"
+URL = "https://hooks.example.com/limnos"
+
+
+def test_a_webhook_comes_and_goes(node: Node) -> None:
+    """Its secret is in the answer to its making alone; the list tells how far behind it is."""
+    made = node.done("POST", HOOKS, {"url": URL})
+    make_space(node, "a")
+
+    (listed,) = node.get(HOOKS).json()["webhooks"]
+    dropped = node.delete(f"{HOOKS}/{made['id']}")
+
+    assert made["secret"].startswith("whsec_")
+    assert "secret" not in listed
+    assert made["secret"].removeprefix("whsec_") not in str(listed)
+    assert {key: listed[key] for key in ("id", "url", "user", "state", "behind", "attempts", "error")} == {
+        "id": made["id"], "url": URL, "user": "admin", "state": "well", "behind": 1, "attempts": 0, "error": None,
+    }  # fmt: skip
+    assert dropped.status == 200
+    assert node.delete(f"{HOOKS}/{made['id']}").status == 404
+    assert node.get(HOOKS).json() == {"webhooks": []}
+
+
+def test_from_the_oldest(node: Node) -> None:
+    """It may begin with what is kept already."""
+    make_space(node, "a")
+    node.done("POST", HOOKS, {"url": URL, "after": "oldest"})
+
+    (listed,) = node.get(HOOKS).json()["webhooks"]
+
+    assert listed["behind"] > 1
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"url": "https://elsewhere.example.com/limnos"},
+        {"url": "http://hooks.example.com/limnos"},
+        {"url": "https://hooks.example.com:8443/limnos"},
+        {"url": "https://user@hooks.example.com/limnos"},
+        {"url": "https://hooks.example.com@elsewhere.example.com/"},
+        {"url": "https://hooks.example.com.elsewhere.example.com/"},
+        {"url": "https://hooks.example.com/a\tb"},
+        {"url": "https://hooks.example.com/a b"},
+        {"url": "https://hooks.example.com/#x"},
+        {"url": "ftp://hooks.example.com/"},
+        {"url": "https://hooks.example.com/" + "a" * 2000},
+        {"url": ""},
+        {"url": URL, "after": "x"},
+        {"url": URL, "more": 1},
+    ],
+    ids=str,
+)
+def test_refused(node: Node, body: dict[str, object]) -> None:
+    """An address that the server's settings do not allow, or that is none, is 400."""
+    assert node.post(HOOKS, body).status == 400
+    assert node.get(HOOKS).json() == {"webhooks": []}
+
+
+@pytest.mark.parametrize(
+    "url, fine",
+    [
+        ("https://h.example.com/in", True),
+        ("https://h.example.com/in/deep?x=1", True),
+        ("https://H.example.com/in/deep", True),
+        ("https://h.example.com/inner", False),
+        ("https://h.example.com/", False),
+        ("https://h.example.com/in/../out", False),
+        ("https://h.example.com/in\r\nx: y", False),
+    ],
+)
+def test_addresses_below_a_path(url: str, *, fine: bool) -> None:
+    """A path that is allowed allows what lies below it, segment by segment."""
+    allowed = ("https://h.example.com/in/",)
+
+    if fine:
+        url_check(url, allowed)
+    else:
+        with pytest.raises(BadRequest):
+            url_check(url, allowed)
+
+
+def test_only_the_owner_of_the_metalake(node: Node) -> None:
+    """A webhook sends what happens to somewhere else: members, and owners of a catalog, neither see nor make one."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PUT", f"{API}/lake/owners/catalog/main", {"name": "ana", "type": "USER"})
+    made = node.done("POST", HOOKS, {"url": URL})
+
+    answers = [
+        node.get(HOOKS, user="ana"),
+        node.post(HOOKS, {"url": URL}, user="ana"),
+        node.post(f"{HOOKS}/{made['id']}/retry", user="ana"),
+        node.delete(f"{HOOKS}/{made['id']}", user="ana"),
+    ]
+
+    assert [answer.status for answer in answers] == [403] * 4
+
+
+def test_webhooks_of_another_metalake(node: Node) -> None:
+    """An id of another metalake's webhook is that of none."""
+    node.done("POST", API, {"name": "other"})
+    made = node.done("POST", f"{OWN}/metalakes/other/webhooks", {"url": URL})
+
+    assert node.delete(f"{HOOKS}/{made['id']}").status == 404
+    assert node.post(f"{HOOKS}/{made['id']}/retry").status == 404
+    assert node.delete(f"{OWN}/metalakes/other/webhooks/{made['id']}").status == 200
+
+
+@pytest.mark.parametrize("webhook_id", ["0", "x", "1e3", "9" * 30, "%F0%9F%90%9F"])
+def test_no_such_webhook(node: Node, webhook_id: str) -> None:
+    """What is no webhook's id is 404."""
+    assert node.delete(f"{HOOKS}/{webhook_id}").status == node.post(f"{HOOKS}/{webhook_id}/retry").status == 404
