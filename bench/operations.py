@@ -9,12 +9,14 @@ import base64
 import itertools
 import json
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
 from bench import seed
+from limnos.model.uuids import new_uuid
 
 PREFIX: Final = "/iceberg/v1/lake.main"
 RATIO_AIM: Final = 1.25
@@ -64,8 +66,8 @@ class Operation:
 # ------------------------------------------------------------------------------------------------- requests
 
 
-def request(case: Case, method: str, path: str, *, user: str, body: object = None) -> bytes:
-    """Spell one request as an Iceberg client does, with Basic credentials."""
+def request(case: Case, method: str, path: str, *, user: str, body: object = None, more: tuple[str, ...] = ()) -> bytes:
+    """Spell one request as an Iceberg client does, with Basic credentials. `more` are further headers."""
     data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     head = [
         f"{method} {path} HTTP/1.1",
@@ -73,6 +75,7 @@ def request(case: Case, method: str, path: str, *, user: str, body: object = Non
         f"Authorization: Basic {base64.b64encode(f'{user}:x'.encode()).decode()}",
         "User-Agent: limnos-bench",
         "Accept: application/json",
+        *more,
     ]
     if data:
         head += ["Content-Type: application/json", f"Content-Length: {len(data)}"]
@@ -214,6 +217,26 @@ def _commits(case: Case) -> list[bytes]:
     ]  # fmt: skip
 
 
+def _keyed_commits(case: Case) -> list[bytes]:
+    """The same, each under a key of its own: it must not come twice, for then it would be answered and not carried out."""
+    tables = seed.COMMIT_TABLES // case.connections * case.connections
+    serial = next(_serial)
+    return [
+        request(
+            case, "POST", table_path(["commits"], f"t{table}"), user="writer",
+            body={"requirements": [], "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}]},
+            more=(f"Idempotency-Key: {new_uuid(time.time_ns() // 1_000_000)}",),
+        )
+        for turn in range(12_000 // tables)
+        for table in range(tables)
+    ]  # fmt: skip
+
+
+def _repeated_commits(case: Case) -> list[bytes]:
+    """A few commits on each connection, again and again: carried out the first time."""
+    return _keyed_commits(case)[: 4 * case.connections]
+
+
 PAGE_SIZE: Final = 100
 
 
@@ -328,6 +351,11 @@ OPERATIONS: Final = (
     ),
     Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True, files=(2, 2_300)),
     Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)),
+    Operation(
+        key="commit-keyed", title="idempotent commit, each under a key", requests=_keyed_commits, writes=True, once=True,
+        files=(0, 6_500),
+    ),
+    Operation(key="commit-repeated", title="the same commit again, under its key", requests=_repeated_commits, writes=True),
     Operation(
         key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
         count_max=1_000,

@@ -1,4 +1,7 @@
-"""A proxy before a node that loses answers, as networks do: it cuts a request off before the node has it, or after it was answered."""
+"""A proxy before a node that loses answers, as networks do: it cuts a request off before the node has it, or after it was answered.
+
+Some proxies mean well: they send a request whose answer they lost once more (`twice`), or ask the client to (`busy`).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,12 @@ from types import TracebackType
 from typing import Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
-When = Literal["before", "after"]
+When = Literal["before", "after", "twice", "busy"]
 CHANGING = ("POST", "DELETE")
 LINE_MAX = 1 << 16
+
+
+BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 
 
 class Seen(NamedTuple):
@@ -78,6 +84,10 @@ class Cutter:
                 answer = self._ask(method, path, headers, body)
                 if when == "after":
                     break
+                if when == "twice":
+                    answer = self._ask(method, path, headers, body)
+                elif when == "busy":
+                    answer = BUSY
                 near.sendall(answer)
             near.shutdown(socket.SHUT_RDWR)
 

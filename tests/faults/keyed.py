@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.faults.mutations import file_of, set_body
 from tests.faults.rig import Rig
+from tests.http.iceberg.wire import replaced_by, view_body, view_version
 from tests.nodes.wire import (
     PREFIX,
     namespace_body,
@@ -86,6 +87,45 @@ def tables_commit(rig: Rig) -> Asked:
     return "POST", f"{PREFIX}/transactions/commit", body
 
 
+def _views(tag: str) -> str:
+    return f"{namespace_path(tag)}/views"
+
+
+def _view(rig: Rig) -> str:
+    tag = _space(rig)
+    rig.admin.do("POST", _views(tag), view_body("v"))
+    return tag
+
+
+def view_create(rig: Rig) -> Asked:
+    """Make a view."""
+    return "POST", _views(_space(rig)), view_body("v")
+
+
+def view_register(rig: Rig) -> Asked:
+    """Make a view of a metadata file that a dropped one left."""
+    tag = _view(rig)
+    location = rig.admin.do("GET", f"{_views(tag)}/v").body["metadata-location"]
+    rig.admin.do("DELETE", f"{_views(tag)}/v")
+    return "POST", f"{namespace_path(tag)}/register-view", {"name": "w", "metadata-location": location}
+
+
+def view_replace(rig: Rig) -> Asked:
+    """Give a view another text."""
+    return "POST", f"{_views(_view(rig))}/v", replaced_by(view_version("select 2 as id"))
+
+
+def view_drop(rig: Rig) -> Asked:
+    """Drop a view."""
+    return "DELETE", f"{_views(_view(rig))}/v", None
+
+
+def view_rename(rig: Rig) -> Asked:
+    """Rename a view."""
+    tag = _view(rig)
+    return "POST", f"{PREFIX}/views/rename", rename_body((tag, "v"), (tag, "w"))
+
+
 CASES: dict[str, Callable[[Rig], Asked]] = {
     "create-namespace": namespace_create,
     "drop-namespace": namespace_drop,
@@ -96,4 +136,9 @@ CASES: dict[str, Callable[[Rig], Asked]] = {
     "drop-table": table_drop,
     "rename-table": table_rename,
     "commit-transaction": tables_commit,
+    "create-view": view_create,
+    "register-view": view_register,
+    "replace-view": view_replace,
+    "drop-view": view_drop,
+    "rename-view": view_rename,
 }

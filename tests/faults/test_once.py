@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 
@@ -11,14 +11,17 @@ import pytest
 from limnos.http.iceberg.protocol import KEYED
 from limnos.model.uuids import new_uuid
 from tests.faults.cutter import Cutter, When
-from tests.faults.keyed import CASES, Asked, namespace_create, table_commit, table_create
+from tests.faults.keyed import CASES, Asked, table_commit, table_create
+from tests.faults.mutations import owner_set
 from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
-from tests.nodes.wire import Answer, Lost, Wire
+from tests.nodes.wire import Answer, Lost, Wire, table_path
 
 REVISIONS = "SELECT sum(revision) FROM clock"
 PAIRS = 50
 KILLED = sorted(CASES) if FULL else ["commit-table", "commit-transaction", "create-table", "rename-table"]
+
+PAIRED = sorted(CASES) if FULL else ["commit-table", "create-namespace", "create-table", "drop-table", "rename-table"]
 
 
 def key() -> str:
@@ -104,20 +107,40 @@ def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
     assert complaints(rig.database) == []
 
 
-@pytest.mark.parametrize("prepare", [namespace_create, table_create, table_commit])
-def test_two_nodes_with_one_key(rig: Rig, prepare: Callable[[Rig], Asked]) -> None:
+@pytest.mark.parametrize("operation", PAIRED)
+def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
     """The same request at two nodes at once, pair after pair: both are answered the same, and it was carried out once."""
-    pairs = PAIRS if prepare is table_commit or FULL else PAIRS // 5
+    pairs = PAIRS if operation == "commit-table" or FULL else PAIRS // 5
     with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
         for _ in range(pairs):
-            asked, text = prepare(rig), key()
+            asked, text = CASES[operation](rig), key()
             before = changes(rig)
             told = list(hands.map(lambda wire: wire.ask(*asked, key=text), wires))  # noqa: B023 - it ends within the turn
 
-            assert [each.status for each in told] == [200, 200], told
+            assert [each.status for each in told] == [KEYED[operation].status] * 2, told
             assert told[0].body == told[1].body
             assert changes(rig) == before + 1
     assert complaints(rig.database) == []
+
+
+def test_owners_drop_at_two_nodes(rig: Rig) -> None:
+    """Whose right to drop a table went with it is not refused at the other node: that one looks again what became of the key."""
+    with rig.beside() as other, ThreadPoolExecutor(2) as hands:
+        for _ in range(PAIRS // 5):
+            case, text = owner_set(rig), key()
+            rig.admin.do(case.method, case.path, case.body)
+            tag = case.path.rpartition("main.")[2].partition(".")[0]
+            uris = (rig.node.uri, other.node.uri)
+            told = list(hands.map(dropped, uris, [f"user_{tag}"] * 2, [table_path(tag, "t")] * 2, [text] * 2))
+
+            assert told == [204, 204]
+    assert complaints(rig.database) == []
+
+
+def dropped(uri: str, user: str, path: str, text: str) -> int:
+    """Drop something under a key, on a connection of its own; returns the status."""
+    with closing(Wire(uri, user=user)) as wire:
+        return wire.ask("DELETE", path, key=text).status
 
 
 def test_one_node_with_one_key(rig: Rig) -> None:

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import psycopg
 
 Rows = list[tuple[object, ...]]
-CATALOG, NAMESPACE, TABLE, USER = 2, 3, 4, 20
+CATALOG, NAMESPACE, TABLE, VIEW, USER = 2, 3, 4, 5, 20
 
 
 class Store:
@@ -128,7 +128,7 @@ def ids_are_unique(store: Store) -> Iterator[str]:
 
 
 def owners_are_there(store: Store) -> Iterator[str]:
-    """Every live node has an owner who exists; nothing dropped has one."""
+    """Every live node has an owner who exists; nothing dropped has one, unless it is in the trash."""
     for (node,) in store.rows(
         "SELECT n.id FROM node n WHERE n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = n.id)"
     ):
@@ -137,7 +137,8 @@ def owners_are_there(store: Store) -> Iterator[str]:
         "SELECT o.object_id, o.principal_id FROM owner o"
         " WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.id = o.principal_id)"
         " OR (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = o.object_id AND n.deleted = 0)"
-        " AND NOT EXISTS (SELECT 1 FROM role r WHERE r.id = o.object_id AND r.deleted = 0))"
+        " AND NOT EXISTS (SELECT 1 FROM role r WHERE r.id = o.object_id AND r.deleted = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM trash t WHERE t.node_id = o.object_id))"
     ):
         yield f"owner {owner} of {node}: one of the two is not there"
 
@@ -162,15 +163,16 @@ def graph_holds(store: Store) -> Iterator[str]:
 
 
 def documents_are_there(store: Store) -> Iterator[str]:
-    """Every live table has a document, and no document is without its table."""
+    """Every live table and view has a document, and no document is without its own, live or in the trash."""
     for (node,) in store.rows(
-        f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind = {TABLE}"
+        f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW})"
         " AND NOT EXISTS (SELECT 1 FROM document d WHERE d.node_id = n.id)"
     ):
         yield f"table {node} has no document"
     for (node,) in store.rows(
         "SELECT d.node_id FROM document d WHERE NOT EXISTS"
-        f" (SELECT 1 FROM node n WHERE n.id = d.node_id AND n.deleted = 0 AND n.kind = {TABLE})"
+        f" (SELECT 1 FROM node n WHERE n.id = d.node_id AND n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW}))"
+        " AND NOT EXISTS (SELECT 1 FROM trash t WHERE t.node_id = d.node_id)"
     ):
         yield f"document {node} has no table"
 

@@ -122,36 +122,46 @@ class _Plan:
         )  # fmt: skip
         async with ctx.services.repeats.turn(hash(key)):
             ctx.submitted = (
-                True  # whoever comes too late from here on must not say that nothing was done: an earlier one may be
+                True  # too late from here on, nobody can say that nothing was done: an earlier request may be
             )
             found = await outcome_find(ctx, once)
             if found is None:
                 ctx.submitted = False
                 try:
                     return await self._first(request, ctx, once)
-                except Repeated as repeated:  # its transaction has seen that the caller may
+                except Repeated as repeated:
                     found = repeated.outcome
-                    self._require_same(once, found)
-            else:
-                self._require_same(once, found)
-                await self._decide_again(request, ctx, found)
+                    ctx.submitted = True
+            self._require_same(once, found)
+            await self._decide_again(request, ctx, found)
             return await self._again(request, ctx, found)
 
     async def _first(self, request: Request, ctx: Context, once: Once) -> Response:
-        """Carry a request out. A refusal that would be the same another time is kept before it is told."""
+        """Carry a request out. A refusal that would be the same another time is kept before it is told.
+
+        Raises Repeated when another node carried it out, or kept a refusal, meanwhile: what is refused may be its doing.
+        """
         ctx.once = once
         try:
             return await self.route.handler(request, ctx)
         except (LimnosError, InvalidName) as error:
-            refusal = self.terms.error(error, self.route.operation)
-            if not 400 <= refusal.status < 500 or isinstance(error, _PASSING):
-                raise
-            if not await is_decided(ctx, lambda probe: self.route.handler(request, probe)):
-                raise
-            found = await refusal_keep(ctx, once, status=refusal.status, body=refusal.body)
+            found = await self._refused(request, ctx, once, error)
             if found is None:
                 raise
         raise Repeated(found)
+
+    async def _refused(
+        self, request: Request, ctx: Context, once: Once, error: LimnosError | InvalidName
+    ) -> Outcome | None:
+        """Keep a refusal if it is one to be kept; returns what was kept before."""
+        if isinstance(error, _PASSING):
+            return await outcome_find(ctx, once)
+        refusal = self.terms.error(error, self.route.operation)
+        if not 400 <= refusal.status < 500:
+            return None
+        if not await is_decided(ctx, lambda probe: self.route.handler(request, probe)):
+            return None
+        return await refusal_keep(ctx, once, status=refusal.status, body=refusal.body)
 
     def _require_same(self, once: Once, found: Outcome) -> None:
         if found.fingerprint != once.fingerprint:

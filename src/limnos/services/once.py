@@ -46,21 +46,17 @@ class Once:
 
         Raises Repeated when the transaction of an earlier request with the key, maybe on another node, was faster.
         """
-        found = tx.outcomes.find(self.key)
-        if found is not None:
-            raise Repeated(found)
         result = work(tx)
         made = tx.drafts[-1].node_id if tx.drafts else None
         body = None if self.answer is None else self.answer()
-        self._keep(tx, Outcome(self.fingerprint, self.operation, self.status, made, body))
+        found = self._keep(tx, Outcome(self.fingerprint, self.operation, self.status, made, body))
+        if found is not None:
+            raise Repeated(found)  # which undoes the mutation
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> Outcome | None:
         """Keep a refusal, so that no repetition that is still on its way is carried out. Returns what was kept before."""
-        found = tx.outcomes.find(self.key)
-        if found is None:
-            self._keep(tx, Outcome(self.fingerprint, self.operation, status, None, body))
-        return found
+        return self._keep(tx, Outcome(self.fingerprint, self.operation, status, None, body))
 
-    def _keep(self, tx: Tx, outcome: Outcome) -> None:
-        tx.outcomes.keep(self.key, outcome, lifetime_ms=self.lifetime_ms)
+    def _keep(self, tx: Tx, outcome: Outcome) -> Outcome | None:
+        return tx.outcomes.keep(self.key, outcome, lifetime_ms=self.lifetime_ms)

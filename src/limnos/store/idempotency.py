@@ -1,8 +1,7 @@
 """What became of requests that have a key: a row in the mutation's own transaction, kept for a time.
 
 May import the room's `sql`. A row is no object: nothing is decided by it, and it is not in the feed. Under the lock of its
-zone a row that was looked for and not found is not there, so of two transactions with one key the second finds what the
-first has left.
+zone nobody else writes one, so of two transactions with one key the second finds what the first has left.
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ KEEP = Sql(
     " (:zone, :caller, :key, :fingerprint, :operation, :status, :object_id, :body, :expires_at)"
     " ON CONFLICT (zone, caller, key) DO UPDATE SET fingerprint = excluded.fingerprint, operation = excluded.operation,"
     " status = excluded.status, object_id = excluded.object_id, body = excluded.body, expires_at = excluded.expires_at"
+    " WHERE idempotency.expires_at <= :now"
 )
-"""In place of a row, if there is one, that has expired: `find` came first."""
+"""In place of a row, if there is one, that has expired; else nothing is written."""
 PRUNE = Sql(
     "DELETE FROM idempotency WHERE (zone, caller, key) IN"
     " (SELECT zone, caller, key FROM idempotency WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit)"
@@ -65,21 +65,22 @@ class OutcomeWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def find(self, key: Key) -> Outcome | None:
-        """Read an outcome under the lock of its zone."""
-        rows = self.tx.rows(FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": self.tx.now_ms})
-        return Outcome(*rows[0]) if rows else None
-
-    def keep(self, key: Key, outcome: Outcome, *, lifetime_ms: int) -> None:
-        """Keep an outcome for a time, after `find` has found none."""
-        self.tx.count(
+    def keep(self, key: Key, outcome: Outcome, *, lifetime_ms: int) -> Outcome | None:
+        """Keep an outcome for a time; returns the one that is kept already, if there is one, and leaves it as it is."""
+        now_ms = self.tx.now_ms
+        written = self.tx.count(
             KEEP,
             {
                 "zone": key.zone, "caller": key.caller, "key": key.text, "fingerprint": outcome.fingerprint,
                 "operation": outcome.operation, "status": outcome.status, "object_id": outcome.object_id,
-                "body": outcome.body, "expires_at": self.tx.now_ms + lifetime_ms,
+                "body": outcome.body, "expires_at": now_ms + lifetime_ms, "now": now_ms,
             },
         )  # fmt: skip
+        return None if written else self._find(key)
+
+    def _find(self, key: Key) -> Outcome:
+        rows = self.tx.rows(FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": self.tx.now_ms})
+        return Outcome(*rows[0])
 
     def prune(self) -> int:
         """Delete outcomes whose time is over, the oldest first and not too many at once; returns how many."""

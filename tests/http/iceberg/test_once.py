@@ -21,6 +21,7 @@ from tests.http.iceberg.wire import (
     commit,
     creation,
     error_of,
+    local,
     make_space,
     make_table,
     make_view,
@@ -89,6 +90,9 @@ WITH_FILES = ("commit-table", "commit-transaction")
 OPERATIONS = sorted(CASES)
 
 
+GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
 def key() -> str:
     """A new key."""
     return new_uuid(1_900_000_000_000)
@@ -118,10 +122,13 @@ def furnish(node: Node, operation: str) -> Case:
 
 
 def left_file(node: Node) -> str:
-    """A metadata file that a table has left."""
-    location = str(make_table(node, "a", "gone")["metadata-location"])
-    assert node.ask("DELETE", table_path("a", "gone")).status == 204
-    return location
+    """A metadata file that belongs to no table."""
+    metadata = metadata_of(node, "a", "t")
+    place = f"{str(metadata['location']).rpartition('/')[0]}/left"
+    file = local(place) / "metadata" / "00000-left.metadata.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({**metadata, "location": place, "table-uuid": GOOD}))
+    return f"{place}/metadata/{file.name}"
 
 
 def ask(node: Node, case: Case, text: str, *, user: str = USER) -> Answer:
@@ -309,9 +316,6 @@ def test_nonsense_leaves_no_row(lake: Node) -> None:
 
     assert told == [400, 400]
     assert rows(lake, "SELECT 1 FROM idempotency") == []
-
-
-GOOD = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 @pytest.mark.parametrize(
