@@ -98,3 +98,42 @@ def test_line_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(line) == 0
 
     asyncio.run(story())
+
+
+def test_several_lines_are_taken_in_one_order() -> None:
+    """Callers that name the same lines in opposite orders do not wait in a circle, and leave nothing behind."""
+
+    async def story() -> None:
+        line, inside = Lines(), list[int]()
+
+        async def come(number: int, numbers: list[int]) -> None:
+            async with line.turns(numbers):
+                inside.append(number)
+                await asyncio.sleep(0)
+                assert inside[-1] == number, "somebody else had a turn meanwhile"
+
+        orders = ([1, 2, 3], [3, 2, 1], [2, 3, 2, 1])
+        await asyncio.wait_for(asyncio.gather(*(come(each, orders[each % 3]) for each in range(9))), 10)
+        assert sorted(inside) == list(range(9))
+        assert len(line) == 0
+
+    asyncio.run(story())
+
+
+def test_who_gives_up_between_lines_leaves_all() -> None:
+    """One who is cancelled while it waits for its second line gives the first one back."""
+
+    async def story() -> None:
+        line = Lines()
+        async with line.turn(2):
+            waiting = asyncio.create_task(line.turns([1, 2]).__aenter__())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not line.is_free(1)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            assert line.is_free(1)
+        assert len(line) == 0
+
+    asyncio.run(story())
