@@ -14,7 +14,7 @@ from limnos.services.namespaces import namespace_drop, namespaces_list
 from limnos.services.objects import role_look_up
 from limnos.services.roles import RoleDrop, role_create, role_delete, role_drop, role_load, role_objects, roles_list
 from limnos.services.scene import Scene, Scope
-from tests.inprocess import LAKE, MAIN
+from tests.inprocess import LAKE, MAIN, add_catalog
 from tests.services.conftest import Desk
 
 
@@ -41,18 +41,20 @@ def objects(desk: Desk, name: str) -> list[tuple[Kind, tuple[str, ...]]]:
 
 def test_rules_come_with_the_role(desk: Desk) -> None:
     """A role's objects are told in the order of their paths, the metalake first; one that was dropped is left out."""
+    desk.run(add_catalog(desk.ctx(), "attic"))
     desk.namespace("b")
     desk.namespace("a")
     use = Privilege.USE_SCHEMA
     make(
         desk, "r", wish(Kind.NAMESPACE, "main.b", use), wish(Kind.NAMESPACE, "main.a", use),
-        wish(Kind.CATALOG, "main", Privilege.USE_CATALOG), wish(Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG),
+        wish(Kind.CATALOG, "main", Privilege.USE_CATALOG), wish(Kind.CATALOG, "attic", Privilege.USE_CATALOG),
+        wish(Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG),
     )  # fmt: skip
 
     before = objects(desk, "r")
     desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a",)))
 
-    whole = [(Kind.METALAKE, (LAKE,)), (Kind.CATALOG, ("main",))]
+    whole = [(Kind.METALAKE, (LAKE,)), (Kind.CATALOG, ("attic",)), (Kind.CATALOG, ("main",))]
     spaces = [(Kind.NAMESPACE, ("main", name)) for name in ("a", "b")]
     assert before == whole + spaces
     assert objects(desk, "r") == whole + spaces[1:]

@@ -66,9 +66,10 @@ def test_moving_onto_another(home: Desk) -> None:
 
 
 def test_renaming_takes_less_than_moving(home: Desk) -> None:
-    """Who may write a table renames it where it is; to put it elsewhere takes ownership, and the right to create there."""
+    """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to create there."""
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
 
+    home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)
     move(home, "a.t", "a.u", user="ana")
 
     with pytest.raises(Forbidden):
