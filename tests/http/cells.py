@@ -28,6 +28,8 @@ CALLERS: dict[str, tuple[str, str]] = {
     "reader": ("", f"{USE} select_table"),
     "writer": ("", f"{USE} modify_table"),
     "creator": ("", f"{USE} create_schema create_table"),
+    "drafter": ("", f"{USE} create_view"),
+    "viewer": ("", f"{USE} select_view"),
     "cataloger": ("create_catalog", ""),
     "roler": ("create_role", ""),
     "hirer": ("manage_users", ""),
@@ -46,7 +48,7 @@ CALLERS: dict[str, tuple[str, str]] = {
 """Each column: what the caller is granted on the metalake, and on the catalog.
 
 `nobody` sends no credential, `stranger` is no user of the metalake. `holder` holds the roles and is in the groups, `keeper` owns the
-namespaces, the roles and the tags, `tabler` the tables, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
+namespaces, the roles and the tags, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
 a mere member who owns the roles that were made to grant the others their rights.
 """
 OWN_OBJECTS = ("mv", "away", "empty", "alter")
@@ -89,6 +91,7 @@ def prepare(node: Node) -> None:
     for name in ("there", "other"):
         wire.make_space(node, name)
     wire.make_table(node, "there", "t")
+    wire.make_view(node, "there", "v")
     for name in ("dummy", "idle"):
         node.done("POST", f"{lake}/users", {"name": name})
         node.done("POST", f"{lake}/groups", {"name": f"{name}s"})
@@ -114,6 +117,8 @@ def prepare(node: Node) -> None:
         own(node, "keeper", "TAG", tag)
     for table in ("t", *(f"{name}_{who}" for name in ("mvt", "awayt") for who in CALLERS)):
         own(node, "tabler", "TABLE", f"main.there.{table}")
+    for view in ("v", *(f"{name}_{who}" for name in ("dropv", "namev") for who in CALLERS)):
+        own(node, "tabler", "VIEW", f"main.there.{view}")
     own(node, "owner", "CATALOG", "main")
     own(node, "laker", "METALAKE", "lake")
 
@@ -127,6 +132,8 @@ def _prepare_own(node: Node, who: str) -> None:
         wire.make_space(node, f"{name}_{who}")
     for name in ("mvt", "awayt"):
         wire.make_table(node, "there", f"{name}_{who}")
+    for name in ("dropv", "namev"):
+        wire.make_view(node, "there", f"{name}_{who}")
 
 
 def _make_role(node: Node, name: str) -> None:

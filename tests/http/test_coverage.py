@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.http.driver import API, Answer, Node
+from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
 
 FOLDER = Path(__file__).parents[2] / "openapi"
@@ -27,7 +28,7 @@ CALLERS = {
     "member": {"user": "member"},
 }
 NAMES = {
-    "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "u": "ana", "g": "crew", "r": "hands",
+    "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1",
 }  # fmt: skip
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -44,6 +45,7 @@ BODIES: dict[str, object] = {
     "create-view": wire.view_body("n"), "register-view": {"name": "n", "metadata-location": "file:///x"},
     "replace-view": {"updates": [wire.set_properties(k="v")]},
     "rename-view": {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["a"], "name": "n"}},
+    "alter-schema-view": {"updates": []}, "create-schema-view": view_body("n"),
     "create-tag": {"name": "n"}, "alter-tag": {"updates": []}, "associate-tags": {"tagsToAdd": []}, "associate-tags-old": {"tagsToAdd": []},
     "create-metalake": {"name": "n"}, "alter-metalake": {"updates": []}, "set-metalake": {"inUse": False},
     "create-catalog": CATALOG, "test-new-catalog": CATALOG, "alter-catalog": {"updates": []}, "set-catalog": {"inUse": False},

@@ -15,6 +15,7 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.model.errors import Unavailable
 from tests.http.admin.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, Node
+from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (
     ROOT,
     SCHEMA,
@@ -74,6 +75,9 @@ WRITES: dict[str, Write] = {
         "POST", f"{ROOT}/views/rename",
         {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["empty"], "name": "n"}},
     ),
+    "create-schema-view": Write("POST", f"{MAIN}/schemas/a/views", schema_view("n")),
+    "alter-schema-view": Write("PUT", f"{MAIN}/schemas/a/views/v", {"updates": [{"@type": "rename", "newName": "n"}]}),
+    "drop-schema-view": Write("DELETE", f"{MAIN}/schemas/a/views/v"),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
     "set-metalake": Write("PATCH", LAKE, {"inUse": False}),

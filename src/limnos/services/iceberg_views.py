@@ -27,7 +27,7 @@ from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.iceberg_tables import Whole, document_of, settled_whole, whole_of
 from limnos.services.places import Place, place_of
 from limnos.services.tables import name_taken
-from limnos.services.views import ViewCreate, new_view_of, view_find, view_insert, writer_of
+from limnos.services.views import Held, ViewCreate, new_view_of, view_find, view_insert, writer_of
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -89,7 +89,7 @@ class _LostRace(Exception):
     """Another replace came first: build again on what it left."""
 
 
-async def view_create(ctx: Context, scope: Scope, *, namespace: Levels, request: ViewRequest) -> Document:
+async def view_create(ctx: Context, scope: Scope, *, namespace: Levels, request: ViewRequest) -> Held:
     """Make a view with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
     draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, request.name))
     whole = await settled_whole(ctx.services.chores, await _build(ctx, request, draft))
@@ -116,7 +116,7 @@ async def _build(ctx: Context, request: ViewRequest, draft: NewTable) -> Whole:
     return Whole(metadata)
 
 
-async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) -> Document:
+async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) -> Held:
     def decide(scene: Scene) -> Permit[ViewCreate]:
         draft = new_view_of(scene, path[:-1], path[-1])
         record = ViewRecord(None, {}, writer_of(scene))
@@ -130,9 +130,7 @@ async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) 
         raise name_taken(path, wanted=Kind.VIEW, holder=error.kind) from None
 
 
-async def view_register(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str
-) -> Document:
+async def view_register(ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str) -> Held:
     """Make a view of a metadata file that exists already."""
     draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, name))
     place = draft.place
@@ -157,7 +155,7 @@ async def _registrable(ctx: Context, data: bytes) -> Whole:
     return Whole(metadata)
 
 
-async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Document:
+async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Held:
     """Apply updates to a view. Raises CommitConflict (a requirement failed), BadRequest, NotFound, Forbidden.
 
     Who comes second builds again on what the first left, as the requirements ask for no more than the same view.
@@ -181,24 +179,23 @@ async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Document:
     raise CommitConflict("Cannot commit: too many replaces of this view at once; read it again and retry")
 
 
-async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> Document:
+async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> Held:
     """Build and swap once. Raises _LostRace."""
     built, writes_text = await _replacement(ctx, asked, base.document)
     record = cast("ViewRecord", base.view.record)
     record = replace(record, writer_id=base.writer_id) if writes_text else record
     adopted = record if record != base.view.record else None
     if built is None:
-        if adopted is not None:
-            await _swap(ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted))
-        return base.document
+        if adopted is None:
+            return Held(base.view, base.document)
+        return await _swap(ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted))
     old, whole = built[0], await settled_whole(ctx.services.chores, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
     command = ViewReplace(
         base.view, document, base.document.version, document.location != base.document.location, adopted
     )  # fmt: skip
     async with ctx.services.files.written(document.metadata_location, data, base.place.catalog.properties):
-        await _swap(ctx, scope, asked, base, command)
-    return document
+        return await _swap(ctx, scope, asked, base, command)
 
 
 async def _replacement(ctx: Context, asked: Asked, document: Document) -> tuple[tuple[Json, Whole] | None, bool]:
@@ -215,7 +212,7 @@ async def _replacement(ctx: Context, asked: Asked, document: Document) -> tuple[
     return (msgspec.json.decode(parts[0]), whole_of(parts[1:])) if parts else None, told == b"text"
 
 
-async def _swap(ctx: Context, scope: Scope, asked: Asked, base: Replaced, command: ViewReplace) -> None:
+async def _swap(ctx: Context, scope: Scope, asked: Asked, base: Replaced, command: ViewReplace) -> Held:
     """Swap the document; when only access moved, what was built is still right."""
 
     def decide(scene: Scene) -> Permit[ViewReplace]:
@@ -225,11 +222,12 @@ async def _swap(ctx: Context, scope: Scope, asked: Asked, base: Replaced, comman
             raise _LostRace
         return scene.permit(command, decision)
 
-    await ctx.write(scope, decide, view_swap, first=base.permit.about(command))
+    node = await ctx.write(scope, decide, view_swap, first=base.permit.about(command))
+    return Held(node, command.document or base.document)
 
 
-def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> None:
-    """Swap the document. Raises StalePermit when the view moved, or a race was lost."""
+def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
+    """Swap the document; returns the view. Raises StalePermit when the view moved, or a race was lost."""
     command = permit.command
     if command.document is None:
         held = tx.nodes.confirm(command.view)
@@ -242,5 +240,7 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> None:
         tx.stale()
     else:
         tx.nodes.committed(command.view)
-    if command.record is not None:
-        tx.nodes.write_record(command.view, command.record)
+    if command.record is None:
+        return command.view
+    tx.nodes.write_record(command.view, command.record)
+    return tx.nodes.by_id(command.view.id)

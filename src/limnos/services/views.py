@@ -7,7 +7,7 @@ could load it if it were there, or works with tables beside it; Forbidden to eve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -36,6 +36,13 @@ NOBODY = 0
 """The writer of a view that was made while access control was off."""
 
 
+class Held(NamedTuple):
+    """A view as a mutation left it."""
+
+    node: Node
+    document: Document
+
+
 class ViewCreate(msgspec.Struct, frozen=True):
     """Make a view with its document."""
 
@@ -48,9 +55,10 @@ class ViewCreate(msgspec.Struct, frozen=True):
 
 
 class ViewDrop(msgspec.Struct, frozen=True):
-    """Drop a view."""
+    """Drop a view; it can be brought back for `keep_ms`."""
 
     view: Node
+    keep_ms: int = 0
 
 
 class ViewMove(msgspec.Struct, frozen=True):
@@ -102,7 +110,7 @@ def new_view_of(scene: Scene, namespace: Levels, name: str) -> NewTable:
     return NewTable(permit, node, scene.space(Kind.VIEW), scene.maker_id, place_of(scene), given(scene, chain))
 
 
-def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> Document:
+def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> Held:
     """Insert the view, its owner and its document."""
     command = permit.command
     node = tx.nodes.create(
@@ -111,7 +119,7 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> Document:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     tx.documents.create(document)
-    return document
+    return Held(node, document)
 
 
 async def view_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str) -> None:
@@ -122,19 +130,20 @@ async def view_drop(ctx: Context, scope: Scope, *, namespace: Levels, name: str)
 def view_drop_of(scene: Scene, namespace: Levels, name: str) -> Permit[ViewDrop]:
     """Decide on dropping a view. Raises NotFound, Forbidden."""
     node, _, decision = view_find(scene, namespace, name, Action.VIEW_DROP)
-    return scene.permit(ViewDrop(node), decision)
+    return scene.permit(ViewDrop(node, scene.defaults.keep_dropped_ms), decision)
 
 
 def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
-    """Drop the view and its document."""
+    """Drop the view; its document stays while it can be brought back."""
     held = tx.nodes.confirm(permit.command.view)
-    tx.documents.delete(held.id)
-    tx.nodes.drop(held)
+    if not permit.command.keep_ms:
+        tx.documents.delete(held.id)
+    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
 
 
-async def view_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
+async def view_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> Held:
     """Rename a view, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
-    await ctx.write(scope, lambda scene: view_move_of(scene, source, target), view_reparent)
+    return await ctx.write(scope, lambda scene: view_move_of(scene, source, target), view_reparent)
 
 
 def view_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[ViewMove]:
@@ -155,8 +164,12 @@ def view_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[ViewMov
     return scene.permit(ViewMove(node, into, target[-1]), *decisions)
 
 
-def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> None:
+def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> Held:
     """Put the view where it goes. Grants hang on its id and move with it; what is above it changes who may."""
     held = tx.nodes.confirm(permit.command.view)
     into = tx.nodes.confirm(permit.command.into)
     tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
+    document = tx.documents.read(held.id)
+    if document is None:
+        tx.stale()
+    return Held(tx.nodes.by_id(held.id), document)

@@ -17,7 +17,7 @@ PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]
 RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
 KINDS = (
     ("METALAKE", "lake", None), ("CATALOG", "main", "nowhere"), ("SCHEMA", "main.there", "main.gone"),
-    ("TABLE", "main.there.t", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
+    ("TABLE", "main.there.t", "main.there.gone"), ("VIEW", "main.there.v", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
 )  # fmt: skip
 """Kinds of object, the one that is there, and one that is not."""
 
@@ -41,6 +41,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_permissions()
     yield from _of_owners()
     yield from _of_tags(who)
+    yield from _of_views(who)
 
 
 def _of_metalakes(who: str) -> Iterator[Case]:
@@ -136,7 +137,7 @@ def _of_permissions() -> Iterator[Case]:
             yield _case(route, "no role", "lake", names[0], body={"roleNames": ["gone"]})
         route = f"PUT /metalakes/{{m}}/permissions/roles/{{r}}/{{type}}/{{fullName}}/{verb}"
         for kind, name, missing in (each for each in KINDS if each[0] != "ROLE"):
-            right = {"TABLE": "select_table", "TAG": "apply_tag"}.get(kind, "use_schema")
+            right = {"TABLE": "select_table", "VIEW": "select_view", "TAG": "apply_tag"}.get(kind, "use_schema")
             rule = {"privileges": [{"name": right, "condition": "allow"}]}
             yield _case(route, kind.lower(), "lake", "spare", kind, name, body=rule)
             if missing is not None:
@@ -152,6 +153,7 @@ def _of_owners() -> Iterator[Case]:
         "CATALOG": "owner",
         "SCHEMA": "keeper",
         "TABLE": "tabler",
+        "VIEW": "tabler",
         "ROLE": "keeper",
         "TAG": "keeper",
     }
@@ -178,13 +180,35 @@ def _of_tags(who: str) -> Iterator[Case]:
     yield _case("DELETE /metalakes/{m}/tags/{tag}", "tag", "lake", f"tag_{who}")
     yield _case("DELETE /metalakes/{m}/tags/{tag}", "no tag", "lake", "gone")
     for on in ("/metalakes/{m}/objects/{type}/{fullName}/tags", "/metalakes/{m}/tags/{type}/{fullName}"):
-        for kind, name, missing in KINDS[1:4]:
+        for kind, name, missing in KINDS[1:5]:
             for full_name, thing in ((name, kind.lower()), (missing, f"no {kind.lower()}")):
                 yield _case(f"GET {on}", thing, "lake", kind, str(full_name))
                 yield _case(f"POST {on}", thing, "lake", kind, str(full_name), body={"tagsToRemove": ["red"]})
         yield _case(f"POST {on}", "no tag", "lake", "TABLE", "main.there.t", body={"tagsToAdd": ["gone"]})
         yield _case(f"GET {on}/{{tag}}", "tag", "lake", "TABLE", "main.there.t", "red")
         yield _case(f"GET {on}/{{tag}}", "no tag", "lake", "TABLE", "main.there.t", "gone")
+
+
+def view_body(name: str) -> dict[str, object]:
+    """The body of a create of a view."""
+    texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
+    return {"name": name, "columns": [{"name": "id", "type": "integer"}], "representations": texts}
+
+
+def _of_views(who: str) -> Iterator[Case]:
+    views = "/metalakes/{m}/catalogs/{c}/schemas/{s}/views"
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {views}", f"of {thing}", "lake", "main", name)
+        yield _case(f"POST {views}", f"in {thing}", "lake", "main", name, body=view_body(f"newv_{who}"))
+    yield _case(f"POST {views}", "taken name", "lake", "main", "there", body=view_body("v"))
+    for name, thing in (("v", "view"), ("gone", "no view")):
+        yield _case(f"GET {views}/{{v}}", thing, "lake", "main", "there", name)
+        yield _case(f"PUT {views}/{{v}}", thing, "lake", "main", "there", name, body=PROPERTY)
+        new = {"updates": [{"@type": "rename", "newName": f"renamedv_{who}"}]}
+        own = name if name == "gone" else f"namev_{who}"
+        yield _case(f"PUT {views}/{{v}}", f"{thing}, renamed", "lake", "main", "there", own, body=new)
+        own = name if name == "gone" else f"dropv_{who}"
+        yield _case(f"DELETE {views}/{{v}}", thing, "lake", "main", "there", own)
 
 
 _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
@@ -194,8 +218,20 @@ _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["message"])
-    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}", f"tag_{who}")
-    for name in (*own, "main.there.t", "dummys", "dummy", "idles", "idle", "crew", "hand", "red", "main.there.there"):
+    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}", f"tag_{who}", f"namev_{who}", f"dropv_{who}")
+    for name in (
+        *own,
+        "main.there.t",
+        "main.there.v",
+        "dummys",
+        "dummy",
+        "idles",
+        "idle",
+        "crew",
+        "hand",
+        "red",
+        "main.there.there",
+    ):
         message = message.replace(name, "main.there" if name.startswith("main") else "there")
     for missing, there in _SPELLED.items():
         message = message.replace(missing, there)

@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.gravitino import catalogs, groups, metalakes, owners, permissions, roles, schemas, service, tags, users
+from limnos.http.gravitino import (
+    catalogs,
+    groups,
+    metalakes,
+    owners,
+    permissions,
+    roles,
+    schemas,
+    service,
+    tags,
+    users,
+    views,
+)
 from limnos.http.gravitino.errors import error_response
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
@@ -24,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 ROOT = "/api"
-_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags)
+_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, views)
 
 
 class GravitinoProtocol:

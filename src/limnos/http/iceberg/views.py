@@ -101,19 +101,19 @@ async def view_create(request: Request, ctx: Context) -> Response:
         body = request.decode(data, CreateView)
         name = _new_name(request, body.name)
         wanted = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
-    document = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
-    return _loaded(document)
+    made = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
+    return _loaded(made.document)
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
     """POST register-view: make a view of an existing metadata file."""
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
-    document = await iceberg_views.view_register(
+    made = await iceberg_views.view_register(
         ctx, scope, namespace=levels_of(params[0]), name=_new_name(request, body.name),
         metadata_location=body.metadata_location,
     )  # fmt: skip
-    return _loaded(document)
+    return _loaded(made.document)
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
@@ -142,7 +142,7 @@ async def view_replace(request: Request, ctx: Context) -> Response:
     else:
         body = request.decode(data, ReplaceView)
         asked = iceberg_views.Asked(namespace, name, body.requirements, body.updates)
-    return _loaded(await iceberg_views.view_replace(ctx, scope, asked))
+    return _loaded((await iceberg_views.view_replace(ctx, scope, asked)).document)
 
 
 async def view_shown(request: Request, ctx: Context, view_id: int) -> Response:

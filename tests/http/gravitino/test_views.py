@@ -1,0 +1,148 @@
+"""Gravitino's view routes: the objects that Iceberg REST serves, in other words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import make_space, make_table, make_view, view_path, view_version
+
+VIEWS = f"{API}/lake/catalogs/main/schemas/a%3Ab/views"
+COLUMNS = [
+    {"name": "id", "type": "long", "nullable": False, "autoIncrement": False},
+    {"name": "price", "type": "decimal(9,2)", "nullable": True, "comment": "net", "autoIncrement": False},
+    {"name": "at", "type": "timestamp_tz", "nullable": True, "autoIncrement": False},
+    {"name": "key", "type": "fixed(16)", "nullable": True, "autoIncrement": False},
+    {
+        "name": "deep", "nullable": True, "autoIncrement": False,
+        "type": {
+            "type": "map", "valueContainsNull": False, "keyType": "string",
+            "valueType": {
+                "type": "list", "containsNull": True,
+                "elementType": {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True}]},
+            },
+        },
+    },
+]  # fmt: skip
+TEXTS = [{"type": "sql", "dialect": "spark", "sql": "select 1"}, {"type": "sql", "dialect": "trino", "sql": "select 2"}]
+NEW = {
+    "name": "v", "comment": "of the day", "columns": COLUMNS, "representations": TEXTS, "defaultCatalog": "lake",
+    "defaultSchema": "a:b", "properties": {"k": "v"},
+}  # fmt: skip
+
+
+def test_every_route(node: Node) -> None:
+    """A view is made, told as it was sent, listed, changed, renamed and dropped; both protocols see the same one."""
+    make_space(node, "a", "b")
+
+    made = node.done("POST", VIEWS, NEW)["view"]
+    loaded = node.done("GET", f"{VIEWS}/v")["view"]
+    iceberg = node.done("GET", view_path("a", "b", "v"))["metadata"]
+    listed = node.done("GET", VIEWS)["identifiers"]
+    renamed = node.done("PUT", f"{VIEWS}/v", {"updates": [{"@type": "rename", "newName": "w"}]})["view"]
+    dropped = [node.done("DELETE", f"{VIEWS}/w")["dropped"] for _ in range(2)]
+
+    audit = made.pop("audit")
+    assert made == NEW
+    assert {**loaded, "audit": None} == {**made, "audit": None}
+    assert audit["creator"] == "admin"
+    assert iceberg["versions"][0]["default-namespace"] == ["a", "b"]
+    assert iceberg["properties"] == {"k": "v", "comment": "of the day"}
+    assert listed == [{"namespace": ["lake", "main", "a:b"], "name": "v"}]
+    assert renamed["name"] == "w"
+    assert dropped == [True, False]
+
+
+def test_changes_come_together(node: Node) -> None:
+    """A new text with its columns and comment, and properties, are one change: one version more."""
+    make_view(node, "a", "b", "v", version=view_version(default_namespace=["a", "b"]))
+    changes = [
+        {"@type": "replaceView", "columns": COLUMNS[:1], "representations": TEXTS, "comment": "new"},
+        {"@type": "setProperty", "property": "k", "value": "v"},
+        {"@type": "removeProperty", "property": "gone"},
+    ]
+
+    changed = node.done("PUT", f"{VIEWS}/v", {"updates": changes})["view"]
+    metadata = node.done("GET", view_path("a", "b", "v"))["metadata"]
+
+    assert (changed["columns"], changed["representations"], changed["comment"]) == (COLUMNS[:1], TEXTS, "new")
+    assert "defaultSchema" not in changed
+    assert changed["properties"] == {"k": "v"}
+    assert [one["version-id"] for one in metadata["version-log"]] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "change, word",
+    [
+        ([{"@type": "rename", "newName": "w"}, {"@type": "removeProperty", "property": "k"}], "stands alone"),
+        ([{"@type": "rename", "newName": "not*good"}], "not*good"),
+        (
+            [{"@type": "replaceView", "columns": [{"name": "x", "type": "byte"}], "representations": TEXTS}],
+            "no type byte",
+        ),
+        ([{"@type": "replaceView", "columns": [{"name": "x"}], "representations": TEXTS}], "type of column x"),
+        ([{"@type": "replaceView", "columns": COLUMNS, "representations": []}], "no representation"),
+        ([{"@type": "replaceView", "columns": COLUMNS, "representations": TEXTS[1:]}], "loss of view dialects"),
+        ([{"@type": "updateComment", "newComment": "x"}], "updateComment"),
+    ],
+)
+def test_nonsense_is_refused(node: Node, change: object, word: str) -> None:
+    """A change that cannot be made is 400 with what is wrong, and changes nothing."""
+    make_view(node, "a", "b", "v")
+    before = node.done("GET", view_path("a", "b", "v"))
+
+    answer = node.ask("PUT", f"{VIEWS}/v", {"updates": change})
+
+    assert answer.status == 400
+    assert word in answer.json()["message"].replace("%%", "%")
+    assert node.done("GET", view_path("a", "b", "v")) == before
+
+
+def test_taken_names(node: Node) -> None:
+    """A view's name, and a table's, are taken; the exception says by which."""
+    make_table(node, "a", "b", "t")
+    make_view(node, "a", "b", "v")
+
+    answers = {name: node.post(VIEWS, {**NEW, "name": name}) for name in ("t", "v")}
+
+    assert {name: (answer.status, answer.json()["type"]) for name, answer in answers.items()} == {
+        "t": (409, "TableAlreadyExistsException"), "v": (409, "ViewAlreadyExistsException"),
+    }  # fmt: skip
+    assert node.get(f"{VIEWS}/t").json()["type"] == "NoSuchViewException"
+
+
+def test_types_that_gravitino_lacks(node: Node) -> None:
+    """A type that only Iceberg has is told as external, and one of nanoseconds with its precision."""
+    schema = {"type": "struct", "fields": [
+        {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
+        {"id": 2, "name": "g", "required": False, "type": "geometry(srid:1)"},
+    ]}  # fmt: skip
+    make_view(node, "a", "b", "v", schema=schema)
+
+    columns = node.done("GET", f"{VIEWS}/v")["view"]["columns"]
+
+    assert [one["type"] for one in columns] == [
+        "timestamp(9)",
+        {"type": "external", "catalogString": "geometry(srid:1)"},
+    ]
+
+
+def test_views_are_owned_granted_on_and_tagged(node: Node) -> None:
+    """Whoever makes a view owns it; it is granted on, tagged, and its owner set like a table's."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    make_space(node, "a", "b")
+    grant(node, "ana", "use_catalog use_schema create_view", kind="CATALOG", on="main")
+    node.done("POST", VIEWS, NEW, user="ana")
+    owner = node.done("GET", f"{API}/lake/owners/VIEW/main.a%3Ab.v")["owner"]
+    node.done("POST", f"{API}/lake/tags", {"name": "red"})
+    node.done("POST", f"{API}/lake/objects/VIEW/main.a%3Ab.v/tags", {"tagsToAdd": ["red"]})
+    tagged = node.done("GET", f"{API}/lake/tags/red/objects")["metadataObjects"]
+    node.done("POST", f"{API}/lake/users", {"name": "bob"})
+    before = node.get(f"{VIEWS}/v", user="bob")
+    grant(node, "bob", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "bob", "select_view", kind="VIEW", on="main.a:b.v")
+
+    assert owner["name"] == "ana"
+    assert tagged == [{"fullName": "main.a:b.v", "type": "view"}]
+    assert (before.status, node.get(f"{VIEWS}/v", user="bob").status) == (403, 200)
+    assert node.done("GET", VIEWS, user="bob")["identifiers"] == [{"namespace": ["lake", "main", "a:b"], "name": "v"}]
