@@ -221,6 +221,7 @@ def same_words(answer: Answer, who: str) -> object:
     own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}", f"tag_{who}", f"namev_{who}", f"dropv_{who}")
     for name in (
         *own,
+        "main.there.there",
         "main.there.t",
         "main.there.v",
         "dummys",
@@ -230,7 +231,6 @@ def same_words(answer: Answer, who: str) -> object:
         "crew",
         "hand",
         "red",
-        "main.there.there",
     ):
         message = message.replace(name, "main.there" if name.startswith("main") else "there")
     for missing, there in _SPELLED.items():
