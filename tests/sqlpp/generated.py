@@ -130,9 +130,9 @@ class Statements:
 
     def path(self) -> str:
         """Steps."""
-        index = self.expression
+        index = lambda: self.pick(f"1 + {self.parens()}", "0", "i", "?")  # noqa: E731
         steps = [f".{self.ident()}", f".{self.ident()}", "[*]", "[]", "[:]"]
-        base = self.pick(self.ident(), f"({index()})", "f(1)", "[1]")
+        base = self.pick(self.ident(), self.parens(), "f(1)", "[1]")
         steps += [f"[{index()}]", f"[{index()}:]", f"[:{index()}]", f"[{index()}:{index()}]"]
         return base + "".join(self.random.choices(steps, k=self.random.randint(1, 3)))
 

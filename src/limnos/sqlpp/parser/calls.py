@@ -73,6 +73,7 @@ class CallParser(ExpressionParser):
 
     def over(self, from_end: Literal["first", "last"] | None, nulls: Literal["respect", "ignore"] | None) -> Window:
         """`OVER [variable AS] (…)`"""  # noqa: D415
+        self.enter()
         at = self.expect("OVER").place
         variable = None
         if self.named:
@@ -86,6 +87,7 @@ class CallParser(ExpressionParser):
         order = self.order_by()
         frame = self.frame() if order and self.kind == IDENTIFIER else None
         self.expect(")")
+        self.leave()
         return Window(at, variable, partition, order, frame, from_end, nulls)
 
     def group_variable(self) -> GroupVariable:

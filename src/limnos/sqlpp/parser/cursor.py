@@ -16,9 +16,10 @@ from limnos.sqlpp.tree import Name
 
 T = TypeVar("T")
 
-DEPTH_MAX = 128
-"""Most levels of brackets, subqueries, calls and types in one another. A level takes at most eight calls of ours, two levels
-of depth being counted for those that take most, so this is far from Python's own thousand."""
+DEPTH_MAX = 120
+"""Most levels of brackets, calls, operators' parentheses and types in one another; a subquery counts as three, a window as two.
+
+A level takes five calls of ours at most, so the deepest text needs 600 of the thousand that Python allows by default."""
 
 _NAMES = (IDENTIFIER, QUOTED)
 _INTEGER_DIGITS_MAX = 19
@@ -41,6 +42,11 @@ class Cursor:
     def at(self) -> Place:
         """The place of the next token."""
         return self.token.place
+
+    @property
+    def before(self) -> Place:
+        """The place of the token that was read last."""
+        return self.tokens[max(0, self.index - 1)].place
 
     def advance(self) -> Token:
         """Go past the next token and return it. The END stays."""

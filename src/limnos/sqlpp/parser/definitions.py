@@ -30,24 +30,20 @@ class DefinitionParser(TypeParser):
     """Reads definitions."""
 
     def if_not_exists(self, *, told: bool = False) -> bool:
-        """IF NOT EXISTS, if it is there; `told` says that it was there before."""
-        if self.kind != "IF":
+        """IF NOT EXISTS, if it is there; where it was `told` before, a second one is left where it does not belong."""
+        if told or self.kind != "IF":
             return told
-        at = self.advance().place
+        self.advance()
         self.expect("NOT")
         self.expect("EXISTS")
-        if told:
-            raise syntax("Unexpected IF NOT EXISTS", at)
         return True
 
     def if_exists(self, *, told: bool = False) -> bool:
-        """IF EXISTS, if it is there; `told` says that it was there before."""
-        if self.kind != "IF":
+        """IF EXISTS, likewise."""
+        if told or self.kind != "IF":
             return told
-        at = self.advance().place
+        self.advance()
         self.expect("EXISTS")
-        if told:
-            raise syntax("Unexpected IF EXISTS", at)
         return True
 
     def create_dataverse(self, at: Place) -> CreateDataverse:

@@ -12,7 +12,7 @@ from typing import Literal
 
 from limnos.sqlpp.errors import Place, syntax
 from limnos.sqlpp.parser.cursor import Cursor
-from limnos.sqlpp.tokens import DOUBLE, FLOAT, IDENTIFIER, INTEGER, NUMBERED, PARAMETER, QUOTED, STRING
+from limnos.sqlpp.tokens import DOUBLE, FLOAT, IDENTIFIER, INTEGER, NUMBERED, PARAMETER, QUOTED, STRING, Token
 from limnos.sqlpp.tree import (
     Array,
     Bag,
@@ -47,6 +47,10 @@ from limnos.sqlpp.tree import (
 from limnos.sqlpp.tree.expressions import BETWEEN, CHAINED, IS, LEVELS, NOT, PRIMARY
 
 QUERY_STARTS = ("SELECT", "FROM", "WITH", "LET", "LETTING")
+QUANTIFIERS = ("SOME", "ANY", "EVERY")
+SIGNS = ("+", "-", "EXISTS", "NOT")
+
+_SIGNS: dict[str, Literal["+", "-", "not", "exists"]] = {"+": "+", "-": "-", "NOT": "not", "EXISTS": "exists"}
 
 _TESTS: dict[str, Literal["null", "missing", "unknown", "known"]] = {
     "NULL": "null",
@@ -117,28 +121,28 @@ class ExpressionParser(Cursor, ABC):
     def call(self, names: list[str], library: str | None, *, at: Place) -> Call:
         """A call, whose name has been read and whose parenthesis is next."""
 
-    def expression(self) -> Expression:
-        """An expression of any kind but a bare query."""
-        self.enter()
-        result = self.quantified() if self.kind in ("SOME", "ANY", "EVERY") else self.operation()
-        self.leave()
-        return result
+    def expression(self, first: Expression | None = None) -> Expression:
+        """Operands with operators between them, or a quantifier; a query needs parentheses.
 
-    def operation(self, first: Expression | None = None) -> Expression:
-        """Operands with operators between them; one operand alone is itself. The first may have been read, parentheses and all."""
+        One operand alone is itself. The `first` may have been read, parentheses and all.
+        """
+        self.enter()
+        if self.kind in QUANTIFIERS and first is None:
+            result: Expression = self.quantified()
+            self.leave()
+            return result
         stack: list[_Open] = []
         while True:
-            if first is not None:
-                left, first = _Left(self.stepped(first, at=first.at), PRIMARY), None
-            else:
-                if self.kind == "NOT" and (not stack or stack[-1].level < NOT):
-                    stack.append(_Open(NOT, self.advance().place, "not", []))
-                left = _Left(self.operand(), PRIMARY)
+            if self.kind == "NOT" and first is None and (not stack or stack[-1].level < NOT):
+                stack.append(_Open(NOT, self.advance().place, "not", []))
+            left = _Left(self.operand() if first is None else self.stepped(first, at=first.at), PRIMARY)
+            first = None
             if self.kind == "IS" and self.tests():
                 self.close(stack, left, above=IS)
                 left.node, left.level = self.is_test(left.node), IS
             if not self.operator(stack, left):
                 self.close(stack, left, above=-1)
+                self.leave()
                 return left.node
 
     def close(self, stack: list[_Open], left: _Left, *, above: int) -> None:
@@ -216,50 +220,38 @@ class ExpressionParser(Cursor, ABC):
         return Is(token.place, negated, operand, _TESTS[token.kind])
 
     def operand(self) -> Expression:
-        """One operand: a sign or EXISTS, if any, then a value with its steps."""
-        if self.kind in ("+", "-", "EXISTS", "NOT"):
-            return self.signed()
+        """One operand: a sign or EXISTS, if any, then a value with its steps. No sign can be repeated."""
+        signs: list[Token] = []
+        if self.kind in SIGNS:
+            signs.append(self.advance())
+            if signs[0].kind == "NOT":
+                signs.append(self.expect("EXISTS"))
         began, at = self.index, self.at
-        value = self.stepped(self.primary(), at=at)
-        self.bare = began
+        read = _PRIMARY.get(self.kind)
+        if read is None:
+            raise self.error()
+        value = read(self)
+        if self.kind in (".", "["):
+            value = self.stepped(value, at=at)
+        for sign in reversed(signs):
+            value = Unary(sign.place, _SIGNS[sign.kind], value)
+        self.bare = -1 if signs else began
         return value
 
     def stepped(self, base: Expression, *, at: Place) -> Expression:
-        """A value with the steps that follow it."""
-        steps = self.steps() if self.kind in (".", "[") else ()
-        if not steps:
-            return base
-        return Path(at, base.base, base.steps + steps) if isinstance(base, Path) else Path(at, base, steps)
-
-    def signed(self) -> Expression:
-        """A value after `+`, `-`, EXISTS or NOT EXISTS. None of them can be repeated."""
-        token = self.advance()
-        if token.kind == "NOT":
-            exists = self.expect("EXISTS")
-            return Unary(token.place, "not", Unary(exists.place, "exists", self.value()))
-        if token.kind == "EXISTS":
-            return Unary(token.place, "exists", self.value())
-        return Unary(token.place, "-" if token.kind == "-" else "+", self.value())
-
-    def value(self) -> Expression:
-        """A value with its steps, no sign before it."""
-        if self.kind in ("+", "-", "EXISTS", "NOT"):
-            raise self.error()
-        value = self.operand()
-        self.bare = -1
-        return value
-
-    def steps(self) -> tuple[Step, ...]:
-        """Steps into a value. A dot that no name follows is left where it is."""
+        """A value with the steps that follow it. A dot that no name follows is left where it is."""
         steps: list[Step] = []
         while True:
             if self.kind == "[":
                 steps.append(self.bracket())
             elif self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
-                at = self.advance().place
-                steps.append(Field(at, self.advance().value))
+                dot = self.advance().place
+                steps.append(Field(dot, self.advance().value))
             else:
-                return tuple(steps)
+                break
+        if isinstance(base, Path):
+            return Path(at, base.base, (*base.steps, *steps)) if steps else base
+        return Path(at, base, tuple(steps)) if steps else base
 
     def bracket(self) -> Step:
         """`[index]`, `[from:to]`, `[]` or `[*]`."""
@@ -267,20 +259,13 @@ class ExpressionParser(Cursor, ABC):
         if self.accept("*"):
             self.expect("]")
             return Items(at)
-        first = None if self.kind in (":", "]") else self.expression()
+        first = None if self.kind in (":", "]") else _index(self.expression())
         sliced = self.accept(":")
-        last = self.expression() if sliced and self.kind != "]" else None
+        last = _index(self.expression()) if sliced and self.kind != "]" else None
         self.expect("]")
         if first is None or sliced:
             return Slice(at, first, last)
         return Element(at, first)
-
-    def primary(self) -> Expression:
-        """A value without steps; a chain of identifiers is taken whole, since it may be a function's name."""
-        read = _PRIMARY.get(self.kind)
-        if read is None:
-            raise self.error()
-        return read(self)
 
     def chain(self) -> Expression:
         """Identifiers with dots between them: a call, if a parenthesis follows, else a variable and fields of it."""
@@ -369,7 +354,7 @@ class ExpressionParser(Cursor, ABC):
             return Pair(at, first, self.expression())
         name = last_name(first)
         if name is None:
-            raise syntax("Cannot infer field name", at)
+            raise syntax("Cannot infer field name", self.before)
         return Pair(at, String(at, name), first)
 
     def case(self) -> Case:
@@ -405,6 +390,13 @@ class ExpressionParser(Cursor, ABC):
         name = self.identifier()
         self.expect("IN")
         return Binding(at, name, self.expression())
+
+
+def _index(value: Expression) -> Expression:
+    """An index. Raises SqlppError for a literal that is no whole number."""
+    if isinstance(value, (String, Decimal, Boolean, Null, Missing)):
+        raise syntax("Index should be an INTEGER", value.at)
+    return value
 
 
 def last_name(node: Expression) -> str | None:

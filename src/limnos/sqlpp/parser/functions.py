@@ -38,10 +38,10 @@ class FunctionParser(StorageParser):
         told = self.if_not_exists()
         name = self.name()
         parameters = self.function_parameters()
-        returns = self.type() if self.accept_soft_returns() else None
         told = self.if_not_exists(told=told)
         if told and or_replace:
-            raise syntax("Unexpected IF NOT EXISTS", at)
+            raise syntax("Unexpected IF NOT EXISTS", self.before)
+        returns = self.type() if self.accept_returns() else None
         if self.accept("AS"):
             identifiers = self.listed(self.string)
             self.expect("AT")
@@ -51,10 +51,10 @@ class FunctionParser(StorageParser):
             )
         if returns is not None:
             raise syntax(f"Unexpected return type declaration for function {name.last}", at)
-        names = untyped(parameters, name.last)
+        names = untyped(parameters, name.last, at=at)
         return CreateFunction(at, name, or_replace, told, names, self.function_body())
 
-    def accept_soft_returns(self) -> bool:
+    def accept_returns(self) -> bool:
         """Go past RETURNS, which is a keyword only here; say whether it was there."""
         if self.kind != IDENTIFIER or self.token.image.upper() != "RETURNS":
             return False
@@ -94,7 +94,7 @@ class FunctionParser(StorageParser):
         at = self.expect("DECLARE").place
         self.expect("FUNCTION")
         name = self.identifier()
-        names = untyped(self.function_parameters(), name)
+        names = untyped(self.function_parameters(), name, at=at)
         return DeclareFunction(at, name, names, self.function_body())
 
     def drop_function(self, at: Place) -> DropFunction:
@@ -122,13 +122,11 @@ class FunctionParser(StorageParser):
         return arity
 
 
-def untyped(parameters: tuple[TypedParameter, ...] | None, function: str) -> tuple[str, ...] | None:
+def untyped(parameters: tuple[TypedParameter, ...] | None, function: str, *, at: Place) -> tuple[str, ...] | None:
     """The parameters' names. Raises SqlppError for a type: only a library's function has typed ones."""
     if parameters is None:
         return None
     for parameter in parameters:
         if parameter.type is not None:
-            raise syntax(
-                f"Unexpected type declaration for parameter {parameter.name} in function {function}", parameter.at
-            )
+            raise syntax(f"Unexpected type declaration for parameter {parameter.name} in function {function}", at)
     return tuple(parameter.name for parameter in parameters)

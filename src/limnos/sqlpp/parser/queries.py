@@ -11,7 +11,7 @@ from limnos.sqlpp.errors import SqlppError, cut, syntax
 from limnos.sqlpp.parser.calls import CallParser
 from limnos.sqlpp.parser.expressions import QUERY_STARTS, last_name
 from limnos.sqlpp.printer import render
-from limnos.sqlpp.tokens import IDENTIFIER, QUOTED
+from limnos.sqlpp.tokens import END, IDENTIFIER, QUOTED
 from limnos.sqlpp.tree import (
     Block,
     Expression,
@@ -37,6 +37,12 @@ _OPERATIONS: dict[str, Literal["union", "intersect", "except"]] = {
     "EXCEPT": "except",
 }
 _UNNEST = ("UNNEST", "CORRELATE", "FLATTEN")
+
+
+# What may follow SELECT with no projection at all, which is SELECT *, as in AsterixDB.
+_SELECTS_ALL = frozenset(
+    {"FROM", "LET", "LETTING", "WITH", "ORDER", "LIMIT", "OFFSET", "RETURNING", *_OPERATIONS, ")", "}", ";", END}
+)
 
 
 class QueryParser(CallParser):
@@ -79,19 +85,17 @@ class QueryParser(CallParser):
 
     def block(self) -> Block:
         """One block, which begins with SELECT or with FROM."""
+        self.enter()
         at = self.at
-        if self.kind == "SELECT":
-            select = self.select()
-            terms = self.terms()
-            lets = self.lets()
-            where = self.optional("WHERE")
-            group, group_lets, having = self.group() if terms else (None, (), None)
-            return Block(at, terms, lets, where, group, group_lets, having, select)
-        if self.kind != "FROM":
+        select = self.select() if self.kind == "SELECT" else None
+        if select is None and self.kind != "FROM":
             raise self.error()
         terms, lets, where = self.terms(), self.lets(), self.optional("WHERE")
-        group, group_lets, having = self.group()
-        return Block(at, terms, lets, where, group, group_lets, having, self.select())
+        group, group_lets, having = self.group() if terms else (None, (), None)
+        if select is None:
+            select = self.select()
+        self.leave()
+        return Block(at, terms, lets, where, group, group_lets, having, select)
 
     def optional(self, word: str) -> Expression | None:
         """An expression after a word, if the word is there."""
@@ -140,6 +144,8 @@ class QueryParser(CallParser):
         if self.kind in ("VALUE", "ELEMENT", "RAW"):
             self.advance()
             return Select(at, distinct, self.expression(), (), ())
+        if self.kind in _SELECTS_ALL:
+            return Select(at, distinct, None, (Projection(at, None, None, every=False),), ())
         projections = self.listed(self.projection)
         exclude = self.listed(self.path) if self.accept_soft("EXCLUDE") else ()
         return Select(at, distinct, None, projections, exclude)
@@ -247,7 +253,7 @@ class QueryParser(CallParser):
             return GroupSet(at, (self.group_key(),))
         first = self.expression()
         if self.accept(")"):
-            return GroupSet(at, (self.named_key(self.operation(first)),))
+            return GroupSet(at, (self.named_key(self.expression(first)),))
         keys = [self.named_key(first)]
         while self.accept(","):
             keys.append(self.group_key())

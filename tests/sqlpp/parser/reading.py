@@ -1,0 +1,53 @@
+"""What the parser's tests share: reading a text, comparing trees, catching refusals."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import pytest
+
+from limnos.sqlpp import SqlppError, outline, parse, parse_body
+from limnos.sqlpp.tree import Expression, Statement
+
+S = TypeVar("S", bound=Statement)
+
+
+def statement(text: str) -> Statement:
+    """The one statement of a text."""
+    (parsed,) = parse(text)
+    return parsed.statement
+
+
+def read(kind: type[S], text: str) -> S:
+    """The one statement of a text, which must be of the kind."""
+    found = statement(text)
+    assert isinstance(found, kind)
+    return found
+
+
+def same(one: str, other: str) -> bool:
+    """Whether two statements have the same tree."""
+    return outline(statement(one)) == outline(statement(other))
+
+
+def same_body(one: str, other: str) -> bool:
+    """Whether two expressions have the same tree."""
+    return outline(parse_body(one)) == outline(parse_body(other))
+
+
+def shape(node: Expression) -> list[object]:
+    """A tree without its places."""
+    return outline(node)
+
+
+def refusal(text: str) -> SqlppError:
+    """The error that a text gives."""
+    with pytest.raises(SqlppError) as caught:
+        parse(text)
+    return caught.value
+
+
+def encountered(text: str, what: str, column: int, *, line: int = 1) -> str:
+    """The message that a token gives which does not belong where it stands."""
+    shown = text.split("\n")[line - 1]
+    return f"ASX1001: Syntax error: In line {line} >>{shown}<< Encountered {what} at column {column}."

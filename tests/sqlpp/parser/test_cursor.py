@@ -1,0 +1,108 @@
+"""Depth: whatever nests, nests so far and no further, however deep the caller already is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import pytest
+
+from limnos.sqlpp import DEPTH_MAX, SqlppError, outline, parse, parse_body, render
+
+NESTED = {
+    "parentheses": ("(", "1", ")"),
+    "array": ("[", "1", "]"),
+    "bag": ("{{", "1", "}}"),
+    "object": ('{"a":', "1", "}"),
+    "call": ("f(", "1", ")"),
+    "index": ("a[", "1", "]"),
+    "case": ("case when a then ", "b", " end"),
+    "quantified": ("some x in ", "y", " satisfies z"),
+    "sign": ("-(", "1", ")"),
+    "operators": ("a or b and c = d between e and f || g + h * i ^ (", "1", ")"),
+    "subquery": ("(select value ", "1", ")"),
+    "from": ("(select 1 from ", "a", " as a)"),
+    "join": ("(select 1 from a join ", "b", " as b on c)"),
+    "group": ("(select 1 from a group by b, (c, ", "d", "))"),
+    "projection": ("(select 1, a as b, ", "c", " as d)"),
+    "window": ("f(1) over (partition by a order by ", "b", " rows 1 preceding)"),
+    "filter": ("f(1) filter (where ", "a", ")"),
+    "union": ("select 1 union all (", "select 1", ")"),
+    "let": ("(let a = ", "1", " select a)"),
+}
+
+
+def nested(kind: str, depth: int) -> str:
+    """Something nested so often."""
+    before, inner, after = NESTED[kind]
+    return before * depth + inner + after * depth
+
+
+def allowed(kind: str, depth: int) -> bool:
+    """Whether something may be nested so often; if not, it is refused for that."""
+    try:
+        parse(nested(kind, depth))
+    except SqlppError as error:
+        if error.code != "ASX1079":
+            raise
+        return False
+    return True
+
+
+def deep(kind: str) -> int:
+    """The greatest depth to which something can be nested."""
+    return bisect_left(range(1, DEPTH_MAX + 2), x=True, key=lambda depth: not allowed(kind, depth))
+
+
+def below(frames: int, text: str) -> str:
+    """The text, read and printed so many calls further down."""
+    return below(frames - 1, text) if frames else render(parse(text)[0].statement)
+
+
+@pytest.mark.parametrize("kind", NESTED)
+def test_deepest(kind: str) -> None:
+    """The deepest that is allowed is read and printed with a third of Python's stack in use already."""
+    depth = deep(kind)
+    text = nested(kind, depth)
+
+    printed = below(300, text)
+
+    assert DEPTH_MAX // 3 - 1 <= depth <= DEPTH_MAX
+    assert outline(parse(printed)[0].statement) == outline(parse(text)[0].statement)
+
+
+@pytest.mark.parametrize("depth", [DEPTH_MAX + 1, 10_000])
+@pytest.mark.parametrize("kind", NESTED)
+def test_too_deep(kind: str, depth: int) -> None:
+    """What nests deeper is refused by code and place, never by Python."""
+    with pytest.raises(SqlppError) as caught:
+        parse(nested(kind, depth))
+
+    assert caught.value.code == "ASX1079"
+    assert caught.value.message == f"Compilation error: The statement is nested more than {DEPTH_MAX} levels deep"
+    assert caught.value.place is not None
+
+
+@pytest.mark.parametrize("opened", [before for before, _, _ in NESTED.values()])
+def test_never_closed(opened: str) -> None:
+    """The same for what is opened ten thousand times and never closed."""
+    with pytest.raises(SqlppError) as caught:
+        parse(opened * 10_000)
+
+    assert caught.value.code == "ASX1079"
+
+
+@pytest.mark.parametrize("before,after", [("[", "]"), ("{{", "}}"), ("{a:", "}")])
+def test_deep_types(before: str, after: str) -> None:
+    """Types nest as far, and no further."""
+
+    def text(depth: int) -> str:
+        return f"create type t as {{ a: {before * depth}int{after * depth} }}"
+
+    assert len(parse(text(DEPTH_MAX))) == 1
+    with pytest.raises(SqlppError, match="ASX1079"):
+        parse(text(DEPTH_MAX + 1))
+
+
+def test_depth_is_not_length() -> None:
+    """Many things beside each other are not deep."""
+    assert parse_body("[" + "(1)," * 5000 + "[2]]") is not None

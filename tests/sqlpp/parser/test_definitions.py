@@ -1,0 +1,137 @@
+"""Definitions of dataverses, types, synonyms and views, and DROP."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.tree import (
+    ArrayType,
+    BagType,
+    CreateDataverse,
+    CreateSynonym,
+    CreateType,
+    CreateView,
+    Drop,
+    NamedType,
+    Path,
+    Query,
+    RecordType,
+)
+from tests.sqlpp.parser.reading import encountered, read, refusal, same
+
+
+def test_dataverse() -> None:
+    """A dataverse has as many parts as it is given, dots in back-quotes being none."""
+    made = read(CreateDataverse, "create dataverse sales.`east.coast`")
+
+    assert (made.name.parts, made.if_not_exists) == (("sales", "east.coast"), False)
+
+
+def test_type() -> None:
+    """Fields, nested records, arrays, bags and what may be left out."""
+    made = read(CreateType, "create type a.t as closed { id: int, l: [string]?, m: {{ x.y }}, r: { } }")
+    kinds = [type(field.type) for field in made.type.fields]
+
+    assert (made.name.dataverse, made.name.last, made.type.open) == (("a",), "t", False)
+    assert kinds == [NamedType, ArrayType, BagType, RecordType]
+    assert [field.optional for field in made.type.fields] == [False, True, False, False]
+    assert isinstance(made.type.fields[3].type, RecordType)
+    assert made.type.fields[3].type.open
+
+
+def test_synonym() -> None:
+    """A synonym and what it stands for, which need not exist."""
+    made = read(CreateSynonym, "create synonym a.s if not exists for b.c.d")
+
+    assert (made.name.parts, made.target.parts, made.if_not_exists) == (("a", "s"), ("b", "c", "d"), True)
+
+
+def test_view() -> None:
+    """A view over a query, over a path, and one with a schema."""
+    typed = read(
+        CreateView,
+        "create view v(a bigint not unknown, b date) default null date 'YYYY' primary key (a, b.c) not enforced"
+        " foreign key (b) references x.w not enforced if not exists as select a, b from t",
+    )
+
+    assert isinstance(read(CreateView, "create or replace view v as a.b.c").body, Path)
+    assert isinstance(typed.body, Query)
+    assert typed.schema is not None
+    assert isinstance(typed.schema.type, RecordType)
+    assert ([field.optional for field in typed.schema.type.fields], typed.schema.type.open) == ([False, True], False)
+    assert [(option.name, option.value) for option in typed.schema.formats] == [("date", "YYYY")]
+    assert typed.schema.keys == (("a",), ("b", "c"))
+    assert [key.references.parts for key in typed.schema.foreign_keys] == [("x", "w")]
+
+
+@pytest.mark.parametrize("kind", ["dataverse", "type", "dataset", "synonym", "view"])
+def test_drop(kind: str) -> None:
+    """IF EXISTS stands before the name or after it."""
+    dropped = read(Drop, f"drop {kind} a.b")
+
+    assert (dropped.kind, dropped.name.parts, dropped.if_exists) == (kind, ("a", "b"), False)
+    assert read(Drop, f"drop {kind} if exists a.b").if_exists
+    assert same(f"drop {kind} if exists a.b", f"drop {kind} a.b if exists")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "create dataverse <>a<>",
+        "create type <>t<> as {}",
+        "create synonym <>s<> for t",
+        "create view <>v<> as t",
+        "create dataset <>d(t)<> primary key k",
+        "create dataset <>d<>(t) primary key k",
+        "create external dataset <>d(t)<> using localfs ()",
+        "create index <>i<> on d(a)",
+        "create primary index <>i<> on d",
+        "create function <>f()<> { 1 }",
+    ],
+)
+def test_if_not_exists_in_both_places(text: str) -> None:
+    """IF NOT EXISTS stands before the name or after it, and makes a difference."""
+    head, name, tail = text.split("<>")
+
+    assert same(f"{head}if not exists {name}{tail}", f"{head}{name} if not exists {tail}")
+    assert not same(f"{head}if not exists {name}{tail}", f"{head}{name}{tail}")
+
+
+@pytest.mark.parametrize(
+    "text,what,column",
+    [
+        ("create", "<EOF>", 6),
+        ("create table t", '<IDENTIFIER> "table"', 8),
+        ("create dataverse", "<EOF>", 16),
+        ("create dataverse a if not", "<EOF>", 25),
+        ("create dataverse if not exists a if not exists", '"if"', 34),
+        ("create primary index if not exists i  if not exists on d;", '"if"', 39),
+        ("create type t as [bigint]", '"["', 18),
+        ("create type t as { a bigint }", '<IDENTIFIER> "bigint"', 22),
+        ("create type t as { a: }", '"}"', 23),
+        ("create type t as { a: int, }", '"}"', 28),
+        ("create synonym s to t", '"to"', 18),
+        ("create or view v as select 1", '"view"', 11),
+        ("create or replace dataverse d", '"dataverse"', 19),
+        ("create view v as 1", '<INTEGER_LITERAL> "1"', 18),
+        ("create view v(a bigint) as select 1", '"as"', 25),
+        ("create view v primary key (r) not enforced as", '"primary"', 15),
+        ("create view v foreign key (r) references w not enforced as", '<IDENTIFIER> "foreign"', 15),
+        ("create view v(r bigint, a [bigint]) default null as", '"["', 27),
+        ("create view v as select * from range(1,2) r order by;", '";"', 53),
+        ("drop a", '<IDENTIFIER> "a"', 6),
+        ("drop dataverse", "<EOF>", 14),
+        ("drop dataverse if exists a if exists", '"if"', 28),
+    ],
+)
+def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+    """A token that cannot stand where it stands is named with its line and column."""
+    assert str(refusal(text)) == encountered(text, what, column)
+
+
+def test_replace_and_if_not_exists() -> None:
+    """OR REPLACE and IF NOT EXISTS exclude each other."""
+    message = "ASX1001: Syntax error: Unexpected IF NOT EXISTS (in line 1, at column {})"
+
+    assert str(refusal("create or replace view v if not exists as select 1")) == message.format(1)
+    assert str(refusal("create or replace function f() if not exists { 1 }")) == message.format(39)

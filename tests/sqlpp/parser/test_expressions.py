@@ -1,0 +1,231 @@
+"""Expressions: how tightly operators bind, what may follow what, and where an error is."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import Place, parse_body
+from limnos.sqlpp.tree import (
+    Array,
+    Between,
+    Case,
+    Decimal,
+    Field,
+    Integer,
+    Is,
+    Operation,
+    Parameter,
+    Path,
+    Quantified,
+    Slice,
+    String,
+    Unary,
+    Variable,
+)
+from tests.sqlpp.parser.reading import encountered, refusal, same_body, shape
+
+AT = Place(1, 1)
+
+
+@pytest.mark.parametrize(
+    "text,means,not_",
+    [
+        ("a or b and c", "a or (b and c)", "(a or b) and c"),
+        ("not a and b", "(not a) and b", "not (a and b)"),
+        ("not a = b", "not (a = b)", "(not a) = b"),
+        ("not exists a = b", "not ((exists a) = b)", "(not exists a) = b"),
+        ("a = b between c and d", "a = (b between c and d)", "(a = b) between c and d"),
+        ("a between b and c and d", "(a between b and c) and d", "a between b and (c and d)"),
+        (
+            "a between b + 1 and c * 2 or d",
+            "(a between (b + 1) and (c * 2)) or d",
+            "a between (b + 1) and (c * 2 or d)",
+        ),
+        ("a = b is null", "a = (b is null)", "(a = b) is null"),
+        ("a like b is null", "(a like b) is null", "a like (b is null)"),
+        ("a || b like c", "(a || b) like c", "a || (b like c)"),
+        ("a + b || c", "(a + b) || c", "a + (b || c)"),
+        ("a - b * c", "a - (b * c)", "(a - b) * c"),
+        ("a * b ^ c", "a * (b ^ c)", "(a * b) ^ c"),
+        ("- a ^ b", "(- a) ^ b", "- (a ^ b)"),
+        ("- a.b", "- (a.b)", "(- a).b"),
+        ("a in b and c", "(a in b) and c", "a in (b and c)"),
+        ("a is distinct from b + c", "a is distinct from (b + c)", "(a is distinct from b) + c"),
+        ("not a is not null or b", "(not (a is not null)) or b", "not (a is not null or b)"),
+        ("exists a and b", "(exists a) and b", "exists (a and b)"),
+    ],
+)
+def test_how_tightly_operators_bind(text: str, means: str, not_: str) -> None:
+    """An expression without parentheses is the one with these, and not the one with those."""
+    assert same_body(text, means)
+    assert not same_body(text, not_)
+
+
+@pytest.mark.parametrize(
+    "one,other",
+    [
+        ("a <> b", "a != b"),
+        ("a % b", "a mod b"),
+        ("a is valued", "a is known"),
+        ("any x in y satisfies z", "some x in y satisfies z end"),
+        ("any and every x in y satisfies z", "some and every x in y satisfies z"),
+        ("(a, b)", "[a, b]"),
+        ("a[]", "a[:]"),
+        ("((a))", "a"),
+        ("(a.b).c", "a.b.c"),
+        ("{ a.b }", '{ "b": a.b }'),
+        ("{ a }", "{ 'a': a }"),
+        ("? + ?", "$1 + $2"),
+        ("$`a`", "$a"),
+        ("A.`b`", "A.b"),
+        ("COUNT(*)", "COUNT( * )"),
+        ("007", "7"),
+    ],
+)
+def test_two_spellings(one: str, other: str) -> None:
+    """What means the same has the same tree."""
+    assert same_body(one, other)
+
+
+@pytest.mark.parametrize(
+    "one,other", [("A", "a"), ("f()", "F()"), ("1.0", "1.00"), ("1f", "1e0"), ("[a]", "{{a}}"), ("a[0]", "a[0:]")]
+)
+def test_two_things(one: str, other: str) -> None:
+    """What may mean two things has two trees: names keep their case, numbers their digits."""
+    assert not same_body(one, other)
+
+
+def test_chains_are_flat() -> None:
+    """Operators of one level are one node, and so are the steps of a path."""
+    a, b, c = (Variable(AT, name) for name in "abc")
+
+    assert shape(parse_body("a - b + c")) == shape(Operation(AT, ("-", "+"), (a, b, c)))
+    assert shape(parse_body("(a - b) + c")) == shape(Operation(AT, ("+",), (Operation(AT, ("-",), (a, b)), c)))
+    assert shape(parse_body("a.b[1:]")) == shape(Path(AT, a, (Field(AT, "b"), Slice(AT, Integer(AT, 1), None))))
+
+
+def test_long_chains() -> None:
+    """Ten thousand operators or steps nest no deeper than one."""
+    many = 10_000
+
+    added, anded, stepped = (
+        parse_body("1" + " + 1" * many),
+        parse_body("a" + " and b" * many),
+        parse_body("a" + ".b" * many),
+    )
+
+    assert isinstance(added, Operation)
+    assert isinstance(anded, Operation)
+    assert isinstance(stepped, Path)
+    assert (len(added.operands), len(anded.operands), len(stepped.steps)) == (many + 1, many + 1, many)
+
+
+@pytest.mark.parametrize(
+    "text,kind,place",
+    [
+        ("a.b", Path, (1, 1)),
+        ("a\n+ b", Operation, (2, 1)),
+        ("a not in b", Operation, (1, 7)),
+        ("a is not distinct from b", Operation, (1, 19)),
+        ("a not between b and c", Between, (1, 7)),
+        ("a is not null", Is, (1, 10)),
+        (" - a", Unary, (1, 2)),
+        (" not a", Unary, (1, 2)),
+        ("  [a]", Array, (1, 3)),
+        ("\n\n case when a then b end", Case, (3, 2)),
+        ("every a in b satisfies c", Quantified, (1, 1)),
+        ("( 'x' )", String, (1, 3)),
+        ("$x", Parameter, (1, 1)),
+        ("1.5", Decimal, (1, 1)),
+    ],
+)
+def test_places(text: str, kind: type, place: tuple[int, int]) -> None:
+    """An operation is where its operator's last word is, all else where it begins."""
+    node = parse_body(text)
+
+    assert isinstance(node, kind)
+    assert node.at == place
+
+
+def test_field_places() -> None:
+    """A step is where its dot or bracket is."""
+    node = parse_body("a .b [0]")
+
+    assert isinstance(node, Path)
+    assert [tuple(step.at) for step in node.steps] == [(1, 3), (1, 6)]
+
+
+def test_largest_integer() -> None:
+    """Whole numbers have 64 bits; zeros before them do not count."""
+    assert shape(parse_body("0009223372036854775807")) == shape(Integer(AT, 2**63 - 1))
+
+
+@pytest.mark.parametrize(
+    "text,what,column",
+    [
+        ("a b", '<IDENTIFIER> "b"', 3),
+        ("1 + ", "<EOF>", 4),
+        ("1 + * 2", '"*"', 5),
+        ("a = b = c", '"="', 7),
+        ("a like b like c", '"like"', 10),
+        ("a ^ b ^ c", '"^"', 7),
+        ("a between 1", "<EOF>", 11),
+        ("a between 1 or 2", '"or"', 13),
+        ("a between 1 and 2 between 3 and 4", '"between"', 19),
+        ("a between b = c and d", '"="', 13),
+        ("a is null is null", '"is"', 11),
+        ("a is null + 1", '"+"', 11),
+        ("a is nul", '"is"', 3),
+        ("a is null like b", '"like"', 11),
+        ("not", "<EOF>", 3),
+        ("not not a", '<IDENTIFIER> "a"', 9),
+        ("a = not b", '<IDENTIFIER> "b"', 9),
+        ("- - 1", '"-"', 3),
+        ("case when a end", '"end"', 13),
+        ("case a when b then c", "<EOF>", 20),
+        ("some x of y satisfies z", '<IDENTIFIER> "of"', 8),
+        ("1 + some x in y satisfies z", '"some"', 5),
+        ("[1, , 2]", '","', 5),
+        ('{"a": }', '"}"', 7),
+        ("a#b", "<EOF>", 3),
+        ("a.1", '<DOUBLE_LITERAL> ".1"', 2),
+        ("a[1:2:3]", '":"', 6),
+        ("a[", "<EOF>", 2),
+        ("a.select", '"."', 2),
+        ("a.b.(c)", '"."', 4),
+        ("a[0].f(1)", '"("', 7),
+        ("(1", "<EOF>", 2),
+        ("%%%", '"%"', 1),
+        ("'a' 1", '<INTEGER_LITERAL> "1"', 5),
+        ("`a` `b`", '<QUOTED_STRING> "`b`"', 5),
+        ("a $b", '<DOLLAR_IDENTIFIER> "$b"', 3),
+        ("a $1", '<DOLLAR_INTEGER_LITERAL> "$1"', 3),
+        ("a 'it\\'s'", "<STRING_LITERAL> \"\\'it\\\\\\'s\\'\"", 3),
+    ],
+)
+def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+    """A token that cannot stand where it stands is named with its line and column."""
+    error = refusal(text)
+
+    assert str(error) == encountered(text, what, column)
+    assert error.place == (1, column)
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("'a' 'b'", "Invalid string literal (in line 1, at column 5)"),
+        ("'a' \"b\"", "Invalid string literal (in line 1, at column 5)"),
+        ("9223372036854775808", 'Could not parse numeric literal "9223372036854775808" (in line 1, at column 1)'),
+        ("9" * 5000, f'Could not parse numeric literal "{"9" * 37}..." (in line 1, at column 1)'),
+        ("{1 + 2}", "Cannot infer field name (in line 1, at column 6)"),
+        ("{a[0]}", "Cannot infer field name (in line 1, at column 5)"),
+        ("{$a}", "Cannot infer field name (in line 1, at column 2)"),
+        ("a['b']", "Index should be an INTEGER (in line 1, at column 3)"),
+        ("a[0:1.5]", "Index should be an INTEGER (in line 1, at column 5)"),
+        ("$1234567890", "Invalid parameter number (in line 1, at column 1)"),
+    ],
+)
+def test_what_cannot_be(text: str, message: str) -> None:
+    """What follows the grammar and is refused all the same says why, and where."""
+    assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

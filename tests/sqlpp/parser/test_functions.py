@@ -1,0 +1,115 @@
+"""Definitions of functions."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.tree import (
+    VARIADIC,
+    CreateExternalFunction,
+    CreateFunction,
+    DeclareFunction,
+    DropFunction,
+    Object,
+    Query,
+)
+from tests.sqlpp.parser.reading import encountered, read, refusal
+
+
+def test_function() -> None:
+    """Parameters by name, a body that is an expression or a query."""
+    made = read(CreateFunction, "create or replace function x.y.echo(a, `b c`) { a }")
+
+    assert (made.name.parts, made.parameters, made.or_replace) == (("x", "y", "echo"), ("a", "b c"), True)
+    assert isinstance(read(CreateFunction, "create function f() { select value 1 }").body, Query)
+    assert isinstance(read(CreateFunction, "create function f() { {'a': {'b': 1}} }").body, Object)
+
+
+def test_any_number_of_parameters() -> None:
+    """Three dots."""
+    assert read(CreateFunction, "create function f(...) { args }").parameters is None
+    assert read(CreateFunction, "create function f() { 1 }").parameters == ()
+
+
+def test_external_function() -> None:
+    """Types of parameters and of the result, the library and what it is told."""
+    made = read(
+        CreateExternalFunction,
+        "create function f(a: bigint, b [string], c) returns {{ x.y }} as 'module', 'class.method' at a.lib with {'n': 1}",
+    )
+
+    assert made.parameters is not None
+    assert [(parameter.name, parameter.type is None) for parameter in made.parameters] == [
+        ("a", False),
+        ("b", False),
+        ("c", True),
+    ]
+    assert (made.identifiers, made.library.parts) == (("module", "class.method"), ("a", "lib"))
+    assert None not in (made.returns, made.settings)
+
+
+def test_declared_function() -> None:
+    """DECLARE FUNCTION, for one request."""
+    made = read(DeclareFunction, "declare function f(a) { a + 1 }")
+
+    assert (made.name, made.parameters) == ("f", ("a",))
+
+
+@pytest.mark.parametrize(
+    "spelling,arity",
+    [("@2", 2), ("(a, b)", 2), ("(2)", 2), ("()", 0), ("(...)", VARIADIC), ("@0", 0)],
+)
+def test_drop(spelling: str, arity: int) -> None:
+    """A function is dropped by name and arity, which may be spelled in many ways."""
+    dropped = read(DropFunction, f"drop function a.b.f{spelling} if exists")
+
+    assert (dropped.name.parts, dropped.library, dropped.arity) == (("a", "b", "f"), None, arity)
+
+
+def test_drop_in_a_library() -> None:
+    """What stands before a `#` is the library."""
+    dropped = read(DropFunction, "drop function a.lib#f@1")
+
+    assert (dropped.name.parts, dropped.library) == (("a", "f"), "lib")
+
+
+@pytest.mark.parametrize(
+    "text,what,column",
+    [
+        ("create function f", "<EOF>", 17),
+        ("create function f(a) { }", '"}"', 24),
+        ("create function f(..) { 1 }", '")"', 21),
+        ("create function f(a,) { 1 }", '")"', 21),
+        ("create function f(a) as g", '<IDENTIFIER> "g"', 25),
+        ("declare function a.f() { 1 }", '"."', 19),
+        ("drop function f", "<EOF>", 15),
+        ("drop function f@", "<EOF>", 16),
+        ("drop function f@x", '<IDENTIFIER> "x"', 17),
+    ],
+)
+def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+    """A token that cannot stand where it stands is named with its line and column."""
+    assert str(refusal(text)) == encountered(text, what, column)
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        (
+            " create function f(a: int) { a }",
+            "Unexpected type declaration for parameter a in function f (in line 1, at column 2)",
+        ),
+        (
+            "create function g(a) returns int { a }",
+            "Unexpected return type declaration for function g (in line 1, at column 1)",
+        ),
+        (
+            "declare function f(a int) { a }",
+            "Unexpected type declaration for parameter a in function f (in line 1, at column 1)",
+        ),
+        ("drop function f@1001", "Invalid arity: 1001 (in line 1, at column 17)"),
+    ],
+)
+def test_what_cannot_be(text: str, message: str) -> None:
+    """Only a library's function has types."""
+    assert str(refusal(text)) == f"ASX1001: Syntax error: {message}"

@@ -1,0 +1,154 @@
+"""Statements in a row, those that change data, and the example slides of seed 4."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import SqlppError, parse, parse_body
+from limnos.sqlpp.tree import (
+    CreateDataset,
+    CreateDataverse,
+    CreateType,
+    Delete,
+    Explain,
+    Insert,
+    Load,
+    Object,
+    QueryStatement,
+    SetOption,
+    Use,
+)
+from tests.sqlpp.parser.reading import encountered, read, refusal, same
+
+SLIDES = """
+create dataverse sales.east;
+create type sales.east.orderType as { oid: bigint };
+create dataset sales.east.orders(sales.east.orderType) primary key oid;
+create dataverse sales.west;
+create type sales.west.orderType as { oid: bigint };
+create dataset sales.west.orders(sales.west.orderType) primary key oid;
+use sales.east;
+insert into orders ({'oid' : 100, 'x': 1 });
+use sales.east;
+select value o from orders as o;
+/* Backquote identifiers */
+use `sales`.`east`;
+select value o from orders as o;
+/* Fully qualified dataset name in FROM clause */
+select value o from sales.east.orders as o;
+/* Join */
+select *
+from sales.east.orders as e, sales.west.orders as w
+where e.oid = w.oid
+"""
+
+
+def test_slides() -> None:
+    """Every statement of the seed's example slides, in its order."""
+    parsed = parse(SLIDES)
+    kinds = [type(one.statement) for one in parsed]
+
+    assert kinds[:6] == [CreateDataverse, CreateType, CreateDataset] * 2
+    assert kinds[6:] == [Use, Insert, Use, QueryStatement, Use, QueryStatement, QueryStatement, QueryStatement]
+    assert isinstance(parsed[10].statement, Use)
+    assert parsed[10].statement.name.parts == ("sales", "east")
+    assert parsed[10].text == "use `sales`.`east`"
+    assert parsed[-1].text.startswith("select *\nfrom")
+    assert parsed[-1].statement.at == (18, 1)
+
+
+def test_statements_in_a_row() -> None:
+    """Semicolons stand between statements; more of them, and one at the end, are nothing."""
+    assert [one.text for one in parse(";; use a ;\n;use b;;")] == ["use a", "use b"]
+    assert parse("") == parse(" ; -- nothing\n") == ()
+
+
+def test_hints_go_with_their_statement() -> None:
+    """Each statement has its own hints."""
+    first, second = parse("select 1 /*+ a */; select /*+ b */ 2 /*+ c */")
+
+    assert [hint.text for hint in first.hints] == ["a"]
+    assert [hint.text for hint in second.hints] == ["b", "c"]
+
+
+def test_numbered_parameters_go_on() -> None:
+    """`?` counts through one request."""
+    assert same("[?, ?]", "[$1, $2]")
+
+
+def test_insert() -> None:
+    """INSERT and UPSERT of an expression or a query, with what they return."""
+    made = read(Insert, "upsert into a.b.c as x (select value 1) returning x.y")
+
+    assert (made.upsert, made.target.parts, made.variable) == (True, ("a", "b", "c"), "x")
+    assert made.returning is not None
+    assert isinstance(read(Insert, "insert into o {'a': 1}").source, Object)
+    assert same("insert into o ({'a': 1})", "insert into o {'a': 1}")
+    assert same("insert into o (select value 1)", "insert into o select value 1")
+
+
+def test_delete() -> None:
+    """DELETE with a variable and without."""
+    made = read(Delete, "delete from a.b as x where x.y > 1")
+
+    assert (made.target.parts, made.variable, made.where is None) == (("a", "b"), "x", False)
+    assert same("delete from a x", "delete from a as x")
+    assert read(Delete, "delete from a").variable is None
+
+
+def test_load() -> None:
+    """LOAD from an adapter."""
+    made = read(Load, "load dataset a.d using localfs (('path'='x'),('format'='adm')) pre-sorted")
+
+    assert (made.target.parts, made.adapter, len(made.options), made.presorted) == (("a", "d"), "localfs", 2, True)
+
+
+def test_small_ones() -> None:
+    """USE, SET, EXPLAIN, an expression alone."""
+    assert read(Use, "use a.`b.c`").name.parts == ("a", "b.c")
+    assert read(SetOption, 'set `import-private-functions` "true"').value == "true"
+    assert same("set a `true`", "set a 'true'")
+    assert isinstance(read(Explain, "explain select 1").query, QueryStatement)
+    assert read(QueryStatement, " 1 + 1").at == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "text,what,column",
+    [
+        ("use", "<EOF>", 3),
+        ("use a.", "<EOF>", 6),
+        ('use "a"', '<STRING_LITERAL> "\\"a\\""', 5),
+        ("use a b", '<IDENTIFIER> "b"', 7),
+        ("use a use b", '"use"', 7),
+        ("insert orders (1)", '<IDENTIFIER> "orders"', 8),
+        ("insert into orders", "<EOF>", 18),
+        ('insert into orders ({"a": 1}) returning', "<EOF>", 39),
+        ("upsert into", "<EOF>", 11),
+        ("delete orders", '<IDENTIFIER> "orders"', 8),
+        ("delete from orders where", "<EOF>", 24),
+        ("load orders", '<IDENTIFIER> "orders"', 6),
+        ("load dataset d using localfs", "<EOF>", 28),
+        ("set a", "<EOF>", 5),
+        ("set a b", '<IDENTIFIER> "b"', 7),
+        ("explain explain select 1", '"explain"', 9),
+        ("update a set b = 1", '"update"', 1),
+    ],
+)
+def test_what_does_not_belong(text: str, what: str, column: int) -> None:
+    """A token that cannot stand where it stands is named with its line and column."""
+    assert str(refusal(text)) == encountered(text, what, column)
+
+
+def test_explain_of_no_query() -> None:
+    """Only a query is explained."""
+    message = "ASX1001: Syntax error: EXPLAIN is not supported for this kind of statement (in line 1, at column 1)"
+
+    assert str(refusal("explain use a")) == message
+
+
+def test_body() -> None:
+    """A stored body is one query or expression, and nothing after it."""
+    with pytest.raises(SqlppError) as caught:
+        parse_body("select value 1; select value 2")
+
+    assert str(caught.value) == encountered("select value 1; select value 2", '";"', 15)

@@ -1,0 +1,27 @@
+"""Types: where they may stand."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import render
+from tests.sqlpp.parser.reading import statement
+
+
+@pytest.mark.parametrize(
+    "text,printed",
+    [
+        ("bigint", "bigint"),
+        ("a.`b c`", "a.`b c`"),
+        ("[[int]]", "[[int]]"),
+        ("{{ {{int}} }}", "{{ {{ int }} }}"),
+        ("{}", "OPEN {  }"),
+        ("closed { `type`: int? }", "CLOSED { `type`: int? }"),
+        ("[{ a: [int]? }]", "[OPEN { a: [int]? }]"),
+    ],
+)
+def test_types(text: str, printed: str) -> None:
+    """A type in a record, as it was written and as it is printed."""
+    made = statement(f"create type t as {{ f: {text} }}")
+
+    assert render(made) == f"CREATE TYPE t AS OPEN {{ f: {printed} }}"

@@ -1,0 +1,166 @@
+"""Broken statements: whatever the text is, it is read or refused with a place in it, in time that grows with its length."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from limnos.sqlpp import SqlppError, outline, parse, render
+from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp.tokens import KEYWORDS, SOFT
+from tests.sqlpp.generated import Statements
+
+STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "600"))
+
+_WORDS = [
+    *sorted(KEYWORDS | SOFT),
+    *"(){}[],.;:?@#*/+-=<>%^",
+    "{{",
+    "}}",
+    "||",
+    "~=",
+    "1",
+    "'s'",
+    "`q`",
+    "$p",
+    "x",
+    "1.5",
+    "pre-sorted",
+]
+_CHARACTERS = "abcEef019_$`'\"\\{}[]().,;:?@#*/+-=<>!%^|~& \t\r\n\u00a0é日😀\x00\ufeff\ud800"
+
+
+def refusal(text: str) -> SqlppError | None:
+    """The error that a text gives; a text that gives none is printed and read again."""
+    try:
+        parsed = parse(text)
+    except SqlppError as error:
+        return error
+    for one in parsed:
+        assert outline(parse(render(one.statement))[0].statement) == outline(one.statement), text
+    return None
+
+
+def read_or_refuse(text: str) -> None:
+    """Read a text; a refusal must be of the language, have a place in the text, and be fit to print."""
+    error = refusal(text)
+    if error is None:
+        return
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    assert error.code in ("ASX1001", "ASX1079"), text
+    assert error.place is not None, text
+    assert 1 <= error.place.line <= len(lines), text
+    assert 1 <= error.place.column <= len(lines[error.place.line - 1]) + 2, text
+    assert error.text.encode(), text
+
+
+def images(text: str) -> list[str]:
+    """The tokens of a text, as written."""
+    return [token.image for token in Lexed(text).tokens[:-1]]
+
+
+def test_broken_tokens() -> None:
+    """Statements with tokens left out, doubled, swapped and put in."""
+    for seed in range(STATEMENTS):
+        chance = random.Random(seed)
+        words = images(Statements(seed).statement())
+        for _ in range(chance.randint(1, 3)):
+            index = chance.randrange(len(words) + 1)
+            words[index : index + chance.randint(0, 2)] = chance.choices(_WORDS, k=chance.randint(0, 2))
+        read_or_refuse(" ".join(words))
+
+
+def test_broken_characters() -> None:
+    """Statements with characters changed, and cut short."""
+    for seed in range(STATEMENTS):
+        chance = random.Random(seed)
+        text = list(Statements(seed).statement())
+        for _ in range(chance.randint(1, 4)):
+            index = chance.randrange(len(text) + 1)
+            text[index : index + chance.randint(0, 1)] = chance.choice(_CHARACTERS)
+        read_or_refuse("".join(text[: chance.choice((None, chance.randrange(len(text) + 1)))]))
+
+
+def test_random_words() -> None:
+    """Words in no order."""
+    for seed in range(STATEMENTS):
+        chance = random.Random(seed)
+        read_or_refuse(" ".join(chance.choices(_WORDS, k=chance.randint(1, 30))))
+
+
+def test_random_bytes() -> None:
+    """Bytes, read as what they may be."""
+    for seed in range(STATEMENTS):
+        chance = random.Random(seed)
+        text = chance.randbytes(chance.randint(0, 60)).decode(chance.choice(("latin-1", "utf-8")), "replace")
+        read_or_refuse(text)
+
+
+REPEATED = {
+    "sum": ("1", "+1", ""),
+    "and": ("a", " and b", ""),
+    "path": ("a", ".b", ""),
+    "index": ("a", "[0]", ""),
+    "array": ("[1", ",1", "]"),
+    "object": ("{'a':1", ",'a':1", "}"),
+    "case": ("case", " when a then b", " end"),
+    "union": ("select 1", " union all select 1", ""),
+    "join": ("select 1 from a", " join b on c", ""),
+    "projections": ("select a", ",a", ""),
+    "groups": ("select 1 from a group by b", ",(b)", ""),
+    "calls": ("f(1", ",g.h()", ")"),
+    "statements": ("use a", ";use b", ""),
+    "semicolons": ("", ";", ""),
+    "string": ("'", "a", "'"),
+    "escapes": ("'", "\\n", "'"),
+    "quotes": ("'", "''", "'"),
+    "open string": ("'", "\\n", ""),
+    "identifier": ("a", "b", ""),
+    "digits": ("1", "1", ""),
+    "comments": ("", "/*", ""),
+    "closed comments": ("", "/**/", ""),
+    "lines": ("", "\n", "a b"),
+    "dots": ("", ".", ""),
+    "braces": ("", "{", ""),
+    "minus": ("1", "- ", ""),
+    "between": ("a", " between 1 and", ""),
+}
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many calls of Python functions and of C functions some work takes."""
+    count = 0
+
+    def seen(*_: object) -> None:
+        nonlocal count
+        count += 1
+
+    sys.setprofile(seen)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def attempt(text: str) -> str:
+    """Read a text and print it, or say what is wrong."""
+    try:
+        return ";".join(render(one.statement) for one in parse(text))
+    except SqlppError as error:
+        return error.text
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_work_grows_with_length(kind: str) -> None:
+    """Four times the text takes four times the calls, to read and to print, or to refuse."""
+    before, again, after = REPEATED[kind]
+    short, long = (before + again * times + after for times in (1000, 4000))
+
+    once, more = calls_of(lambda: attempt(short)), calls_of(lambda: attempt(long))
+
+    assert more <= 4.2 * once + 200
