@@ -197,6 +197,20 @@ def table_drop(rig: Rig) -> Case:
     return Case("DELETE", table_path(tag, "t"), None, is_done, (404,))
 
 
+def table_unregister(rig: Rig) -> Case:
+    """Forget a table and keep its files."""
+    tag = _table(rig)
+    file = file_of(rig, tag, "t")
+
+    def is_done() -> bool:
+        assert file.exists(), "its file is gone"
+        gone = not _is_there(rig, tag, "t")
+        assert bool(rig.rows(f"SELECT 1 FROM document WHERE metadata_location LIKE '%{file.name}'")) is not gone, "half"
+        return gone
+
+    return Case("POST", f"{table_path(tag, 't')}/unregister", None, is_done, (404,))
+
+
 def table_rename(rig: Rig) -> Case:
     """Rename a table."""
     tag = _table(rig)
@@ -291,6 +305,6 @@ def tags_associate(rig: Rig) -> Case:
 WITH_FILE = (table_create, table_commit, tables_commit, transaction)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, table_undrop, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, table_undrop, table_unregister, table_purge, table_rename, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

@@ -59,6 +59,7 @@ WRITES: dict[str, Write] = {
     "register-table": Write("POST", f"{SPACES}/a/register", {"name": "n", "metadata-location": "LOCATION"}),
     "commit-table": Write("POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}),
     "drop-table": Write("DELETE", table_path("a", "t")),
+    "unregister-table": Write("POST", f"{table_path('a', 't')}/unregister"),
     "rename-table": Write(
         "POST", f"{ROOT}/tables/rename",
         {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["empty"], "name": "n"}},
@@ -112,6 +113,7 @@ WRITES: dict[str, Write] = {
     "drop-tag": Write("DELETE", f"{LAKE}/tags/red"),
     "associate-tags": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/tags", {"tagsToAdd": ["red"]}),
     "associate-tags-old": Write("POST", f"{LAKE}/tags/SCHEMA/main.a", {"tagsToAdd": ["red"]}),
+    "forget-trash": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED"),
     "undrop": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED/undrop"),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),

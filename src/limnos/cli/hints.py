@@ -18,7 +18,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 """Flags that say to whom one talks and who one is; a hint repeats them. A token itself is not repeated."""
 
 _FLAGS_ALONE = frozenset({
-    "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
+    "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
     "--restored", "--dry-run", "--keep-tokens", "--plain-copy",
 })  # fmt: skip
 """Flags without a value, as far as commands with a path among their words have them."""

@@ -1,4 +1,4 @@
-"""`trash ls` and `undrop`: what was dropped, and bringing it back.
+"""`trash ls | rm` and `undrop`: what was dropped, and bringing it back.
 
 May import `client` values, `names` and this room.
 """
@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.common import DEFAULTS, Common, Yes, confirm
 from limnos.cli.output import show_done, show_rows
 from limnos.names import display
 
@@ -31,6 +31,23 @@ def ls(path: str = "main", /, *, common: Common = DEFAULTS) -> None:
     rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in found]
     columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
     show_rows(rows, columns, shape=common.shape, empty="nothing that you may bring back")
+
+
+@app.command
+def rm(catalog: str, id: int, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Let go of something in the trash now: it cannot be brought back, its files stay, and their place is free.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    id
+        Its id, as `limnos trash ls` shows it.
+    """
+    confirm(f"Let go of {id} in the trash of catalog {catalog}?", yes=yes)
+    with common.client() as client:
+        client.trash.forget(catalog, id)
+    show_done(f"let go of {id}", {"forgotten": id}, shape=common.shape)
 
 
 def undrop(

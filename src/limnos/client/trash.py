@@ -49,6 +49,11 @@ class Trash(Resource[S]):
         )
 
     @verb
+    def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
+        """Let go of what has this id in a catalog's trash; its files stay. Raises NotFoundError."""
+        yield request("DELETE", f"{self._url(catalog)}{segments(str(dropped_id))}")
+
+    @verb
     def undrop_id(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[Undropped]:

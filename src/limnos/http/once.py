@@ -56,11 +56,13 @@ class Keyed(NamedTuple):
 
     `shown` makes the answer from what is there; without it the answer has the body that was kept, or none. `has_files`: the
     client has written files for it and deletes them when it is refused, so once it was carried out it is never refused.
+    `ends_rights`: the rights to it may hang on what it takes away, so a repetition by the same caller is not decided by them.
     """
 
     status: int = 204
     shown: Shown | None = None
     has_files: bool = False
+    ends_rights: bool = False
 
 
 class Terms(NamedTuple):
@@ -178,7 +180,7 @@ class _Plan:
         that its caller may still use the catalog.
         """
         try:
-            if found.status == 204:
+            if found.status == 204 or self.keyed.ends_rights:
                 await entry_decide(ctx, self.terms.scope_of(request, ctx))
             else:
                 await is_decided(ctx, lambda probe: self.route.handler(request, probe))

@@ -193,6 +193,40 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
     tx.nodes.drop(held, keep_ms=command.keep_ms)
 
 
+class TableUnregister(msgspec.Struct, frozen=True):
+    """Forget a table and keep its files; what it was like goes to `taken`."""
+
+    table: Node
+    taken: list[Document]
+
+
+async def table_unregister(
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, taken: list[Document]
+) -> Document:
+    """Forget a table at once, keep every file, and return what it was like at that very moment, which `taken` then holds.
+
+    It does not go to the trash: whoever asks for this wants the files, and maybe the place, for somebody else.
+    """
+
+    def decide(scene: Scene) -> Permit[TableUnregister]:
+        node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
+        return scene.permit(TableUnregister(node, taken), decision)
+
+    await ctx.write(scope, decide, table_forget)
+    return taken[-1]
+
+
+def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
+    """Drop the table for good, and hand out its document as it is now: no commit can come after it."""
+    held = tx.nodes.confirm(permit.command.table)
+    document = tx.documents.read(held.id)
+    if document is None:
+        tx.stale()
+    tx.documents.delete(held.id)
+    tx.nodes.drop(held)
+    permit.command.taken.append(document)
+
+
 async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
     """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
     await ctx.write(scope, lambda scene: table_move_of(scene, source, target), table_reparent)

@@ -55,6 +55,12 @@ class Undrop(msgspec.Struct, frozen=True):
     room: int
 
 
+class Forget(msgspec.Struct, frozen=True):
+    """Let go of something in the trash now; its files stay."""
+
+    dropped_id: int
+
+
 class Dropped(NamedTuple):
     """Something that can be brought back: its path below the catalog, as what it lay in is called now."""
 
@@ -162,6 +168,28 @@ async def undrop(
         if back is not None:
             return Undropped(found.rows[0].kind, path, *back)
     raise _missing(scope, dropped_id)
+
+
+async def trash_forget(ctx: Context, scope: Scope, *, dropped_id: int) -> None:
+    """Let go of something before its time, so that its place is free; its files stay. Raises NotFound, Forbidden (catalog)."""
+    catalog_id = await ctx.read(scope, _catalog_id)
+    found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
+
+    def decide(scene: Scene) -> Permit[Forget]:
+        if _catalog_id(scene) != catalog_id or not found.rows:
+            raise _missing(scope, dropped_id)
+        decision = scene.decide(Action.UNDROP, _chain(scene, found.rows[0], found.above))
+        if not decision.allowed:
+            raise _missing(scope, dropped_id)
+        return scene.permit(Forget(dropped_id), decision)
+
+    if not await ctx.write(scope, decide, forget_run):
+        raise _missing(scope, dropped_id)
+
+
+def forget_run(tx: Tx, permit: Permit[Forget]) -> bool:
+    """Let go of it; says whether it was still there."""
+    return tx.trash.forget(permit.command.dropped_id)
 
 
 def _goes(scene: Scene, row: Trashed, chain: Chain, to: Levels | None) -> tuple[Node, Levels, Decision]:

@@ -117,27 +117,30 @@ def _trash(node: Node, who: str) -> Iterator[Case]:
     route = f"{LAKE}/catalogs/{{c}}/trash"
     yield case(f"GET {route}", "trash", "lake", "main")
     yield case(f"GET {route}", "of no catalog", "lake", "nowhere")
-    table, other, space = _dropped(node, who)
+    table, other, shed, space = _dropped(node, who)
     undrop = f"POST {route}/{{id}}/undrop"
     yield case(undrop, "table", "lake", "main", table)
     yield case(undrop, "table, into another namespace", "lake", "main", other, body={"to": ["other", f"lost_{who}"]})
     yield case(undrop, "namespace", "lake", "main", space)
+    forget = f"DELETE {route}/{{id}}"
+    yield case(forget, "table", "lake", "main", shed)
+    yield case(forget, "nothing", "lake", "main", "1")
     yield case(undrop, "nothing", "lake", "main", "1")
     yield case(undrop, "of no catalog", "lake", "nowhere", table)
 
 
 def _dropped(node: Node, who: str) -> list[str]:
-    """Drop two tables and a namespace, to be brought back; returns their ids."""
-    for name in ("lost", "astray"):
+    """Drop three tables and a namespace, to be brought back; returns their ids."""
+    for name in ("lost", "astray", "shed"):
         wire.make_table(node, "there", f"{name}_{who}", user="laker")
         cells.own(node, "tabler", "TABLE", f"main.there.{name}_{who}", by="laker")
         assert node.delete(wire.table_path("there", f"{name}_{who}"), user="laker").status == 204
     wire.make_space(node, f"bygone_{who}", user="laker")
     cells.own(node, "keeper", "SCHEMA", f"main.bygone_{who}", by="laker")
     assert node.delete(wire.space_path(f"bygone_{who}"), user="laker").status == 204
-    found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=3", user="laker").json()["trash"]
+    found = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash?limit=4", user="laker").json()["trash"]
     by_name = {each["path"][-1]: str(each["id"]) for each in found}
-    return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "bygone")]
+    return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "shed", "bygone")]
 
 
 def _webhooks(node: Node) -> Iterator[Case]:

@@ -7,7 +7,17 @@ from pathlib import Path
 import pytest
 
 from tests.http.driver import OWN, Node
-from tests.http.iceberg.wire import SPACES, files_of, make_space, make_table, metadata_of, space_path, table_path
+from tests.http.iceberg.wire import (
+    SPACES,
+    files_of,
+    make_space,
+    make_table,
+    make_view,
+    metadata_of,
+    space_path,
+    table_path,
+    view_path,
+)
 
 TRASH = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
@@ -107,6 +117,32 @@ def test_namespace_that_is_not_empty_stays(node: Node) -> None:
     )
     assert node.get(table_path("a", "t")).status == 200
     assert node.get(f"{SPACES}/a").json()["properties"]["k"] == "v"
+
+
+def test_place_of_what_one_lets_go_is_free(node: Node) -> None:
+    """Once it is let go it can't be brought back, and anybody may lie at its place; its files stay."""
+    make_space(node, "a")
+    location = str(make_table(node, "a", "t")["metadata"]["location"])  # type: ignore[index]
+    node.delete(table_path("a", "t"))
+    files, number = files_of(node), node.get(TRASH).json()["trash"][0]["id"]
+    answers = [node.delete(f"{TRASH}/{number}").status for _ in range(2)]
+
+    assert answers == [200, 404]
+    assert undrop(node, number)[0] == 404
+    assert files_of(node) == files
+    assert make_table(node, "a", "u", location=location)
+
+
+def test_view_comes_back(node: Node) -> None:
+    """A view lies in the trash as a table does, and is the same when it comes back."""
+    make_view(node, "a", "v")
+    before = node.get(view_path("a", "v")).json()
+    node.delete(view_path("a", "v"))
+    (found,) = node.get(TRASH).json()["trash"]
+
+    assert found["kind"] == "view"
+    assert undrop(node, found["id"])[0] == 200
+    assert node.get(view_path("a", "v")).json() == before
 
 
 def test_purged_files_are_gone(node: Node, tmp_path: Path) -> None:

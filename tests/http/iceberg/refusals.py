@@ -121,9 +121,9 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, path, body in (
         ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
-        ("POST", "/metrics", {"report-type": "scan-report"}),
+        ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None),
     ):  # fmt: skip
-        own = f"drop_{who}" if method == "DELETE" else "t"
+        own = f"drop_{who}" if method == "DELETE" else f"leave_{who}" if path == "/unregister" else "t"
         found[f"{method} {table}{path}", "table"] = (method, f"{there}/tables/{own}{path}", body)
         found[f"{method} {table}{path}", "no table"] = (method, f"{there}/tables/gone{path}", body)
         found[f"{method} {table}{path}", "no namespace"] = (method, f"{gone}/tables/t{path}", body)
@@ -198,15 +198,15 @@ def prepare(node: Node) -> dict[str, object]:
         if privileges:
             grant(node, who, privileges, kind="CATALOG", on="main")
         wire.make_space(node, f"empty_{who}")
-        for name in ("over", "drop", "rename", "move", "taken"):
+        for name in ("over", "drop", "leave", "rename", "move", "taken"):
             wire.make_table(node, "there", f"{name}_{who}")
         for name in ("dropv", "renamev", "movev", "takenv"):
             wire.make_view(node, "there", f"{name}_{who}")
         for name in (f"old_{who}", f"older_{who}"):
             files[name] = wire.make_table(node, "there", name)["metadata-location"]
-            node.delete(wire.table_path("there", name))
+            node.post(f"{wire.table_path('there', name)}/unregister")
         files[f"oldv_{who}"] = wire.make_view(node, "there", f"oldv_{who}")["metadata-location"]
-        node.delete(wire.view_path("there", f"oldv_{who}"))
+        wire.drop_for_good(node, wire.view_path("there", f"oldv_{who}"))
     for space in ("there", "other", "empty_holder"):
         own(node, "holder", "SCHEMA", f"main.{space}")
     own(node, "holder", "TABLE", "main.there.owned")

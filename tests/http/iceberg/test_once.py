@@ -20,6 +20,7 @@ from tests.http.iceberg.wire import (
     SPACES,
     commit,
     creation,
+    drop_for_good,
     error_of,
     local,
     make_space,
@@ -75,6 +76,7 @@ CASES: dict[str, Case] = {
         ("modify_table", "TABLE", "main.a.t"),
     ),
     "drop-table": Case("DELETE", table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
+    "unregister-table": Case("POST", f"{table_path('a', 't')}/unregister", rights=("OWNER", "table", "main.a.t")),
     "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
     "create-view": Case("POST", f"{space_path('a')}/views", view_body("n"), ("create_view", "SCHEMA", "main.a")),
     "register-view": Case(
@@ -116,7 +118,7 @@ def furnish(node: Node, operation: str) -> Case:
         return case._replace(body={"name": "n", "metadata-location": left_file(node)})
     if operation == "register-view":
         location = make_view(node, "a", "gone")["metadata-location"]
-        assert node.delete(view_path("a", "gone")).status == 204
+        drop_for_good(node, view_path("a", "gone"))
         return case._replace(body={"name": "n", "metadata-location": location})
     return case
 

@@ -69,6 +69,7 @@ def told(answer: Answer, who: str) -> str:
     for missing, there in {
         **SPELLED,
         f"drop_{who}": "t",
+        f"leave_{who}": "t",
         f"rename_{who}": "t",
         f"empty_{who}": "there",
         f"dropv_{who}": "v",

@@ -122,6 +122,13 @@ def given(answer: Answer) -> dict[str, object]:
     return {key: value for key, value in answer.json()["properties"].items() if key != "location"}
 
 
+def drop_for_good(node: Node, path: str) -> None:
+    """Drop something, and let go of it in the trash, too; its files stay."""
+    assert node.delete(path).status == 204
+    trash = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
+    node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}")  # type: ignore[index]
+
+
 def metadata_of(node: Node, *levels: str) -> Document:
     """A table's metadata as its administrator loads it."""
     found: Document = node.done("GET", table_path(*levels))["metadata"]

@@ -68,6 +68,14 @@ async def undrop(request: Request, ctx: Context) -> Response:
     )
 
 
+async def trash_forget(request: Request, ctx: Context) -> Response:
+    """Let go of something before its time: its place is free then, and its files stay."""
+    metalake, catalog, text = names_of(request)
+    number = int(text) if _is_number(text) else 0
+    await trash.trash_forget(ctx, Scope(metalake, catalog), dropped_id=number)
+    return json_response({"forgotten": number})
+
+
 def _below(request: Request) -> Levels:
     text = request.query("below")
     return tuple(display.parse(text)) if text else ()
@@ -97,5 +105,6 @@ def _is_number(text: str) -> bool:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _TRASH, trash_list, "list-trash"),
+    Route("DELETE", f"{_TRASH}/{{id}}", trash_forget, "forget-trash"),
     Route("POST", f"{_TRASH}/{{id}}/undrop", undrop, "undrop"),
 )

@@ -67,6 +67,12 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("DELETE", "/{prefix}/namespaces/{namespace}/tables/{table}", tables.table_drop, "drop-table"),
     Route(
         "POST",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/unregister",
+        tables.table_unregister,
+        "unregister-table",
+    ),
+    Route(
+        "POST",
         "/{prefix}/namespaces/{namespace}/tables/{table}/metrics",
         tables.metrics_report,
         "report-metrics",
@@ -114,6 +120,7 @@ KEYED: dict[str, Keyed] = {
     "register-table": Keyed(200, tables.table_shown),
     "commit-table": Keyed(200, tables.commit_shown, has_files=True),
     "drop-table": Keyed(),
+    "unregister-table": Keyed(200, ends_rights=True),
     "rename-table": Keyed(),
     "commit-transaction": Keyed(has_files=True),
     "create-view": Keyed(200, views.view_shown),

@@ -272,6 +272,22 @@ async def table_drop(request: Request, ctx: Context) -> Response:
     return no_content()
 
 
+async def table_unregister(request: Request, ctx: Context) -> Response:
+    """POST unregister: forget a table, keep its files, and answer what it was like."""
+    scope, params = split(request, ctx, 2)
+    taken: list[Document] = []
+    ctx.keep_answer(lambda: _unregistered(taken[-1]))  # afterwards it is not there to be shown again
+    document = await tables.table_unregister(
+        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), taken=taken
+    )
+    return Response(200, _unregistered(document))
+
+
+def _unregistered(document: Document) -> bytes:
+    location = msgspec.json.encode(document.metadata_location)
+    return b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
+
+
 async def table_rename(request: Request, ctx: Context) -> Response:
     """POST rename: another name, another namespace, or both."""
     scope, _ = split(request, ctx, 0)

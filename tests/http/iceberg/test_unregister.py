@@ -1,0 +1,57 @@
+"""POST unregister: a table is forgotten, its files stay for whoever registers them next, and no commit comes after it."""
+
+from __future__ import annotations
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import (
+    at_once,
+    commit,
+    error_of,
+    files_of,
+    make_table,
+    metadata_of,
+    set_properties,
+    space_path,
+    table_path,
+)
+
+
+def test_what_it_was_like_is_answered(lake: Node) -> None:
+    """The last metadata and its location come back; the table is gone, its files are all there, the trash is empty."""
+    make_table(lake, "a", "t")
+    last = commit(lake, "a", "t", updates=[set_properties(k="v")])
+    files = files_of(lake)
+    answer = lake.post(f"{table_path('a', 't')}/unregister")
+
+    assert (answer.status, answer.json()) == (200, last.json())
+    assert lake.get(table_path("a", "t")).status == 404
+    assert lake.post(f"{table_path('a', 't')}/unregister").status == 404
+    assert files_of(lake) == files
+    assert lake.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"] == []
+
+
+def test_later_commits_fail(lake: Node) -> None:
+    """A commit after it is 404, and one beside it either came before, and is in the answer, or fails."""
+    for turn in range(8):
+        make_table(lake, "a", f"t{turn}")
+        body = {"requirements": [], "updates": [set_properties(k="v")]}
+        path = table_path("a", f"t{turn}")
+        wrote, taken = at_once(lake, ("POST", path, body), ("POST", f"{path}/unregister", None))
+
+        assert taken.status == 200
+        assert (wrote.status == 200) == ("k" in taken.json()["metadata"]["properties"]), wrote.body
+        assert error_of(lake.post(path, body))[:2] == (404, "NoSuchTableException")
+
+
+def test_another_catalog_takes_it_over(lake: Node) -> None:
+    """What was unregistered here can be registered by somebody else, elsewhere, at once, and is the same table."""
+    make_table(lake, "a", "t")
+    before = metadata_of(lake, "a", "t")
+    taken = lake.post(f"{table_path('a', 't')}/unregister").json()
+    grant(lake, "ana", "use_catalog use_schema create_table", kind="CATALOG", on="main")
+    body = {"name": "mine", "metadata-location": taken["metadata-location"]}
+    answer = lake.ask("POST", f"{space_path('a')}/register", body, user="ana")
+
+    assert answer.status == 200, answer.body
+    assert answer.json()["metadata"] == before
+    assert lake.get(f"{API}/lake/owners/TABLE/main.a.mine").json()["owner"]["name"] == "ana"
