@@ -85,6 +85,19 @@ def test_older_store_is_brought_up_to_date(empty: Database) -> None:
     empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # it was gone
 
 
+def test_unused_table_of_keys_is_replaced(empty: Database) -> None:
+    """Releases before kept a table for keys that none of them wrote to: it gives way to the one that is used."""
+    migrate(empty.address)
+    empty.sql("DROP TABLE idempotency")
+    empty.sql("CREATE TABLE idempotency (zone BIGINT, key TEXT, operation TEXT, status INTEGER, created_at BIGINT)")
+    empty.sql("UPDATE alembic_version SET version_num = '0005'")
+
+    assert migrate(empty.address) == ("0005", head_revision())
+
+    assert empty.sql("SELECT caller, fingerprint, object_id, body, expires_at FROM idempotency") == []
+    assert migrate(empty.address) == (head_revision(), head_revision())
+
+
 def test_newer_store_is_refused(empty: Database) -> None:
     """A store that a newer release migrated is left alone, in words that say what to start."""
     migrate(empty.address)

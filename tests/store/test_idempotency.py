@@ -1,0 +1,85 @@
+"""What is kept of requests that have a key: once, as long as promised, and no longer."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.store.idempotency import PRUNED_AT_ONCE, Key, Outcome, outcome_read
+from limnos.store.tx import Tx
+from tests.backends import Lab
+from tests.store.world import World
+
+DONE = Outcome(b"f" * 16, "create-table", 200, 77, None)
+REFUSED = Outcome(b"g" * 16, "commit-table", 409, None, b'{"error":{}}')
+FAR_MS = 1 << 50
+"""Later than any time of this test."""
+
+
+def key(world: World, *, caller: str = "id 1001", text: str = "01890a5d-ac96-774b-bcce-b302099a8057") -> Key:
+    """A key of the catalog `main`."""
+    return Key(world.main.id, caller, text)
+
+
+def keep(lab: Lab, where: Key, outcome: Outcome, *, lifetime_ms: int = 60_000) -> Outcome | None:
+    """Keep an outcome in a transaction of its own, and nothing else: such a transaction is committed, too."""
+    return lab.write(lambda tx: tx.outcomes.keep(where, outcome, lifetime_ms=lifetime_ms), zone=where.zone)
+
+
+def read(lab: Lab, where: Key, *, now_ms: int = 1) -> Outcome | None:
+    """Read an outcome past every view."""
+    return lab.load(outcome_read(where, now_ms=now_ms))
+
+
+def test_first_outcome_stays(lab: Lab, world: World) -> None:
+    """What was kept first is returned to whoever comes later, and is not replaced."""
+    told = [keep(lab, key(world), DONE), keep(lab, key(world), REFUSED)]
+
+    assert told == [None, DONE]
+    assert read(lab, key(world)) == DONE
+
+
+def test_keys_are_apart(lab: Lab, world: World) -> None:
+    """The same text of another caller, or in another catalog, is another key."""
+    keep(lab, key(world), REFUSED)
+    others = [key(world, caller="id 1002"), key(world, text="x"), key(world)._replace(zone=world.side.id)]
+
+    assert read(lab, key(world)) == REFUSED
+    assert [read(lab, other) for other in others] == [None] * 3
+    assert [keep(lab, other, DONE) for other in others] == [None] * 3
+
+
+def test_expired_outcome_makes_room(lab: Lab, world: World) -> None:
+    """After its time an outcome is not found, and another one takes its place."""
+    keep(lab, key(world), DONE, lifetime_ms=0)
+
+    assert read(lab, key(world), now_ms=FAR_MS) is None
+    assert keep(lab, key(world), REFUSED) is None
+    assert read(lab, key(world)) == REFUSED
+
+
+def test_refused_mutation_keeps_nothing(lab: Lab, world: World) -> None:
+    """The row is of its mutation's transaction: what is undone leaves none."""
+
+    def mutation(tx: Tx) -> None:
+        tx.outcomes.keep(key(world), DONE, lifetime_ms=60_000)
+        raise ValueError("refused")
+
+    with pytest.raises(ValueError, match="refused"):
+        lab.write(mutation, zone=world.main.id)
+
+    assert read(lab, key(world)) is None
+
+
+def test_pruning_takes_what_is_over(lab: Lab, world: World) -> None:
+    """Pruning takes the oldest whose time is over, so many at once, and no other."""
+
+    def many(tx: Tx) -> None:
+        for number in range(PRUNED_AT_ONCE + 5):
+            tx.outcomes.keep(key(world, text=f"old {number}"), DONE, lifetime_ms=-number)
+        tx.outcomes.keep(key(world), DONE, lifetime_ms=60_000)
+
+    lab.write(many, zone=world.main.id)
+    taken = [lab.write(lambda tx: tx.outcomes.prune()) for _ in range(3)]
+
+    assert taken == [PRUNED_AT_ONCE, 5, 0]
+    assert read(lab, key(world)) == DONE
