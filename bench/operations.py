@@ -217,6 +217,33 @@ def _commits(case: Case) -> list[bytes]:
     ]  # fmt: skip
 
 
+def _sets(size: int) -> Callable[[Case], list[bytes]]:
+    """Set one property of several tables at once. Every table belongs to one connection here, too, as far as they last."""
+
+    def make(case: Case) -> list[bytes]:
+        serial = next(_serial)
+        there = seed.COMMIT_TABLES // size
+        sets = there // case.connections * case.connections or there  # with many connections some meet
+        return [
+            request(
+                case, "POST", f"{PREFIX}/transactions/commit", user="writer",
+                body={"table-changes": [_change(number * size + each, f"{serial}.{turn}") for each in range(size)]},
+            )
+            for turn in range(8)
+            for number in range(sets)
+        ]  # fmt: skip
+
+    return make
+
+
+def _change(table: int, value: str) -> dict[str, object]:
+    return {
+        "identifier": {"namespace": ["commits"], "name": f"t{table}"},
+        "requirements": [],
+        "updates": [{"action": "set-properties", "updates": {"bench": value}}],
+    }
+
+
 def _keyed_commits(case: Case) -> list[bytes]:
     """The same, each under a key of its own: it must not come twice, for then it would be answered and not carried out."""
     tables = seed.COMMIT_TABLES // case.connections * case.connections
@@ -351,6 +378,8 @@ OPERATIONS: Final = (
     ),
     Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True, files=(2, 2_300)),
     Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)),
+    Operation(key="commit-2", title="commit of 2 tables, set one property of each", requests=_sets(2), writes=True, files=(0, 13_000)),
+    Operation(key="commit-20", title="commit of 20 tables, set one property of each", requests=_sets(20), writes=True),
     Operation(
         key="commit-keyed", title="idempotent commit, each under a key", requests=_keyed_commits, writes=True, once=True,
         files=(0, 6_500),

@@ -189,9 +189,10 @@ def own_write_outlives_later_ones(patch: Patch) -> None:
     """What a node wrote itself is kept at whatever revision comes, also at another node's later one."""
 
     def take(self: View, zone: Zone, revision: int) -> None:
-        for true_from, (key, value) in zone.offered.items():
+        for true_from, facts_written in zone.offered.items():
             if true_from <= revision:
-                self._put(key, value)
+                for key, value in facts_written.items():
+                    self._put(key, value)
 
     patch.setattr(View, "_take_offered", take)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.request
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -113,3 +114,29 @@ def test_creates_changes_and_drops(duck: duckdb.DuckDBPyConnection, table: Table
     duck.execute("DROP TABLE lake.test_of_duck.n")
     duck.execute("DROP SCHEMA lake.test_of_duck")
     assert not table.catalog.namespace_exists(("test_of_duck",))
+
+
+def transactions(server: LiveServer) -> int:
+    """How many commits of several tables the server has answered."""
+    with urllib.request.urlopen(f"{server.uri}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    counted = [line for line in lines if line.startswith("limnos_requests_total") and '"commit-transaction"' in line]
+    return sum(int(float(line.rpartition(" ")[2])) for line in counted)
+
+
+def test_two_tables_in_one_transaction(server: LiveServer, duck: duckdb.DuckDBPyConnection, table: Table) -> None:
+    """What DuckDB writes to two tables between BEGIN and COMMIT is one request; when one table has moved, neither is written."""
+    space = "lake.test_two_tables_in_one_transaction"
+    duck.execute(f"CREATE TABLE {space}.other (id BIGINT)")
+    before = transactions(server)
+
+    duck.execute(f"BEGIN; INSERT INTO {space}.towns VALUES (3, 'Kyiv'); INSERT INTO {space}.other VALUES (3); COMMIT")
+
+    counts = f"SELECT (SELECT count(*) FROM {space}.towns), (SELECT count(*) FROM {space}.other)"
+    assert duck.sql(counts).fetchall() == [(3, 1)]
+    assert transactions(server) == before + 1
+    duck.execute(f"BEGIN; INSERT INTO {space}.other VALUES (4); INSERT INTO {space}.towns VALUES (4, 'Lima')")
+    table.refresh().append(pa.Table.from_pylist([{"id": 5, "city": "Pune"}], schema=ARROW))
+    with pytest.raises(duckdb.Error, match=r"table test_two_tables_in_one_transaction\.towns"):
+        duck.execute("COMMIT")
+    assert duck.sql(counts).fetchall() == [(4, 1)]

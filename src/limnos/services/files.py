@@ -30,6 +30,11 @@ INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the loop: into the page cache, in less time than a trip to a thread takes."""
 
 
+def is_inline(location: str, data: bytes) -> bool:
+    """Say whether a file is written on the loop."""
+    return is_local(location) and len(data) <= INLINE_BYTES_MAX
+
+
 class Written:
     """A file that is there within this context, and after it unless the commit inside was surely not made."""
 
@@ -134,7 +139,7 @@ class Files:
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
         """Write a file under a fresh name; small local ones at once. `first`: of a table, whose directory is not there."""
-        if is_local(location) and len(data) <= INLINE_BYTES_MAX:
+        if is_inline(location, data):
             LOCAL_FILES.write_new(location, data, first=first)
             return
 

@@ -20,6 +20,8 @@ async def each_of(items: Sequence[T], do: Callable[[T], Awaitable[R]], *, at_onc
 
     Raises the error of the earliest item that had one, when nothing is under way any more; what had not begun then is left.
     """
+    if len(items) < 2 or at_once < 2:
+        return [await do(item) for item in items]
     results: dict[int, R] = {}
     errors: dict[int, BaseException] = {}
     left = iter(enumerate(items))

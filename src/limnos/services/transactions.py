@@ -23,6 +23,7 @@ from limnos.names.iceberg import render
 from limnos.services.chores import is_heavy
 from limnos.services.commits import (
     LOST_RACES,
+    OFFERED_BYTES_MAX,
     PATIENCE_S,
     LostRace,
     Stand,
@@ -34,7 +35,7 @@ from limnos.services.commits import (
     lost_race_pause,
     stand_of,
 )
-from limnos.services.files import AT_ONCE
+from limnos.services.files import AT_ONCE, is_inline
 from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, settled_whole
 from limnos.services.operations import Mutation, Operation, Step
 from limnos.services.parallel import each_of
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
 OPERATIONS_MAX = 1000
 """Operations of one transaction: a thousand commits take the store's loop some fifty milliseconds at once."""
+_HEAVY_AT_A_TIME = 4
 _LIGHT_AT_A_TIME = 8
 """Tables whose metadata is built before others have their turn."""
 
@@ -137,6 +139,7 @@ async def transact(ctx: Context, scope: Scope, operations: Sequence[Operation]) 
             f"{len(operations)} changes in one transaction are more than the {OPERATIONS_MAX} that are taken: send several"
         )
     lines, look = ctx.services.lines, partial(_plan, operations)
+    epoch = ctx.services.view.epoch
     plan = await ctx.read(scope, look)
     waits = not all(map(lines.is_free, plan.lines))
     async with lines.turns(plan.lines):
@@ -144,7 +147,7 @@ async def transact(ctx: Context, scope: Scope, operations: Sequence[Operation]) 
             plan = await ctx.read(scope, look)
         async with ctx.services.files.pile(lambda: ctx.submitted) as pile:
             plan, built, done = await _carry_out(ctx, scope, operations, plan, pile)
-    await _settle(ctx, plan, built)
+    await _settle(ctx, plan, built, revision=done.revision, epoch=epoch)
     documents = {number: each.document for each in built for number in each.work.steps}
     documents |= {number: each for number, each in done.results.items() if isinstance(each, Document)}
     return done.revision, [documents.get(number) for number in range(len(plan.steps))]
@@ -232,28 +235,45 @@ async def _build_all(ctx: Context, plan: Plan, before: list[Built], pile: Pile) 
     for each in before:
         if each.work.steps not in known and each.document is not None:
             await pile.take_back(each.document.metadata_location)
-    light = 0
-
-    async def built_of(work: Work) -> Built:
-        nonlocal light
-        found = known.get(work.steps)
-        if found is not None:
-            return found
-        light += 1
-        if light % _LIGHT_AT_A_TIME == 0:
+    heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
+    by_chores = await each_of(heavy, lambda work: _build(ctx, plan, work), at_once=_HEAVY_AT_A_TIME)
+    done = known | {each.work.steps: each for each in by_chores}
+    built: list[Built] = []
+    for number, work in enumerate(plan.works, 1):
+        built.append(done.get(work.steps) or await _build(ctx, plan, work))
+        if number % _LIGHT_AT_A_TIME == 0:
             await asyncio.sleep(0)
-        return await _build(ctx, plan, work)
-
-    built = await each_of(plan.works, built_of, at_once=2)
     fresh = [each for each in built if each.document is not None and each.work.steps not in known]
+
+    await _lay_all(fresh, pile)
+    return built
+
+
+async def _lay_all(fresh: list[Built], pile: Pile) -> None:
+    """Write files: those that the loop writes one after the other, the rest several at a time."""
 
     async def lay(each: Built) -> None:
         document = cast("Document", each.document)
         properties = each.work.place.catalog.properties
         await pile.lay(document.metadata_location, each.data, properties, first=each.work.document is None)
 
-    await each_of(fresh, lay, at_once=AT_ONCE)
-    return built
+    slow: list[Built] = []
+    for number, each in enumerate(fresh, 1):
+        if not is_inline(cast("Document", each.document).metadata_location, each.data):
+            slow.append(each)
+            continue
+        await lay(each)
+        if number % _LIGHT_AT_A_TIME == 0:
+            await asyncio.sleep(0)
+    await each_of(slow, lay, at_once=AT_ONCE)
+
+
+def _is_heavy(plan: Plan, work: Work) -> bool:
+    """Say whether chores build it, who may do so for several tables at a time."""
+    if work.document is not None and is_heavy(work.document):
+        return True
+    sources = [plan.steps[number].source for number in work.steps]
+    return any(source is not None and source.raw is not None for source in sources)
 
 
 async def _build(ctx: Context, plan: Plan, work: Work) -> Built:
@@ -384,8 +404,9 @@ def document_hold(tx: Tx, permit: Permit[DocumentHold]) -> None:
         tx.stale()
 
 
-async def _settle(ctx: Context, plan: Plan, built: list[Built]) -> None:
+async def _settle(ctx: Context, plan: Plan, built: list[Built], *, revision: int, epoch: int) -> None:
     """Do what may follow only now that the commit is certain."""
+    view, zone = ctx.services.view, plan.permit.zone
     if True in [step.wakes for step in plan.steps]:
         ctx.services.wake_worker()
     for each in built:
@@ -394,8 +415,11 @@ async def _settle(ctx: Context, plan: Plan, built: list[Built]) -> None:
             continue
         if each.new is not None and each.data is document.body and not is_heavy(document):
             ctx.services.recent.put(document, each.new)
-        if each.old is not None and each.new is not None:
-            await clean(ctx, document, built=(each.old, each.new), place=each.work.place)
+        if len(document.body) <= OFFERED_BYTES_MAX:
+            view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
+    for each in built:  # nothing was awaited until here
+        if each.document is not None and each.old is not None and each.new is not None:
+            await clean(ctx, each.document, built=(each.old, each.new), place=each.work.place)
 
 
 # -- what is told ------------------------------------------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Zone(msgspec.Struct):
     `seen_with` are the revisions of the server's and the metalake's clocks read in the same snapshot (rule 2).
     `paths` remembers what names resolved to until a name is taken away; `memo` remembers what was derived from access
     facts until access moves in this zone or one above it;
-    `offered` are facts that this node wrote itself, by the revision that wrote each.
+    `offered` are facts that this node wrote itself, by the revision that wrote them.
     """
 
     revision: int = UNKNOWN
@@ -55,7 +55,7 @@ class Zone(msgspec.Struct):
     ring: deque[tuple[int, list[Change], list[Key]]] = msgspec.field(default_factory=deque)
     paths: Derived = msgspec.field(default_factory=dict)
     memo: Derived = msgspec.field(default_factory=dict)
-    offered: dict[int, tuple[Key, Value]] = msgspec.field(default_factory=dict)
+    offered: dict[int, dict[Key, Value]] = msgspec.field(default_factory=dict)
 
 
 class View:
@@ -205,7 +205,8 @@ class View:
         """Keep what this node wrote with the very revision that has just come; a later one that touches it drops it again."""
         found = zone.offered.pop(revision, None)
         if found is not None:
-            self._put(*found)
+            for key, value in found.items():
+                self._put(key, value)
 
     def _drop(self, keys: list[Key], rows: list[Change]) -> None:
         young, old = self._young, self._old
@@ -291,7 +292,11 @@ class View:
             return
         if len(found.offered) >= OFFERED_MAX:
             found.offered.clear()
-        found.offered[revision] = (key, value)
+        of_revision = found.offered.get(revision)
+        if of_revision is None:
+            found.offered[revision] = {key: value}
+        else:
+            of_revision[key] = value
 
     @staticmethod
     def _is_current(zone: Zone, key: Key, value: Value, revision: int) -> bool:
