@@ -33,6 +33,7 @@ from limnos.services.tables import (
     table_move_of,
     table_reparent,
 )
+from limnos.services.views import view_delete, view_drop_of, view_move_of, view_reparent
 
 if TYPE_CHECKING:
     from limnos.model.entities import Document, Node
@@ -165,6 +166,41 @@ class TableMoved(NamedTuple):
         permit = table_move_of(scene, self.path, self.target)
         scene.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
         return Step(permit, self.target, cast("Mutation", table_reparent))
+
+
+class ViewDropped(NamedTuple):
+    """Drop a view."""
+
+    path: Levels
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The view."""
+        return ((Kind.VIEW, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the view."""
+        permit = view_drop_of(scene, self.path[:-1], self.path[-1])
+        _drop(scene, permit.command.view, self.path)
+        return Step(permit, self.path, cast("Mutation", view_delete), kind=Kind.VIEW)
+
+
+class ViewMoved(NamedTuple):
+    """Give a view another name, or another namespace."""
+
+    path: Levels
+    target: Levels
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The view, and where it goes."""
+        return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
+
+    def look(self, scene: Pending) -> Step:
+        """Find the view, and where it goes."""
+        permit = view_move_of(scene, self.path, self.target)
+        scene.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
+        return Step(permit, self.target, cast("Mutation", view_reparent), kind=Kind.VIEW)
 
 
 class NamespaceMade(NamedTuple):

@@ -138,7 +138,38 @@ class TableMove(_Operation, frozen=True, tag="move-table"):
         return operated.TableMoved(check_some_levels(self.source), check_some_levels(self.target))
 
 
-AnyOperation = NamespaceCreate | NamespaceDrop | NamespaceMove | TableCreate | TableCommit | TableDrop | TableMove
+class ViewDrop(_Operation, frozen=True, tag="drop-view"):
+    """Drop a view."""
+
+    path: list[str]
+
+    def asked(self) -> Operation:
+        """Say it in the services' words."""
+        return operated.ViewDropped(check_some_levels(self.path))
+
+
+class ViewMove(_Operation, frozen=True, tag="move-view"):
+    """Rename or move a view."""
+
+    source: list[str]
+    target: list[str]
+
+    def asked(self) -> Operation:
+        """Say it in the services' words."""
+        return operated.ViewMoved(check_some_levels(self.source), check_some_levels(self.target))
+
+
+AnyOperation = (
+    ViewDrop
+    | ViewMove
+    | NamespaceCreate
+    | NamespaceDrop
+    | NamespaceMove
+    | TableCreate
+    | TableCommit
+    | TableDrop
+    | TableMove
+)
 
 
 class Transaction(Body, frozen=True):
@@ -164,7 +195,7 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
 
 def _told(catalog: str, operation: AnyOperation, document: Document | None) -> dict[str, object]:
     """Tell what an operation did: where its object is after it, and a table's new metadata."""
-    path = operation.target if isinstance(operation, (NamespaceMove, TableMove)) else operation.path
+    path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path
     told: dict[str, object] = {"do": operation.__struct_config__.tag, "path": [catalog, *path]}
     if document is not None:
         told |= {"uuid": document.uuid, "metadata_location": document.metadata_location}
