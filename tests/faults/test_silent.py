@@ -28,8 +28,8 @@ from tests.nodes.wire import (
 
 ANSWERS_WITHIN_S = 5.0
 TOLD_WITHIN_S = 2.0
-DRAINED_WITHIN_S = 5.0
-"""The drain time that a node has if nothing else is said."""
+DRAINED_WITHIN_S = 10.0
+"""The node's drain time."""
 GIVEN_UP_S = 40.0
 
 
@@ -43,7 +43,8 @@ def proxy(cluster: Cluster) -> Iterator[Proxy]:
 @pytest.fixture(scope="module")
 def rig(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
     """One node at the end of the wire."""
-    with Rig(tmp_path_factory.mktemp("silent"), proxy.url) as running:
+    drain = {"LIMNOS__SERVER__DRAIN_TIMEOUT_S": str(DRAINED_WITHIN_S)}
+    with Rig(tmp_path_factory.mktemp("silent"), proxy.url, env=drain) as running:
         yield running
 
 

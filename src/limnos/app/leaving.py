@@ -42,7 +42,13 @@ def heard_apart(signals: Collection[int], then: Callable[[], None]) -> Iterator[
     heard, hear = os.pipe()
     os.set_blocking(hear, False)
     before = signal.set_wakeup_fd(hear, warn_on_full_buffer=False)
-    listening = threading.Thread(target=_listen, args=(heard, before, signals, then), daemon=True, name="limnos-leave")
+    listening = threading.Thread(
+        target=_listen,
+        args=(heard, before),
+        kwargs={"signals": signals, "then": then},
+        daemon=True,
+        name="limnos-leave",
+    )
     listening.start()
     try:
         yield
@@ -53,7 +59,7 @@ def heard_apart(signals: Collection[int], then: Callable[[], None]) -> Iterator[
         os.close(heard)
 
 
-def _listen(heard: int, onward: int, signals: Collection[int], then: Callable[[], None]) -> None:
+def _listen(heard: int, onward: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
     while numbers := os.read(heard, 4096):
         if any(number in signals for number in numbers):
             then()
