@@ -17,6 +17,7 @@ WHOLE = {
     "LIMNOS_TEST_ROUNDS": "1000",
     "LIMNOS_TEST_FAULTS": "all",
     "LIMNOS_FRESHNESS_STEPS": "1200",
+    "LIMNOS_FEED_MUTATIONS": "10000",
     "LIMNOS_TEST_STATEMENTS": "100000",
 }
 SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp")

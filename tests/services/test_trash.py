@@ -17,7 +17,7 @@ from limnos.services.scene import Scope
 from limnos.services.tables import table_drop, table_load, table_move, tables_list
 from limnos.services.trash import NEWEST, Dropped, Undropped, trash_list, undrop
 from limnos.store.trash import trash_sweep
-from limnos.store.upkeep import orphans_sweep
+from limnos.store.upkeep import feed_prune, orphans_sweep
 from tests.inprocess import ADMIN, LAKE, MAIN, new_table
 from tests.services.conftest import Desk
 
@@ -65,10 +65,11 @@ def objects_of(desk: Desk, role: str) -> list[tuple[str, ...]]:
 
 
 def sweep(desk: Desk, *, after_ms: int) -> None:
-    """Sweep as if it were later."""
+    """Sweep as if it were later, after the feed, whose readers the grants on what was dropped are kept for."""
     permit = upkeep_permit("limnos")
     desk.lab.database.sql("UPDATE trash SET expires_at = expires_at - ?", after_ms)
     desk.run(desk.node.services.store.submit(permit, trash_sweep))
+    desk.run(desk.node.services.store.submit(permit, lambda tx: feed_prune(tx, keep_ms=-after_ms)))
     desk.run(desk.node.services.store.submit(permit, orphans_sweep))
 
 

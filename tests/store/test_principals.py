@@ -27,7 +27,7 @@ from limnos.store.roles import (
     roles_read,
 )
 from limnos.store.tx import Tx
-from limnos.store.upkeep import orphans_sweep
+from limnos.store.upkeep import feed_prune, orphans_sweep
 from tests.backends import Lab
 from tests.store.world import World, add_namespace, add_table
 
@@ -243,7 +243,7 @@ def test_owner_is_one_principal(lab: Lab, graph: Graph, world: World) -> None:
 
 
 def test_sweeper_removes_grants_on_the_dead_only(lab: Lab, graph: Graph, world: World) -> None:
-    """Grants on dropped objects are swept; those on living objects and on roles stay."""
+    """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles stay."""
     zone = world.main.id
     kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
     role = graph.role("r")
@@ -251,9 +251,11 @@ def test_sweeper_removes_grants_on_the_dead_only(lab: Lab, graph: Graph, world: 
     graph.write(lambda tx: tx.roles.allow(role, [rule(kept.id), rule(lost.id), on_role]))
     lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
 
+    early = lab.write(orphans_sweep)
+    lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
     swept = lab.write(orphans_sweep)
 
-    assert swept == 1
+    assert (early, swept) == (0, 1)
     assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}
 
 

@@ -69,9 +69,11 @@ WITHDRAW_ALL = Sql("DELETE FROM access_grant WHERE role_id = :role")
 FORGET_MEMBERS = Sql("DELETE FROM role_member WHERE role_id = :role")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :role")
 _NODES = ", ".join(str(kind.value) for kind in Kind if kind.is_node)
+# What is granted, and denied, on something dropped counts for who reads of its drop in the change feed (decision record 0031).
 SWEEP = Sql(
     f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
-    " (SELECT 1 FROM node n WHERE n.id = access_grant.object_id AND n.deleted = 0)"
+    " (SELECT 1 FROM node n LEFT JOIN clock c ON c.zone = n.zone WHERE n.id = access_grant.object_id"
+    " AND (n.deleted = 0 OR n.revision > c.pruned_to))"
     f" AND NOT {KEPT.format('access_grant.object_id')}"
 )
 

@@ -1,0 +1,248 @@
+"""The change feed under random mutations on two nodes, with readers that come and go.
+
+Who may see everything has every row of the change table, each once and in the order of its zone, whatever happens between
+two pages. Who may see little is told, of what is there, exactly what they may load at that moment: asked by name, of a
+node that knows nothing yet. `LIMNOS_FEED_MUTATIONS=10000` plays a long story.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from limnos.access.authentication import Credential
+from limnos.model.errors import BadRequest, Forbidden, NotFound, NotInUse, Unavailable
+from limnos.model.kinds import Kind
+from limnos.services.context import Context
+from limnos.services.feed import NOW, Page, changes_read
+from limnos.services.owners import owner_load
+from limnos.services.positions import Position, position_of
+from limnos.services.scene import Scope
+from tests.backends import Database, Lab, PostgresServer, Query, sqlite_copy
+from tests.freshness.world import REFUSALS, USERS, World, mending
+from tests.inprocess import ADMIN, Node, add_catalog, fill
+
+MUTATIONS = int(os.environ.get("LIMNOS_FEED_MUTATIONS", "0"))
+SEED = int(os.environ.get("LIMNOS_FRESHNESS_SEED", "1"))
+GONE = (NotFound, Forbidden, NotInUse, BadRequest, Unavailable)
+Row = tuple[int, int, int]
+"""Zone, revision, ordinal."""
+
+
+@dataclass
+class Reader:
+    """Somebody who follows the feed: where they began, where they are, and what they were told."""
+
+    who: str
+    position: str | None = None
+    base: dict[int, int] = field(default_factory=dict)
+    told: list[Row] = field(default_factory=list)
+
+    async def read(self, ctx: Context, scope: Scope, *, limit: int) -> Page:
+        """Read on."""
+        page = await changes_read(ctx, scope, after=self.position, limit=limit)
+        if self.position == NOW:
+            self.base = page.position.zones
+        self.position = page.position.text()
+        self.told += [(each.zone, each.revision, each.ordinal) for each in page.changes]
+        return page
+
+    @property
+    def at(self) -> Position | None:
+        """The position they have."""
+        return None if self.position in (None, NOW) else position_of(self.position)
+
+
+class Story:
+    """A lake with two nodes that decide and two that let everybody do everything, over one database."""
+
+    def __init__(self, lab: Lab, sql: Query, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.sql = sql
+        self.world = World(self.dice, sql)
+        self.nodes = [Node(lab.open(), bytes_max=16 << 20) for _ in range(2)]
+        self.open = [Node(lab.open(), access=False, bytes_max=16 << 20) for _ in range(2)]
+        self.readers = [Reader(ADMIN)]
+        self.callers = {user: Reader(user, NOW) for user in USERS}
+        self.mutations = self.pages = self.checked = 0
+        self.left: list[Reader] = []
+
+    @property
+    def scope(self) -> Scope:
+        """The metalake under its name now."""
+        return Scope(self.world.metalake())
+
+    async def play(self, mutations: int) -> None:
+        """Change and read until so much was changed."""
+        await fill(self.nodes[0].ctx())
+        await add_catalog(self.nodes[0].ctx(), "side")
+        while self.mutations < mutations:
+            for _ in range(5):
+                work = [self.mutate() for _ in range(self.dice.randint(1, 4))]
+                work += [self.follow(each) for each in self.readers]
+                await asyncio.gather(*work)
+            self.come_and_go()
+            await self.check_callers()
+        for reader in self.readers:
+            await self.finish(reader)
+
+    async def mutate(self) -> None:
+        """Change something at random."""
+        drawn = self.world.mutations
+        kind = self.dice.choices(list(drawn), list(drawn.values()))[0]
+        who = Credential(ADMIN) if self.dice.random() < 0.7 else self.world.someone()
+        node = self.dice.choice(self.nodes)
+        try:
+            mend = mending(self.world, node.ctx()) if self.dice.random() < 0.3 else None
+            await (mend or kind(self.world, node.ctx(who)))
+        except REFUSALS:
+            return
+        self.mutations += 1
+
+    async def follow(self, reader: Reader) -> None:
+        """Let somebody who may see everything read on, at either node, while things change."""
+        try:
+            await reader.read(self.dice.choice(self.open).ctx(), self.scope, limit=self.dice.choice((1, 3, 50, 1000)))
+        except GONE:
+            return  # the metalake has another name by now, or is switched off
+        self.pages += 1
+
+    def come_and_go(self) -> None:
+        """Let readers come, who begin at the beginning or now, and others stop reading."""
+        if self.dice.random() < 0.3:
+            self.readers.append(Reader(ADMIN, self.dice.choice((None, NOW))))
+        if len(self.readers) > 4:
+            self.left.append(self.readers.pop(self.dice.randrange(1, len(self.readers))))
+            self.check_rows(self.left[-1])
+
+    async def finish(self, reader: Reader) -> None:
+        """Let a reader read to the end, and look whether anything is missing."""
+        more = True
+        while more:
+            try:
+                more = (await reader.read(self.open[0].ctx(), self.scope, limit=1000)).more
+            except Unavailable:
+                continue  # a busy machine: the database was silent for a while
+            except NotInUse:
+                await mending(self.world, self.nodes[0].ctx())  # type: ignore[misc]
+        self.check_rows(reader)
+        assert reader.at is not None
+        zones = {row[0] for row in self.sql("SELECT id FROM node WHERE kind = ? AND deleted = 0", int(Kind.CATALOG))}
+        assert zones <= set(reader.at.zones)
+
+    def check_rows(self, reader: Reader) -> None:
+        """What a reader was told is what the table has between where they began and where they are, each row once."""
+        assert len(reader.told) == len(set(reader.told)), "told twice"
+        if reader.at is None:
+            return
+        for zone, at in reader.at.zones.items():
+            told = [row[1:] for row in reader.told if row[0] == zone]
+            since = reader.base.get(zone, 0)
+            there = self.sql(
+                "SELECT revision, ordinal FROM change WHERE zone = ? AND revision > ? AND revision <= ? ORDER BY 1, 2",
+                zone, since, at,
+            )  # fmt: skip
+            assert told == [tuple(row) for row in there], f"zone {zone} after {since} to {at}"
+
+    async def check_callers(self) -> None:
+        """While nothing changes, let one of the users read to the end: told of what is there is just what they may load."""
+        reader = self.callers[self.dice.choice(USERS)]
+        before, told, told_of = reader.at, list[Row](), dict[Row, bool]()
+        try:
+            more = True
+            while more:
+                page = await reader.read(self.dice.choice(self.nodes).ctx(reader.who), self.scope, limit=1000)
+                told_of |= {(each.zone, each.revision, each.ordinal): each.path is not None for each in page.changes}
+                more = page.more
+        except GONE:
+            return
+        told = [row for row, sees in told_of.items() if sees]
+        if before is None:
+            return
+        home, named = before.home, self.names()
+        may = {node_id: await self.may_load(reader.who, *name) for node_id, name in named.items()}
+        expected, rows = set[Row](), dict[Row, int]()
+        for zone, revision, ordinal, node_id in self.sql("SELECT zone, revision, ordinal, node_id FROM change"):
+            if node_id in named and (zone == home or zone in named) and revision > before.zones.get(zone, 0):
+                rows[zone, revision, ordinal] = node_id
+                if may[node_id]:
+                    expected.add((zone, revision, ordinal))
+        assert {row for row in told if row in rows} == expected, reader.who
+        assert len(reader.told) == len(set(reader.told)), "told twice"
+        self.checked += len(rows)
+
+    def names(self) -> dict[int, tuple[Kind, str]]:
+        """Kind and full name of all that can be reached, by id."""
+        rows = {row[0]: row for row in self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0")}
+        found = {}
+        for node_id, (_, above, kind, _) in rows.items():
+            parts, each = list[str](), node_id
+            while each in rows and rows[each][2] != Kind.METALAKE:
+                parts.append(rows[each][3])
+                each = rows[each][1]
+            if each in rows and parts and above in rows:
+                found[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))
+        return found
+
+    async def may_load(self, who: str, kind: Kind, name: str) -> bool:
+        """Ask for an object's owner, by its name, a node that knows nothing yet: that takes the right to load it."""
+        node = Node(self.nodes[0].store, bytes_max=1 << 20)
+        while True:
+            try:
+                await owner_load(node.ctx(who), metalake=self.world.metalake(), kind=kind, full_name=name)
+            except (Forbidden, NotFound):
+                return False
+            except Unavailable:
+                continue
+            return True
+
+
+def full_name(kind: Kind, parts: list[str]) -> str:
+    """Spell a path as Gravitino does."""
+    if kind is Kind.NAMESPACE:
+        return f"{parts[0]}.{':'.join(parts[1:])}"
+    if kind in (Kind.TABLE, Kind.VIEW):
+        return f"{parts[0]}.{':'.join(parts[1:-1])}.{parts[-1]}"
+    return parts[0]
+
+
+def play(database: Database, seed: int, mutations: int) -> Story:
+    """Tell a story to its end."""
+    lab = Lab(database)
+    try:
+        with database.connected() as sql:
+            story = Story(lab, sql, seed)
+            lab.run(story.play(mutations))
+            return story
+    finally:
+        lab.close()
+
+
+@pytest.fixture
+def file(sqlite_template: Path, tmp_path: Path) -> Database:
+    """A database of its own."""
+    return sqlite_copy(sqlite_template, tmp_path)
+
+
+@pytest.mark.parametrize("seed", [SEED, SEED + 1])
+def test_no_gap_nothing_twice_nothing_hidden(file: Database, seed: int) -> None:
+    """On SQLite."""
+    story = play(file, seed, MUTATIONS or 150)
+
+    assert story.pages > 50
+    assert story.checked > 50
+    assert story.left
+
+
+@pytest.mark.integration
+def test_no_gap_nothing_twice_nothing_hidden_on_postgresql(postgres_server: PostgresServer) -> None:
+    """On PostgreSQL, where real time decides what meets what."""
+    story = play(postgres_server.fresh_database(), SEED, MUTATIONS or 80)
+
+    assert story.pages > 30
+    assert story.checked > 30
