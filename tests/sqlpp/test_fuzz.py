@@ -14,7 +14,7 @@ from limnos.sqlpp.lexer import Lexed
 from limnos.sqlpp.tokens import KEYWORDS, SOFT
 from tests.sqlpp.generated import Statements
 
-STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "600"))
+STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 
 _WORDS = [
     *sorted(KEYWORDS | SOFT),

@@ -12,7 +12,7 @@ from limnos.sqlpp.tokens import KEYWORDS, SOFT
 from limnos.sqlpp.tree import Node
 from tests.sqlpp.generated import Statements
 
-STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "600"))
+STATEMENTS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 
 
 def test_printed_statements_are_read_as_the_same_tree() -> None:

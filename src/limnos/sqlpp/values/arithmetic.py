@@ -1,0 +1,166 @@
+"""Arithmetic: what type a result has, what overflows, and what gives NULL.
+
+May import `model` and `errors`. Must not know values of time, which functions of their own add and subtract. The result has the
+wider type of the two; `/` of whole numbers is a double. MISSING on either side gives MISSING, else NULL gives NULL, and so does
+what is no number, and a division by zero. A whole number that does not fit its type is an error, as in AsterixDB.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.values.model import (
+    MISSING,
+    NUMERIC,
+    WIDTHS,
+    Float,
+    Integer,
+    SmallInt,
+    TinyInt,
+    TypeName,
+    Value,
+    is_unknown,
+    single,
+    type_name,
+)
+
+OVERFLOW = 7
+UNDERFLOW = 8
+NOT_NEGATIVE = 10
+
+_WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "integer": Integer, "bigint": int}
+
+
+def add(left: Value, right: Value) -> Value:
+    """`left + right`"""  # noqa: D415
+    return _worked_out("numeric-add", left, right, whole=int.__add__, real=float.__add__)
+
+
+def subtract(left: Value, right: Value) -> Value:
+    """`left - right`"""  # noqa: D415
+    return _worked_out("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
+
+
+def multiply(left: Value, right: Value) -> Value:
+    """`left * right`"""  # noqa: D415
+    return _worked_out("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
+
+
+def divide(left: Value, right: Value) -> Value:
+    """`left / right`, never of whole numbers."""
+    return _worked_out("numeric-divide", left, right, whole=None, real=_quotient)
+
+
+def div(left: Value, right: Value) -> Value:
+    """`left DIV right`: of whole numbers it is whole and rounded to zero, of others it is `/`."""
+    return _worked_out("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
+
+
+def mod(left: Value, right: Value) -> Value:
+    """`left MOD right`, with the sign of the left."""
+    return _worked_out("numeric-mod", left, right, whole=_whole_rest, real=_rest)
+
+
+def power(left: Value, right: Value) -> Value:
+    """`left ^ right`; a whole number is not raised to a negative one."""
+    return _worked_out("power", left, right, whole=_whole_power, real=_power)
+
+
+def negate(value: Value) -> Value:
+    """`-value`"""  # noqa: D415
+    if type_name(value) in ("float", "double"):
+        return _worked_out("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
+    return _worked_out("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)
+
+
+def _worked_out(
+    function: str,
+    left: Value,
+    right: Value,
+    *,
+    whole: Callable[[int, int], int | None] | None,
+    real: Callable[[float, float], float | None],
+    kind: TypeName | None = None,
+) -> Value:
+    """A result in its type. `whole` works on whole numbers; without it they are doubles. None is NULL."""
+    if is_unknown(left) or is_unknown(right):
+        return MISSING if left is MISSING or right is MISSING else None
+    if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
+        return None
+    if isinstance(left, bool) or isinstance(right, bool):
+        return None
+    wider = max(type_name(left), type_name(right), key=NUMERIC.index) if kind is None else kind
+    if whole is not None and isinstance(left, int) and isinstance(right, int):
+        return _fitted(function, whole(int(left), int(right)), wider)
+    result = real(float(left), float(right))
+    if result is None or wider != "float":
+        return result
+    if math.isfinite(result) and math.isinf(single(result)):
+        raise _out_of_range(function, result)
+    return Float(result)
+
+
+def _fitted(function: str, result: int | None, kind: TypeName) -> Value:
+    if result is None:
+        return None
+    edge = 1 << (WIDTHS[kind] - 1)
+    if not -edge <= result < edge:
+        raise _out_of_range(function, result)
+    return _WHOLE[kind](result)
+
+
+def _out_of_range(function: str, result: float) -> SqlppError:
+    if result > 0:
+        return SqlppError(OVERFLOW, f"Overflow in {function}")
+    return SqlppError(UNDERFLOW, f"Underflow in {function}")
+
+
+def _quotient(left: float, right: float) -> float | None:
+    return None if right == 0 else left / right
+
+
+def _whole_quotient(left: int, right: int) -> int | None:
+    if right == 0:
+        return None
+    quotient = abs(left) // abs(right)
+    return quotient if (left < 0) == (right < 0) else -quotient
+
+
+def _whole_rest(left: int, right: int) -> int | None:
+    return None if right == 0 else abs(left) % abs(right) * (-1 if left < 0 else 1)
+
+
+def _rest(left: float, right: float) -> float | None:
+    if right == 0:
+        return None
+    return math.nan if math.isinf(left) else math.fmod(left, right)
+
+
+def _whole_power(left: int, right: int) -> int:
+    if right < 0:
+        raise SqlppError(
+            NOT_NEGATIVE,
+            f"Invalid value: function power expects its second input parameter to be a non-negative value, got {right}",
+        )
+    if left in (0, 1, -1):
+        return left if right % 2 else int(right == 0) or left * left
+    return int(left**right) if right < 64 else (1 << 64) * (-1 if left < 0 and right % 2 else 1)  # beyond any type
+
+
+def _power(left: float, right: float) -> float:
+    """As Java has it: no exception, but an infinity or a NaN."""
+    if abs(left) == 1 and math.isinf(right):
+        return math.nan
+    if left == 1 and math.isnan(right):
+        return math.nan
+    odd = right.is_integer() and right % 2 == 1
+    try:
+        return math.pow(left, right)
+    except OverflowError:
+        return -math.inf if left < 0 and odd else math.inf
+    except ValueError:
+        if left == 0:
+            return -math.inf if math.copysign(1, left) < 0 and odd else math.inf
+        return math.nan

@@ -1,0 +1,124 @@
+"""Comparison as operators do it: MISSING, NULL, or true and false.
+
+May import `model` and `order`. Must not order what cannot be compared: values of two types, numbers aside, give NULL, and so
+does `<` between arrays, multisets, objects and durations, which know `=` alone. MISSING on either side gives MISSING, else NULL
+gives NULL.
+
+`=` looks into arrays and objects. Two that differ somewhere in comparable values are not equal, whatever else is unknown in them;
+where nothing differs and something is unknown, the result is unknown.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from limnos.sqlpp.values.model import MISSING, NUMERIC, Bag, Missing, TypeName, Value, type_name
+from limnos.sqlpp.values.order import key
+
+Truth = bool | Missing | None
+"""What a comparison or a condition gives."""
+
+_EQUALITY_ALONE = frozenset[TypeName](("array", "multiset", "object", "duration"))
+
+
+def equal(left: Value, right: Value) -> Truth:
+    """`left = right`"""  # noqa: D415
+    waiting = [(left, right)]
+    told: Truth = True
+    while waiting:
+        one, other = waiting.pop()
+        found = _unknown(one, other)
+        if found is False:
+            inside = _inside(one, other)
+            if inside is None:
+                return False
+            waiting.extend(reversed(inside))
+        elif told is True:
+            told = found
+    return told
+
+
+def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
+    """The pairs that must be equal for two of one type to be equal; None for two that are not, whatever is in them."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return [(left[name], right[name]) for name in sorted(left)] if left.keys() == right.keys() else None
+    if isinstance(left, Bag) and isinstance(right, Bag):
+        left, right = tuple(sorted(left, key=key)), tuple(sorted(right, key=key))
+    if type(left) is tuple and type(right) is tuple:
+        return list(zip(left, right, strict=True)) if len(left) == len(right) else None
+    return [] if key(left) == key(right) else None
+
+
+def _unknown(left: Value, right: Value) -> Missing | Literal[False] | None:
+    """MISSING or NULL where two values give that before they are compared; False where they can be compared."""
+    if left is MISSING or right is MISSING:
+        return MISSING
+    if left is None or right is None or _family(left) != _family(right):
+        return None
+    return False
+
+
+def _family(value: Value) -> str:
+    name = type_name(value)
+    return "number" if name in NUMERIC else name
+
+
+def less(left: Value, right: Value) -> Truth:
+    """`left < right`"""  # noqa: D415
+    unknown = _unknown(left, right)
+    if unknown is not False:
+        return unknown
+    return None if type_name(left) in _EQUALITY_ALONE else key(left) < key(right)
+
+
+def less_or_equal(left: Value, right: Value) -> Truth:
+    """`left <= right`"""  # noqa: D415
+    return negated(less(right, left))
+
+
+def not_equal(left: Value, right: Value) -> Truth:
+    """`left != right`"""  # noqa: D415
+    return negated(equal(left, right))
+
+
+def distinct(left: Value, right: Value) -> bool:
+    """`left IS DISTINCT FROM right`: never unknown; NULL is NULL, MISSING is MISSING, and a NaN is itself."""
+    return key(left) != key(right)
+
+
+def negated(value: Value) -> Truth:
+    """`NOT value`; what is no boolean gives NULL."""
+    if isinstance(value, bool):
+        return not value
+    return MISSING if value is MISSING else None
+
+
+def both(left: Value, right: Value) -> Truth:
+    """`left AND right`: false if one is false, else MISSING before NULL before true."""
+    if left is False or right is False:
+        return False
+    if left is MISSING or right is MISSING:
+        return MISSING
+    return True if left is True and right is True else None
+
+
+def either(left: Value, right: Value) -> Truth:
+    """`left OR right`: true if one is true, else NULL before MISSING before false."""
+    if left is True or right is True:
+        return True
+    if left is False and right is False:
+        return False
+    known = [value for value in (left, right) if value is not False]
+    return MISSING if all(value is MISSING for value in known) else None
+
+
+def includes(items: Value, value: Value) -> Truth:
+    """`value IN items`: true if one is equal, else unknown if one might be; what is no array or multiset gives NULL."""
+    if items is MISSING or value is MISSING:
+        return MISSING
+    if value is None or not isinstance(items, tuple) or type_name(items) not in ("array", "multiset"):
+        return None
+    told: Truth = False
+    for item in items:
+        told = either(told, equal(item, value))
+    return told

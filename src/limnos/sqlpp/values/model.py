@@ -1,0 +1,199 @@
+"""What a SQL++ value is in Python, and what it is called.
+
+May import the standard library and `errors`. Must not know operators. A bigint is an `int`, a double a `float`, a string a
+`str`, a boolean a `bool`, binary `bytes`, NULL `None`, an array a `tuple`, an object a `dict` that nobody changes; the rest are
+classes here. MISSING is a value of its own, and no object holds it: a field that is MISSING is not there.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final, Literal, NamedTuple, Self
+
+
+class Missing(Enum):
+    """The type of MISSING."""
+
+    MISSING = "missing"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = Missing.MISSING
+
+
+class TinyInt(int):
+    """A whole number of 8 bits."""
+
+    __slots__ = ()
+
+
+class SmallInt(int):
+    """A whole number of 16 bits."""
+
+    __slots__ = ()
+
+
+class Integer(int):
+    """A whole number of 32 bits."""
+
+    __slots__ = ()
+
+
+class Float(float):
+    """A number of single precision; made from a double, it is rounded."""
+
+    __slots__ = ()
+
+    def __new__(cls, value: float) -> Self:
+        return super().__new__(cls, single(value))
+
+
+def single(value: float) -> float:
+    """The nearest number of single precision; infinite beyond the largest."""
+    try:
+        rounded: float = struct.unpack(">f", struct.pack(">f", value))[0]
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+    return rounded
+
+
+class Bag(tuple["Value", ...]):
+    """A multiset: items in no order."""
+
+    __slots__ = ()
+
+
+class Date(NamedTuple):
+    """A day, counted from 1970-01-01."""
+
+    days: int
+
+
+class Time(NamedTuple):
+    """A time of day, in milliseconds."""
+
+    ms: int
+
+
+class DateTime(NamedTuple):
+    """A moment, in milliseconds from 1970-01-01T00:00:00Z."""
+
+    ms: int
+
+
+class Duration(NamedTuple):
+    """Months, and milliseconds beside them; which of two is longer, nobody can say."""
+
+    months: int
+    ms: int
+
+
+class YearMonthDuration(NamedTuple):
+    """A number of months."""
+
+    months: int
+
+
+class DayTimeDuration(NamedTuple):
+    """A number of milliseconds."""
+
+    ms: int
+
+
+Value = (
+    Missing
+    | None
+    | bool
+    | int
+    | float
+    | str
+    | bytes
+    | uuid.UUID
+    | Date
+    | Time
+    | DateTime
+    | Duration
+    | YearMonthDuration
+    | DayTimeDuration
+    | tuple["Value", ...]
+    | dict[str, "Value"]
+)
+
+TypeName = Literal[
+    "missing",
+    "null",
+    "boolean",
+    "tinyint",
+    "smallint",
+    "integer",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "uuid",
+    "date",
+    "time",
+    "datetime",
+    "duration",
+    "year-month-duration",
+    "day-time-duration",
+    "array",
+    "multiset",
+    "object",
+]
+
+_TYPES: Mapping[type, TypeName] = {
+    Missing: "missing",
+    type(None): "null",
+    bool: "boolean",
+    TinyInt: "tinyint",
+    SmallInt: "smallint",
+    Integer: "integer",
+    int: "bigint",
+    Float: "float",
+    float: "double",
+    str: "string",
+    bytes: "binary",
+    uuid.UUID: "uuid",
+    Date: "date",
+    Time: "time",
+    DateTime: "datetime",
+    Duration: "duration",
+    YearMonthDuration: "year-month-duration",
+    DayTimeDuration: "day-time-duration",
+    tuple: "array",
+    Bag: "multiset",
+    dict: "object",
+}
+
+WIDTHS: Mapping[TypeName, int] = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64}
+NUMERIC: tuple[TypeName, ...] = ("tinyint", "smallint", "integer", "bigint", "float", "double")
+"""Number types, each wider than the one before it."""
+
+
+def type_name(value: Value) -> TypeName:
+    """What the type of a value is called. Raises TypeError for what is no value: a list, a decimal."""
+    try:
+        return _TYPES[type(value)]
+    except KeyError:
+        raise TypeError(f"{type(value).__name__} is no type of SQL++ values") from None
+
+
+def is_unknown(value: Value) -> bool:
+    """Whether it is NULL or MISSING."""
+    return value is None or value is MISSING
+
+
+def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
+    """An object of these fields, those that are MISSING left out. Of two with one name the first stays."""
+    made: dict[str, Value] = {}
+    for name, value in pairs:
+        if value is not MISSING:
+            made.setdefault(name, value)
+    return made

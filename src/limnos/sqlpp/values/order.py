@@ -1,0 +1,154 @@
+"""The total order of all values, as keys of bytes: keys compare as ORDER BY compares, and equal keys are one group.
+
+May import `model` and `errors`. Must not know comparison operators: `=` and `<` know NULL, an order does not. Any two values
+have an order: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset, object,
+year-month-duration, day-time-duration, uuid.
+
+AsterixDB's order, but for four things that would make it no order, or another engine's: numbers of all types stand together
+(there, binary is after bigint and before double), numbers compare exactly (there, as doubles), strings compare by code point, as
+Spark's do, and multisets by their sorted items (there, by their bytes).
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import uuid
+from collections.abc import Iterator
+
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Time,
+    Value,
+    YearMonthDuration,
+    type_name,
+)
+
+DEPTH_MAX = 1000
+"""Deepest nesting of a value that has a key."""
+
+_MISSING, _NULL, _NUMBER, _BINARY, _STRING, _BOOLEAN, _DATETIME, _DATE, _TIME, _DURATION = range(1, 11)
+_ARRAY, _MULTISET, _OBJECT, _YEAR_MONTH, _DAY_TIME, _UUID = range(11, 17)
+
+_END, _NEXT = b"\x00", b"\x01"
+_NAN = b"\xff" * 8
+_SIGN = 1 << 63
+
+
+class _Open:
+    """An array, a multiset or an object whose key is being made: what is in it, each after a mark, then an end that is less."""
+
+    __slots__ = ("mark", "parts", "rank", "rest")
+
+    def __init__(self, rank: int, rest: Iterator[tuple[bytes, Value]]) -> None:
+        self.rank = rank
+        self.rest = rest
+        self.mark = b""
+        self.parts: list[bytes] = []
+
+    def closed(self) -> bytes:
+        """The key, now that all parts are there."""
+        parts = sorted(self.parts) if self.rank == _MULTISET else self.parts
+        return bytes((self.rank,)) + b"".join(parts) + _END
+
+
+def key(value: Value) -> bytes:
+    """The key of a value. No key is the beginning of another. Raises SqlppError for what nests deeper than DEPTH_MAX."""
+    stack: list[_Open] = []
+    while True:
+        opened = _opened(value)
+        if opened is not None:
+            stack.append(opened)
+            if len(stack) > DEPTH_MAX:
+                raise compilation(f"A value is nested more than {DEPTH_MAX} levels deep")
+        done = _flat(value) if opened is None else None
+        while stack:
+            top = stack[-1]
+            if done is not None:
+                top.parts.append(top.mark + done)
+            following = next(top.rest, None)
+            if following is not None:
+                top.mark, value = following
+                break
+            done = stack.pop().closed()
+        else:
+            return done or b""
+
+
+def _opened(value: Value) -> _Open | None:
+    """What has values in it; None for what has not."""
+    if isinstance(value, dict):
+        fields = sorted((name.encode("utf-8", "surrogatepass"), name) for name in value)
+        return _Open(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
+    if type(value) is tuple:
+        return _Open(_ARRAY, ((_NEXT, item) for item in value))
+    return _Open(_MULTISET, ((_NEXT, item) for item in value)) if isinstance(value, Bag) else None
+
+
+def _flat(value: Value) -> bytes:
+    """The key of what has no values in it."""
+    if value is MISSING:
+        return bytes((_MISSING,))
+    if value is None:
+        return bytes((_NULL,))
+    if isinstance(value, bool):
+        return bytes((_BOOLEAN, value))
+    if isinstance(value, (int, float)):
+        return bytes((_NUMBER,)) + _number(value)
+    if isinstance(value, str):
+        return bytes((_STRING,)) + _text(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, bytes):
+        return bytes((_BINARY,)) + _text(value)
+    if isinstance(value, uuid.UUID):
+        return bytes((_UUID,)) + value.bytes
+    return _temporal(value)
+
+
+def _temporal(value: Value) -> bytes:
+    """The key of a value of time. Raises TypeError for what is no value."""
+    if isinstance(value, DateTime):
+        return bytes((_DATETIME,)) + _whole(value.ms)
+    if isinstance(value, Date):
+        return bytes((_DATE,)) + _whole(value.days)
+    if isinstance(value, Time):
+        return bytes((_TIME,)) + _whole(value.ms)
+    if isinstance(value, Duration):
+        return bytes((_DURATION,)) + _whole(value.months) + _whole(value.ms)
+    if isinstance(value, YearMonthDuration):
+        return bytes((_YEAR_MONTH,)) + _whole(value.months)
+    if isinstance(value, DayTimeDuration):
+        return bytes((_DAY_TIME,)) + _whole(value.ms)
+    raise TypeError(f"{type_name(value)} has no order")
+
+
+def _whole(value: int) -> bytes:
+    return (value + _SIGN).to_bytes(8, "big")
+
+
+def _text(value: bytes) -> bytes:
+    """Bytes with an end that is less than any continuation."""
+    return value.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
+
+
+def _number(value: float) -> bytes:
+    """A number of any type: the nearest double, then what is left of a whole number that no double holds.
+
+    A NaN is greater than all, and equal to itself; both zeros are one.
+    """
+    if math.isnan(value):
+        return _NAN + _rest(0)
+    nearest = float(value) + 0.0  # -0.0 + 0.0 is 0.0
+    (bits,) = struct.unpack(">Q", struct.pack(">d", nearest))
+    ordered = bits ^ (_SIGN if not bits & _SIGN else (1 << 64) - 1)
+    rest = int(value) - int(nearest) if isinstance(value, int) else 0
+    return int(ordered).to_bytes(8, "big") + _rest(rest)
+
+
+def _rest(value: int) -> bytes:
+    return (value + (1 << 15)).to_bytes(2, "big")

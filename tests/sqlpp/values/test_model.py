@@ -1,0 +1,74 @@
+"""Types of values."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import cast
+
+import pytest
+
+from limnos.sqlpp.values.model import MISSING, Float, Value, is_unknown, object_of, single, type_name
+from tests.sqlpp.values.examples import ORDERED
+
+NAMES = {
+    "missing",
+    "null",
+    "boolean",
+    "tinyint",
+    "smallint",
+    "integer",
+    "bigint",
+    "float",
+    "double",
+    "string",
+    "binary",
+    "uuid",
+    "date",
+    "time",
+    "datetime",
+    "duration",
+    "year-month-duration",
+    "day-time-duration",
+    "array",
+    "multiset",
+    "object",
+}
+
+
+def test_every_type_has_an_example() -> None:
+    """The examples that the other tests use have a value of each type."""
+    assert {type_name(value) for group in ORDERED for value in group} == NAMES
+
+
+@pytest.mark.parametrize("value", [[1], {1}, Decimal(1), object()])
+def test_what_is_no_value(value: object) -> None:
+    """Other Python objects are no values."""
+    with pytest.raises(TypeError, match="is no type of SQL"):
+        type_name(cast("Value", value))
+
+
+def test_unknown() -> None:
+    """NULL and MISSING are unknown, and nothing else, false and empty things included."""
+    known: list[Value] = [False, 0, "", (), {}]
+
+    assert is_unknown(None)
+    assert is_unknown(MISSING)
+    assert not any(is_unknown(value) for value in known)
+
+
+def test_missing_is_false() -> None:
+    """MISSING in a condition of Python's is false."""
+    assert not MISSING
+
+
+def test_objects_hold_no_missing() -> None:
+    """A field that is MISSING is not there; of two with one name the first stays."""
+    assert object_of([("a", 1), ("b", MISSING), ("c", None), ("a", 2)]) == {"a": 1, "c": None}
+
+
+def test_single_precision() -> None:
+    """A float is rounded to single precision when it is made."""
+    assert Float(0.1) == 0.10000000149011612
+    assert (single(1e39), single(-1e39)) == (math.inf, -math.inf)
+    assert math.isnan(Float(math.nan))

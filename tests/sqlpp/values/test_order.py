@@ -1,0 +1,84 @@
+"""The total order: keys of bytes, one for each group of values."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.values.comparison import equal
+from limnos.sqlpp.values.model import MISSING, Bag, Value
+from limnos.sqlpp.values.order import DEPTH_MAX, key
+from tests.sqlpp.values.examples import ORDERED
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.integers(-5, 5).map(lambda n: 2**53 + n)
+SCALARS: st.SearchStrategy[Value] = (
+    st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | st.binary(max_size=4) | st.just(MISSING)
+)
+VALUES: st.SearchStrategy[Value] = st.recursive(
+    SCALARS,
+    lambda inner: (
+        st.lists(inner, max_size=3).map(tuple)
+        | st.lists(inner, max_size=3).map(Bag)
+        | st.dictionaries(st.text(max_size=2), inner.filter(lambda value: value is not MISSING), max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+def test_order_of_all_types() -> None:
+    """Keys of the examples are in their order, and equal within a group."""
+    keys = [{key(value) for value in group} for group in ORDERED]
+
+    assert [len(group) for group in keys] == [1] * len(ORDERED)
+    assert all(min(one) < min(other) for one, other in itertools.pairwise(keys))
+
+
+@given(NUMBERS, NUMBERS)
+def test_numbers_compare_exactly(one: float, other: float) -> None:
+    """Whole numbers and doubles of any size have the order that they have as numbers."""
+    assert (key(one) < key(other)) == (one < other)
+    assert (key(one) == key(other)) == (one == other)
+
+
+@given(st.text(max_size=6), st.text(max_size=6))
+def test_strings_compare_by_code_points(one: str, other: str) -> None:
+    """Strings have the order of their code points, NULs and all."""
+    assert (key(one) < key(other)) == (one < other)
+
+
+@given(VALUES, VALUES)
+def test_no_key_begins_another(one: Value, other: Value) -> None:
+    """Keys can be put behind one another, as composite keys are: none is the beginning of another."""
+    first, second = key(one), key(other)
+
+    assert first == second or not (first.startswith(second) or second.startswith(first))
+
+
+@given(st.lists(VALUES, max_size=4), st.lists(VALUES, max_size=4))
+def test_arrays_compare_item_by_item(one: list[Value], other: list[Value]) -> None:
+    """Arrays have the order of their items, a shorter one before a longer one that begins with it."""
+    keys = [[key(item) for item in items] for items in (one, other)]
+
+    assert (key(tuple(one)) < key(tuple(other))) == (keys[0] < keys[1])
+
+
+@given(st.lists(VALUES, max_size=5))
+def test_multisets_have_no_order(items: list[Value]) -> None:
+    """The items of a multiset may stand in any order."""
+    assert key(Bag(items)) == key(Bag(reversed(items)))
+
+
+def test_deep_values() -> None:
+    """A value of the greatest depth has a key; a deeper one is refused, not left to Python."""
+    value: Value = 1
+    for _ in range(DEPTH_MAX):
+        value = (value,)
+
+    assert key(value)
+    assert equal(value, value) is True
+    with pytest.raises(SqlppError, match="ASX1079: Compilation error: A value is nested more than"):
+        key((value,))
