@@ -70,16 +70,18 @@ def test_ls_lists_metalakes(fake: Fake, limnos: Run) -> None:
     assert limnos("ls", "--kind", "metalake").result == [{"name": "lake", "kind": "metalake", "path": []}]
 
 
-def test_ls_lists_namespaces_and_tables(fake: Fake, limnos: Run) -> None:
-    """In a namespace `ls` lists child namespaces, then tables, in a form that can be typed again."""
+def test_ls_lists_namespaces_tables_and_views(fake: Fake, limnos: Run) -> None:
+    """In a namespace `ls` lists child namespaces, then tables, then views, in a form that can be typed again."""
     fake.on("GET", f"{I}/namespaces?parent=raw&{PAGE}", {"namespaces": [["raw", "new york"]]})
     fake.on("GET", f"{I}/namespaces/raw/tables?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "t"}]})
+    fake.on("GET", f"{I}/namespaces/raw/views?{PAGE}", {"identifiers": [{"namespace": ["raw"], "name": "v"}]})
 
     done = limnos("ls", "main.raw", "--output", "table")
 
     assert done.code == 0
     lines = [line.split() for line in done.out.splitlines()]
-    assert lines == [["name", "kind"], ["main.raw.`new", "york`", "namespace"], ["main.raw.t", "table"]]
+    told = [["main.raw.`new", "york`", "namespace"], ["main.raw.t", "table"], ["main.raw.v", "view"]]
+    assert lines == [["name", "kind"], *told]
 
 
 def test_ls_of_a_catalog_asks_for_no_tables(fake: Fake, limnos: Run) -> None:

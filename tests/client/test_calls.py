@@ -545,8 +545,8 @@ def test_kind_prefers_the_refusal_with_a_reason(fake: Fake, client: Client) -> N
 
 
 def test_kind_of_nothing_is_not_found(fake: Fake, client: Client) -> None:
-    """When neither is there the error names both kinds."""
-    with pytest.raises(NotFoundError, match=r"no namespace or table 'main\.a\.t'"):
+    """When nothing is there the error names all kinds."""
+    with pytest.raises(NotFoundError, match=r"no namespace, table or view 'main\.a\.t'"):
         client.objects.kind("main.a.t")
 
 

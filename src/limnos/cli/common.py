@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
 
-Kind = Literal["metalake", "catalog", "namespace", "table", "tag"]
+Kind = Literal["metalake", "catalog", "namespace", "table", "view", "tag"]
 KindFlag = Annotated[
     Kind | None,
     Parameter(help="What PATH is, when it is not plain: with `metalake` or `tag`, PATH is its name."),

@@ -28,7 +28,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         namespace = client.namespaces.load(path)
         name = display.render(namespace.path)
         return {"kind": kind, "name": name, "path": namespace.path, "properties": namespace.properties}
-    return _table(client, path)
+    return _view(client, path) if kind == "view" else _table(client, path)
 
 
 def _catalog(client: Client, path: str) -> dict[str, object]:
@@ -67,16 +67,40 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "metadata_location": table.metadata_location,
         "current_snapshot": metadata.get("current-snapshot-id"),
         "snapshots": len(_items(metadata, "snapshots")),
-        "columns": _columns(metadata),
+        "columns": _columns(metadata, metadata.get("current-schema-id")),
         "partition_by": _partitions(metadata),
         "properties": metadata.get("properties") or {},
         "metadata": metadata,
     }
 
 
-def _columns(metadata: Json) -> dict[str, str]:
+def _view(client: Client, path: str) -> dict[str, object]:
+    view = client.views.load(path)
+    metadata = view.metadata
+    found = [one for one in _items(metadata, "versions") if one.get("version-id") == metadata.get("current-version-id")]
+    current = found[0] if found else {}
+    return {
+        "kind": "view",
+        "name": display.render(view.path),
+        "path": view.path,
+        "format": f"iceberg v{metadata.get('format-version')}",
+        "uuid": metadata.get("view-uuid"),
+        "location": metadata.get("location"),
+        "metadata_location": view.metadata_location,
+        "version": metadata.get("current-version-id"),
+        "versions": len(_items(metadata, "versions")),
+        "columns": _columns(metadata, current.get("schema-id")),
+        "default_catalog": current.get("default-catalog"),
+        "default_namespace": current.get("default-namespace"),
+        "sql": {str(one.get("dialect")): one.get("sql") for one in _items(current, "representations")},
+        "properties": metadata.get("properties") or {},
+        "metadata": metadata,
+    }
+
+
+def _columns(metadata: Json, schema_id: object) -> dict[str, str]:
     for schema in _items(metadata, "schemas"):
-        if schema.get("schema-id") == metadata.get("current-schema-id"):
+        if schema.get("schema-id") == schema_id:
             return {str(field.get("name")): _type(field) for field in _items(schema, "fields")}
     return {}
 

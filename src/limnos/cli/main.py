@@ -19,13 +19,13 @@ from limnos.cli.output import Format, format_of
 
 COMMANDS = {
     "server": "Start a server, or check, migrate and configure one.",
-    "ls": "List catalogs, namespaces and tables.",
+    "ls": "List catalogs, namespaces, tables and views.",
     "describe": "Show what something is.",
     "create": "Make a metalake, catalog or namespace.",
-    "drop": "Drop a metalake, catalog, namespace or table.",
+    "drop": "Drop a metalake, catalog, namespace, table or view.",
     "trash": "List what was dropped and can be brought back.",
     "undrop": "Bring back a namespace or table that was dropped.",
-    "mv": "Rename or move a namespace with everything below it, or a table.",
+    "mv": "Rename or move a namespace with everything below it, a table or a view.",
     "user": "Add, remove, list, disable and enable users.",
     "group": "Manage groups and who is in them.",
     "role": "Manage roles.",

@@ -16,7 +16,7 @@ from limnos.client import NotFoundError
 app = App(name="owner")
 
 OwnedKind = Annotated[
-    Literal["metalake", "catalog", "namespace", "table", "role", "tag"] | None,
+    Literal["metalake", "catalog", "namespace", "table", "view", "role", "tag"] | None,
     Parameter(help="What PATH is, when it is not plain: with `metalake`, `role` or `tag`, PATH is its name."),
 ]
 

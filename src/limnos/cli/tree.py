@@ -20,7 +20,7 @@ from limnos.names import display
 
 
 def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
-    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces and tables.
+    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces, tables and views.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     Parameters
     ----------
     path
-        A catalog, namespace or table, as `main.raw.nyc.flights`.
+        A catalog, namespace, table or view, as `main.raw.nyc.flights`.
     """
     with common.client() as client:
         found = kind or (client.objects.kind(path) if path else "metalake")
@@ -56,7 +56,7 @@ def drop(
     yes: Yes = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Drop a catalog, namespace or table, which must be empty: see `--force` for catalogs and metalakes.
+    """Drop a view, a table, or a catalog or namespace, which must be empty: see `--force` for catalogs and metalakes.
 
     Parameters
     ----------
@@ -69,6 +69,8 @@ def drop(
         confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
         if found == "table":
             client.tables.drop(path, purge=purge)
+        elif found == "view":
+            client.views.drop(path)
         elif found == "namespace":
             client.namespaces.drop(path)
         else:
@@ -77,7 +79,7 @@ def drop(
 
 
 def mv(source: str, target: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
-    """Rename or move a namespace with everything below it, or a table, within its catalog. Grants go with it.
+    """Rename or move a namespace with everything below it, a table or a view, within its catalog. Grants go with it.
 
     Parameters
     ----------
@@ -88,9 +90,10 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: Common = D
     """
     with common.client() as client:
         found = kind or client.objects.kind(source)
-        if found not in {"namespace", "table"}:
-            raise UsageError(f"a {found} cannot be moved", hint="give a namespace or table, as main.raw.nyc")
-        moved = (client.tables if found == "table" else client.namespaces).move(source, target)
+        movers = {"namespace": client.namespaces.move, "table": client.tables.move, "view": client.views.move}
+        if found not in movers:
+            raise UsageError(f"a {found} cannot be moved", hint="give a namespace, table or view, as main.raw.nyc")
+        moved = movers[found](source, target)
     name = display.render(moved.path)
     result = {"kind": found, "source": source, "target": name, "path": moved.path}
     show_done(f"moved {found} {source} to {name}", result, shape=common.shape)
@@ -112,6 +115,7 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
     if len(parts) > 1:
         rows += [_row(table, "table") for table in client.tables.list(parts)]
+        rows += [_row(view, "view") for view in client.views.list(parts)]
     return rows
 
 

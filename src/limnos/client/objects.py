@@ -1,6 +1,6 @@
 """How an object is named where one string must do, and what kind of object a path means.
 
-May import `names` and this room. Knows that a namespace and a table of one path can exist side by side.
+May import `names` and this room. Knows that a namespace and a table or view of one path can exist side by side.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, request, verb
-from limnos.client.paths import APART_WORDS, full_name, namespace_url, parts_of, table_url
+from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
@@ -22,7 +22,7 @@ def object_name(scope: Scope, path: str | Sequence[str], *, kind: str) -> Flow[s
     if kind == "catalog":
         return parts_of(path)[0]
     parts = parts_of(path, least=2 if kind == "namespace" else 3)
-    levels = len(parts) - (2 if kind == "table" else 1)
+    levels = len(parts) - (2 if kind in LEAVES else 1)
     glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
     return full_name(parts, kind, separator=glue)
 
@@ -34,9 +34,9 @@ class Objects(Resource[S]):
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
-        """Find out what a path means: `catalog`, `namespace` or `table`.
+        """Find out what a path means: `catalog`, `namespace`, `table` or `view`.
 
-        Raises NotFoundError, DeniedError, or ArgumentError when both a namespace and a table have the path.
+        Raises NotFoundError, DeniedError, or ArgumentError when both a namespace and a table or view have the path.
         """
         parts = parts_of(path)
         if len(parts) == 1:
@@ -51,7 +51,7 @@ class Objects(Resource[S]):
                 problems.append(error)
         if len(found) > 1:
             raise ArgumentError(
-                f"'{display.render(parts)}' is both a namespace and a table; say which one with its kind"
+                f"'{display.render(parts)}' is both a namespace and a {found[-1]}; say which one with its kind"
             )
         if not found:
             raise _most_telling(parts, problems)
@@ -61,13 +61,14 @@ class Objects(Resource[S]):
         namespace = ("namespace", namespace_url(self.scope.metalake, parts))
         if len(parts) == 2:
             return (namespace,)
-        return (namespace, ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs"))
+        table = ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs")
+        return (namespace, ("view", view_url(self.scope.metalake, parts)), table)
 
 
 def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
-    """Prefer a refusal, which has a reason, over two times "not found", of which one could only mislead.
+    """Prefer a refusal, which has a reason, over "not found" several times, of which one could only mislead.
 
-    Where both are refused, the table's speaks: three parts and more mostly name a table.
+    Where all are refused, the table's speaks: three parts and more mostly name a table.
     """
     for problem in reversed(problems):
         if isinstance(problem, DeniedError):
@@ -75,5 +76,5 @@ def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
     first = problems[0]
     if len(problems) == 1:
         return first
-    message = f"there is no namespace or table '{display.render(parts)}', or you may not know of it"
+    message = f"there is no namespace, table or view '{display.render(parts)}', or you may not know of it"
     return NotFoundError(message, status=first.status, code="not-found", request_id=first.request_id)

@@ -24,6 +24,10 @@ APART_WORDS = frozenset(kind.word for kind in APART)
 """Kinds that lie in the metalake beside the tree: one name is all of their path."""
 
 
+LEAVES = frozenset({"table", "view"})
+"""Kinds that lie in a namespace and hold nothing."""
+
+
 def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
     """Read a path; `least` is how many parts it must have.
 
@@ -61,9 +65,14 @@ def table_url(metalake: str, parts: Parts) -> str:
     return f"{namespace_url(metalake, parts[:-1])}/tables/{iceberg.encode_name(parts[-1])}"
 
 
+def view_url(metalake: str, parts: Parts) -> str:
+    """Spell the address of a view in Iceberg REST."""
+    return f"{namespace_url(metalake, parts[:-1])}/views/{iceberg.encode_name(parts[-1])}"
+
+
 def full_name(parts: Parts, kind: str, *, separator: str) -> str:
     """Spell Gravitino's `fullName` of something in a catalog: `catalog.a:b.table`, quoted where it could be misread."""
-    leaf = parts[-1] if kind == "table" else None
-    levels = parts[1:-1] if kind == "table" else parts[1:]
+    leaf = parts[-1] if kind in LEAVES else None
+    levels = parts[1:-1] if kind in LEAVES else parts[1:]
     codec = LogicalCodec(separator, policy="unrestricted")
     return render_quoted(FullName(parts[0], levels, leaf), codec=codec)

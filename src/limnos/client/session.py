@@ -34,6 +34,7 @@ from limnos.client.tokens import Tokens
 from limnos.client.transactions import Transactions
 from limnos.client.trash import Trash
 from limnos.client.users import Users
+from limnos.client.views import Views
 from limnos.client.webhooks import Webhooks
 
 T = TypeVar("T")
@@ -50,6 +51,7 @@ class _Resources(Generic[S]):
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
         self.tables = Tables(sender, scope)
+        self.views = Views(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
         self.users = Users(sender, scope)

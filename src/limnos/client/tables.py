@@ -22,12 +22,16 @@ class _Identifier(msgspec.Struct):
     name: str
 
 
-class _ListAnswer(msgspec.Struct, rename="kebab"):
+class ListAnswer(msgspec.Struct, rename="kebab"):
+    """A page of tables or views."""
+
     identifiers: tuple[_Identifier, ...]
     next_page_token: str | None = None
 
 
-class _LoadAnswer(msgspec.Struct, rename="kebab"):
+class LoadAnswer(msgspec.Struct, rename="kebab"):
+    """A table or view."""
+
     metadata: Json
     metadata_location: str | None = None
     config: dict[str, str] | None = None
@@ -47,7 +51,7 @@ class Tables(Resource[S]):
         token: str | None = ""
         while token is not None:
             reply = yield request("GET", url, query={"pageToken": token, "pageSize": PAGE_SIZE})
-            answer = decode(reply, _ListAnswer)
+            answer = decode(reply, ListAnswer)
             found += tuple((parts[0], *table.namespace, table.name) for table in answer.identifiers)
             token = answer.next_page_token or None
         return found
@@ -57,7 +61,7 @@ class Tables(Resource[S]):
         """Load a table; `snapshots` is `all`, or `refs` for those that branches and tags point to."""
         parts = parts_of(path, least=3)
         query = {"snapshots": None if snapshots == "all" else snapshots}
-        answer = decode((yield request("GET", self._url(parts), query=query)), _LoadAnswer)
+        answer = decode((yield request("GET", self._url(parts), query=query)), LoadAnswer)
         return Table(
             path=parts,
             metadata_location=answer.metadata_location,

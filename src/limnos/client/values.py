@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 Parts = tuple[str, ...]
-"""A path inside a metalake: catalog, namespaces, and for a table its name."""
+"""A path inside a metalake: catalog, namespaces, and for a table or view its name."""
 
 Json = dict[str, object]
 """A JSON document that is handed on as it is."""
@@ -89,6 +89,14 @@ class Table(msgspec.Struct, frozen=True):
     config: dict[str, str] = {}
 
 
+class View(msgspec.Struct, frozen=True):
+    """An Iceberg view: where its metadata lies and what it says; `path` starts with the catalog."""
+
+    path: Parts
+    metadata_location: str
+    metadata: Json
+
+
 class User(msgspec.Struct, frozen=True, rename="camel"):
     """A member of a metalake. A disabled one is refused everywhere."""
 
@@ -157,7 +165,7 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """Where a namespace or table is now; `path` starts with the catalog."""
+    """Where a namespace, table or view is now; `path` starts with the catalog."""
 
     kind: str
     path: Parts

@@ -1,10 +1,11 @@
-"""Moves of namespaces and tables."""
+"""Moves of namespaces, tables and views."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.http.driver import API, OWN, Node, grant
+from tests.http.iceberg.wire import make_table, make_view, view_path
 
 MOVE = f"{OWN}/metalakes/lake/catalogs/main/move"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
@@ -41,6 +42,22 @@ def test_table_moves(node: Node) -> None:
     assert moved == {"kind": "table", "path": ["main", "a", "b", "u"]}
     assert found["metadata"]["table-uuid"] == made
     assert node.get(f"{tables}/t").status == 404
+
+
+def test_view_moves(node: Node) -> None:
+    """A moved view is loaded under the new name, with the same metadata; a table is not moved as one."""
+    made = make_view(node, "a", "v")["metadata"]
+    make_table(node, "a", "t")
+
+    moved = node.done("POST", MOVE, body("a.v", "a.w", kind="view"))
+    wrong = [
+        node.post(MOVE, body(source, "a.x", kind=kind)).status for source, kind in (("a.t", "view"), ("a.w", "table"))
+    ]
+
+    assert moved == {"kind": "view", "path": ["main", "a", "w"]}
+    assert node.done("GET", view_path("a", "w"))["metadata"] == made
+    assert node.get(view_path("a", "v")).status == 404
+    assert wrong == [404, 404]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Moves: a namespace with its subtree, or a table, to another name or place in its catalog.
+"""Moves: a namespace with its subtree, a table or a view, to another name or place in its catalog.
 
 May import `names`, `services` and this package.
 """
@@ -16,6 +16,7 @@ from limnos.services.namespaces import namespace_move
 from limnos.services.objects import codec_outside
 from limnos.services.scene import Scope
 from limnos.services.tables import table_move
+from limnos.services.views import view_move
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 class Move(Body, frozen=True):
     """What goes where: names below the catalog, outermost first."""
 
-    kind: Literal["namespace", "table"]
+    kind: Literal["namespace", "table", "view"]
     source: list[str]
     target: list[str]
 
@@ -38,6 +39,8 @@ async def move(request: Request, ctx: Context) -> Response:
     scope = Scope(metalake, catalog)
     if body.kind == "table":
         await table_move(ctx, scope, source=source, target=target)
+    elif body.kind == "view":
+        await view_move(ctx, scope, source=source, target=target)
     else:
         _check_spellable(ctx, target)
         await namespace_move(ctx, scope, source=source, target=target)
