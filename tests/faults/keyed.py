@@ -72,6 +72,11 @@ def table_drop(rig: Rig) -> Asked:
     return "DELETE", table_path(_table(rig), "t"), None
 
 
+def table_unregister(rig: Rig) -> Asked:
+    """Forget a table."""
+    return "POST", f"{table_path(_table(rig), 't')}/unregister", None
+
+
 def table_rename(rig: Rig) -> Asked:
     """Rename a table."""
     tag = _table(rig)
@@ -134,6 +139,7 @@ CASES: dict[str, Callable[[Rig], Asked]] = {
     "register-table": table_register,
     "commit-table": table_commit,
     "drop-table": table_drop,
+    "unregister-table": table_unregister,
     "rename-table": table_rename,
     "commit-transaction": tables_commit,
     "create-view": view_create,

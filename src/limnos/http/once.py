@@ -69,7 +69,7 @@ class Terms(NamedTuple):
     """What a protocol says of its routes: where a request is about, and how a failure is spelled."""
 
     scope_of: Callable[[Request, Context], Scope]
-    error: Callable[[LimnosError | InvalidName, str], Response]
+    error: Callable[[LimnosError | InvalidName, Request, str], Response]
 
 
 def once(route: Route[Handler], keyed: Keyed, terms: Terms) -> Route[Handler]:
@@ -158,7 +158,7 @@ class _Plan:
         """Keep a refusal if it is one to be kept; returns what was kept before."""
         if isinstance(error, _PASSING):
             return await outcome_find(ctx, once)
-        refusal = self.terms.error(error, self.route.operation)
+        refusal = self.terms.error(error, request, self.route.operation)
         if not 400 <= refusal.status < 500:
             return None
         if not await is_decided(ctx, lambda probe: self.route.handler(request, probe)):
@@ -204,7 +204,7 @@ class _Plan:
         """Tell a caller from whom the outcome is withheld. Who would delete files that a snapshot needs is not refused."""
         if self.keyed.has_files and found.status < 400:
             return StateUnknown(
-                "This commit was made under its Idempotency-Key; what it led to can't be shown any more, so keep its files "
+                "This change was made under its Idempotency-Key; what it led to can't be shown any more, so keep its files "
                 f"({error})"
             )
         return error

@@ -145,8 +145,11 @@ class Context:
         bound = partial(_run, mutation, permit)
         return bound if self.once is None else partial(self.once.run, bound)
 
-    def keep_answer(self, answer: Callable[[], bytes]) -> None:
-        """Say how the answer's body is made within the transaction, if a request with a key can't have it made again later."""
+    def keep_answer(self, answer: Callable[[int], bytes]) -> None:
+        """Say how the answer's body is made within the transaction, if a request with a key can't have it made again later.
+
+        `answer` takes the revision after the change.
+        """
         if self.once is not None:
             self.once.answer = answer
 

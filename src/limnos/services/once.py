@@ -38,8 +38,10 @@ class Once:
         self.status = status
         """What it is answered with when all goes well."""
         self.lifetime_ms = lifetime_ms
-        self.answer: Callable[[], bytes] | None = None
-        """Gives the answer's body right after the mutation; None where it can be made again from what is there."""
+        self.answer: Callable[[int], bytes] | None = None
+        """Gives the answer's body right after the mutation, from the revision that it leaves its zone at; None where it can be
+        made again from what is there.
+        """
 
     def run(self, work: Callable[[Tx], T], tx: Tx) -> T:
         """Run a mutation and keep what became of the request, all in the mutation's transaction.
@@ -48,7 +50,8 @@ class Once:
         """
         result = work(tx)
         made = tx.drafts[-1].node_id if tx.drafts else None
-        body = None if self.answer is None else self.answer()
+        revision = tx.revision if tx.drafts else tx.revision - 1
+        body = None if self.answer is None else self.answer(revision)
         found = self._keep(tx, Outcome(self.fingerprint, self.operation, self.status, made, body))
         if found is not None:
             raise Repeated(found)  # which undoes the mutation

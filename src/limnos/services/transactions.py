@@ -8,6 +8,7 @@ one permit carries all decisions, and the mutations of single requests run one a
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from itertools import count
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
     from limnos.view.keys import Key
 
+Told = Callable[[int, "Sequence[Document | None]"], bytes]
 OPERATIONS_MAX = 1000
 """Operations of one transaction: a thousand commits take the store's loop some fifty milliseconds at once."""
 _HEAVY_AT_A_TIME = 4
@@ -128,8 +130,12 @@ class Done(NamedTuple):
     results: dict[int, object]
 
 
-async def transact(ctx: Context, scope: Scope, operations: Sequence[Operation]) -> tuple[int, list[Document | None]]:
+async def transact(
+    ctx: Context, scope: Scope, operations: Sequence[Operation], *, told: Told | None = None
+) -> tuple[int, list[Document | None]]:
     """Do all operations or none. Returns the revision after it, and the metadata that each left.
+
+    `told` makes an answer of these, to be kept with the transaction of a request that has a key.
 
     Raises what the single requests would: the first one's that is refused, in their order; CommitConflict for a requirement that does
     not hold, with the table's name.
@@ -146,11 +152,21 @@ async def transact(ctx: Context, scope: Scope, operations: Sequence[Operation]) 
         if waits:
             plan = await ctx.read(scope, look)
         async with ctx.services.files.pile(lambda: ctx.submitted) as pile:
-            plan, built, done = await _carry_out(ctx, scope, operations, plan, pile)
+            plan, built, done = await _carry_out(ctx, scope, operations, plan, pile, told=told)
     await _settle(ctx, plan, built, revision=done.revision, epoch=epoch)
+    documents = _documents(plan, built)
+    for number, each in done.results.items():
+        documents[number] = each if isinstance(each, Document) else documents[number]
+    return done.revision, documents
+
+
+def _documents(plan: Plan, built: list[Built]) -> list[Document | None]:
     documents = {number: each.document for each in built for number in each.work.steps}
-    documents |= {number: each for number, each in done.results.items() if isinstance(each, Document)}
-    return done.revision, [documents.get(number) for number in range(len(plan.steps))]
+    return [documents.get(number) for number in range(len(plan.steps))]
+
+
+def _answer(told: Told, documents: list[Document | None], revision: int) -> bytes:
+    return told(revision, documents)
 
 
 def _plan(operations: Sequence[Operation], scene: Scene) -> Plan:
@@ -196,7 +212,7 @@ def _warm(operations: Sequence[Operation], scene: Scene) -> None:
 
 
 async def _carry_out(
-    ctx: Context, scope: Scope, operations: Sequence[Operation], plan: Plan, pile: Pile
+    ctx: Context, scope: Scope, operations: Sequence[Operation], plan: Plan, pile: Pile, *, told: Told | None
 ) -> tuple[Plan, list[Built], Done]:
     """Build and submit until no other node comes first, or the request's deadline ends it."""
     loop = asyncio.get_running_loop()
@@ -205,6 +221,8 @@ async def _carry_out(
     for attempt in count():
         built = await _build_all(ctx, plan, built, pile)
         current, ready = plan, built
+        if told is not None:
+            ctx.keep_answer(partial(_answer, told, _documents(plan, built)))
 
         def decide(scene: Scene) -> Permit[Transact]:
             now = _plan(operations, scene)

@@ -252,3 +252,36 @@ def test_failed_file_leaves_nothing(lake: Node) -> None:
 
     assert message(answer)[:2] == (400, "outside-roots")
     assert files_of(lake) == files
+
+
+KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
+
+
+def test_key_makes_it_once(lake: Node) -> None:
+    """Under its key a transaction is carried out once and told again as it was, revision and all; another one is refused."""
+    operations = [
+        {"do": "create-table", "path": ["b", "n"], "schema": SCHEMA},
+        {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="t")]},
+        {"do": "drop-table", "path": ["a", "u"]},
+    ]
+    first = lake.ask("POST", PATH, {"operations": operations}, idempotency_key=KEY)
+    lake.done("POST", table_path("a", "t"), {"updates": [set_properties(more="m")]})
+    with nothing_done(lake):
+        again = lake.ask("POST", PATH, {"operations": operations}, idempotency_key=KEY)
+        other = lake.ask("POST", PATH, {"operations": operations[:1]}, idempotency_key=KEY)
+
+    assert first.status == 200, first.body
+    assert (again.status, again.body) == (200, first.body)
+    assert message(other)[:2] == (400, "idempotency-key-reused")
+
+
+def test_refusal_under_a_key_is_final(lake: Node) -> None:
+    """What was refused stays so under its key, with the request id under which it was refused; without the key it is not."""
+    operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
+    first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)
+    lake.ask("DELETE", table_path("a", "u"))
+    again = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)
+
+    assert first.status == 409
+    assert (again.status, again.body) == (409, first.body)
+    assert together(lake, operation).status == 200

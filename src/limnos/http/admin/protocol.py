@@ -22,6 +22,7 @@ from limnos.http.admin import (
     webhooks,
 )
 from limnos.http.admin.errors import error_response
+from limnos.http.once import Keyed, Terms, once
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.routing import Route
     from limnos.model.errors import LimnosError
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName
@@ -39,6 +41,18 @@ if TYPE_CHECKING:
 _MODULES = (service, changes, webhooks, moves, trash, groups, users, tokens, tasks, transactions, access)
 
 
+KEYED = {"transaction": Keyed(200, has_files=True)}
+"""Operations for which an `Idempotency-Key` counts: those that change several things at once."""
+
+
+def _once(route: Route[Handler]) -> Route[Handler]:
+    terms = Terms(
+        lambda request, _: scope_of_path(route.path, request),
+        lambda error, request, _: error_response(error, request_id=request.id),
+    )
+    return once(route, KEYED[route.operation], terms)
+
+
 class AdminProtocol:
     """Limnos' own API, and what lies at the root."""
 
@@ -46,7 +60,10 @@ class AdminProtocol:
     anonymous = service.ANONYMOUS
 
     def __init__(self) -> None:
-        self.router: Router[Handler] = Router("", [route for module in _MODULES for route in module.ROUTES])
+        routes = [route for module in _MODULES for route in module.ROUTES]
+        self.router: Router[Handler] = Router(
+            "", [_once(route) if route.operation in KEYED else route for route in routes]
+        )
 
     def place_of(self, path: str, request: Request, _ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""

@@ -13,7 +13,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.http.admin.bodies import Body, names_of
 from limnos.http.request import Request
-from limnos.http.response import Response, json_response
+from limnos.http.response import Response
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.records import NamespaceRecord
@@ -26,6 +26,8 @@ from limnos.services.scene import Scope
 from limnos.services.transactions import OPERATIONS_MAX, transact
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.http.application import Handler
     from limnos.model.entities import Document
     from limnos.services.context import Context
@@ -188,9 +190,13 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
         raise BadRequest(
             f"Field 'operations' has at most {OPERATIONS_MAX} operations, not {len(body.operations)}: send several transactions"
         )
-    revision, documents = await transact(ctx, Scope(metalake, catalog), [each.asked() for each in body.operations])
-    told = [_told(catalog, each, document) for each, document in zip(body.operations, documents, strict=True)]
-    return json_response({"revision": revision, "operations": told})
+
+    def told(revision: int, documents: Sequence[Document | None]) -> bytes:
+        each_told = [_told(catalog, each, document) for each, document in zip(body.operations, documents, strict=True)]
+        return msgspec.json.encode({"revision": revision, "operations": each_told})
+
+    asked = [each.asked() for each in body.operations]
+    return Response(200, told(*await transact(ctx, Scope(metalake, catalog), asked, told=told)))
 
 
 def _told(catalog: str, operation: AnyOperation, document: Document | None) -> dict[str, object]:

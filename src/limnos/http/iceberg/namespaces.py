@@ -149,7 +149,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
             }
         )
 
-    ctx.keep_answer(told)  # what was there before it is not there afterwards
+    ctx.keep_answer(lambda _: told())  # what was there before it is not there afterwards
     await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
     return Response(200, told())
 

@@ -134,7 +134,7 @@ KEYED: dict[str, Keyed] = {
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES)
 
 
-def _error(error: LimnosError | InvalidName, operation: str) -> Response:
+def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:
     return error_response(error, operation=operation)
 
 

@@ -276,7 +276,7 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
     """POST unregister: forget a table, keep its files, and answer what it was like."""
     scope, params = split(request, ctx, 2)
     taken: list[Document] = []
-    ctx.keep_answer(lambda: _unregistered(taken[-1]))  # afterwards it is not there to be shown again
+    ctx.keep_answer(lambda _: _unregistered(taken[-1]))  # afterwards it is not there to be shown again
     document = await tables.table_unregister(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), taken=taken
     )
