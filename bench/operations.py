@@ -19,6 +19,7 @@ from bench import seed
 from limnos.model.uuids import new_uuid
 
 PREFIX: Final = "/iceberg/v1/lake.main"
+CHANGES: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
 RATIO_AIM: Final = 1.25
 """At most this much more CPU on the largest tree than on the smallest."""
 POSTGRES_AIM: Final = 2.0
@@ -322,6 +323,16 @@ def _crowd_mixed(size: int) -> Callable[[Case], list[bytes]]:
     return make
 
 
+def _changes(case: Case) -> list[bytes]:
+    """The first hundred changes of the catalog that are kept: those of the writes above, as who made them sees them."""
+    return [request(case, "GET", f"{CHANGES}?limit=100", user="writer")] * case.connections
+
+
+def _no_changes(case: Case) -> list[bytes]:
+    """What a follower asks who is up to date."""
+    return [request(case, "GET", f"{CHANGES}?after=now", user="writer")] * case.connections
+
+
 def _crowds() -> tuple[Operation, ...]:
     found: list[Operation] = []
     for size in seed.CROWDS:
@@ -389,6 +400,8 @@ OPERATIONS: Final = (
         key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
         count_max=1_000,
     ),
+    Operation(key="feed", title="changes: a hundred of a catalog's", requests=_changes),
+    Operation(key="feed-quiet", title="changes: none", requests=_no_changes),
     *_crowds(),
 )  # fmt: skip
 

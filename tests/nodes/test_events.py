@@ -1,0 +1,125 @@
+"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; who waits for changes is let go."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.receivers import Receiver, receiving
+from tests.nodes.process import Process
+from tests.nodes.stores import Cluster
+from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body
+
+WITHIN_S = 90
+LAKE = f"{OWN}/metalakes/lake"
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    """Somebody who listens."""
+    with receiving() as found:
+        yield found
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def nodes(request: pytest.FixtureRequest, tmp_path: Path, receiver: Receiver) -> Iterator[list[Process]]:
+    """Two nodes over one store that may send to the receiver."""
+    cluster = Cluster() if request.param == "postgresql" else None
+    database = cluster.database() if cluster else None
+    env = {"LIMNOS__EVENTS__ALLOWED_URLS": receiver.url, "LIMNOS__EVENTS__TIMEOUT_S": "2"}
+    found = [Process(tmp_path / "data", log=tmp_path / f"node{i}.log", database=database, env=env) for i in (0, 1)]
+    try:
+        found[0].start()
+        found[1].start()
+        yield found
+    finally:
+        for node in found:
+            node.stop()
+        if cluster is not None:
+            cluster.stop()
+
+
+Ask = Callable[[Process], Wire]
+
+
+@pytest.fixture
+def admin() -> Iterator[Ask]:
+    """Gives the admin at a node; closed at the end."""
+    made: list[Wire] = []
+
+    def ask(node: Process) -> Wire:
+        made.append(Wire(node.uri, token=node.token))
+        return made[-1]
+
+    yield ask
+    for wire in made:
+        wire.close()
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    until = time.monotonic() + WITHIN_S
+    while not is_so():
+        assert time.monotonic() < until, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def make(wire: Wire, *names: str) -> None:
+    """Make namespaces."""
+    for name in names:
+        wire.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
+
+
+def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver: Receiver, admin: Ask) -> None:
+    """A node is killed while it sends, the receiver is away and comes back: each event arrives, none before an earlier one."""
+    names = [f"n{number}" for number in range(60)]
+    made = admin(nodes[0]).do("POST", f"{LAKE}/webhooks", {"url": f"{receiver.url}/hook"}).body
+    receiver.secret = str(made["secret"])
+    make(admin(nodes[0]), *names[:10])
+    wait_for(lambda: len(receiver.events) >= 10)
+    receiver.status = 500
+    make(admin(nodes[0]), *names[10:30])
+    wait_for(lambda: receiver.refused > 0)
+    nodes[0].kill()
+    make(admin(nodes[1]), *names[30:])
+    receiver.status = 204
+
+    wait_for(lambda: any(event["data"]["path"][-1] == names[-1] for event in receiver.events))
+
+    first = list(dict.fromkeys(event["data"]["path"][-1] for event in receiver.events))
+    assert first == names
+    assert receiver.wrong == []
+
+
+def test_who_waits_is_let_go(nodes: list[Process], admin: Ask) -> None:
+    """A change at the other node ends the waiting; so does the stop of the node, with an answer and without delay."""
+    waiting, writing = admin(nodes[0]), admin(nodes[1])
+    at = waiting.do("GET", f"{LAKE}/changes?after=now").body["next"]
+    waiting.send("GET", f"{LAKE}/changes?after={at}&wait_s=60")
+    make(writing, "a")
+    told = waiting.receive()
+    waiting.send("GET", f"{LAKE}/changes?after={told.body['next']}&wait_s=60")
+    wait_for(lambda: "limnos_feed_waiting 1.0" in metrics(nodes[0]))
+    began = time.monotonic()
+    stopping = threading.Thread(target=nodes[0].stop)
+    stopping.start()
+    released = waiting.receive()
+    stopping.join(WITHIN_S)
+
+    changes = told.body["changes"]
+    assert isinstance(changes, list)
+    assert [change["path"] for change in changes] == [["main", "a"]]
+    assert (released.status, released.body["changes"]) == (200, [])
+    assert time.monotonic() - began < 30
+
+
+def metrics(node: Process) -> str:
+    """The metrics of a node."""
+    with urllib.request.urlopen(f"{node.uri}/metrics", timeout=10) as answer:
+        text: str = answer.read().decode()
+    return text
