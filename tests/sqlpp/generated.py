@@ -359,7 +359,7 @@ class Statements:
         drops += [f"drop index {self.name()}.{self.ident()}{there}", f"drop function {self.name()}@2{there}"]
         drops += [f"drop function{there} {self.name()}{self.pick('(a, b)', '(...)', '()', '(3)')}"]
         kinds = [self.dataset, self.external, self.index, self.view, self.function, self.named]
-        return self.pick(*drops) if self.random.random() < 0.2 else self.random.choice(kinds)()
+        return self.pick(*drops) if self.random.random() < 0.35 else self.random.choice(kinds)()
 
     def named(self) -> str:
         """CREATE of what is simple."""

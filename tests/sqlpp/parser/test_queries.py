@@ -43,6 +43,7 @@ def query(text: str) -> Query:
         ("select 1 from t group by (a)", "select 1 from t group by a"),
         ("select 1 from t group by (a + b) * c as d", "select 1 from t group by (((a + b) * c) as d)"),
         ("select 1 from t group by (a).b", "select 1 from t group by a.b"),
+        ("select 1 from t group by (select value 2) b", "select 1 from t group by ((select value 2) as b)"),
         ("select 1 from t group by (a) x", "select 1 from t group by a as x"),
         ("select 1 letting a = b", "select 1 let a = b"),
     ],

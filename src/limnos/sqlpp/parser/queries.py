@@ -251,7 +251,7 @@ class QueryParser(CallParser):
         at = self.at
         if not self.accept("("):
             return GroupSet(at, (self.group_key(),))
-        first = self.expression()
+        first = self.query() if self.kind in QUERY_STARTS else self.expression()
         if self.accept(")"):
             return GroupSet(at, (self.named_key(self.expression(first)),))
         keys = [self.named_key(first)]

@@ -1,0 +1,59 @@
+"""Steps into values: fields, items, slices.
+
+May import `model`. Must not know paths of the syntax tree. A step into MISSING is MISSING and into NULL is NULL; a field that is not
+there, and an item beyond the end, are MISSING. What cannot be stepped into has no fields (MISSING) and no items (NULL).
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown
+
+
+def field(value: Value, name: str) -> Value:
+    """`value.name`"""  # noqa: D415
+    if value is None:
+        return None
+    return value.get(name, MISSING) if isinstance(value, dict) else MISSING
+
+
+def element(value: Value, index: Value) -> Value:
+    """`value[index]`: from 0, from the end when negative; a double must be whole. An item of a multiset is any of them."""
+    if is_unknown(value) or is_unknown(index):
+        return MISSING if value is MISSING or index is MISSING else None
+    items, position = _items(value), _position(index)
+    if items is None or position is None:
+        return None
+    position += len(items) if position < 0 else 0
+    return items[position] if 0 <= position < len(items) else MISSING
+
+
+def part(value: Value, start: Value, end: Value) -> Value:
+    """`value[start:end]`, the end not included; NULL where they are not within the value, or in the wrong order."""
+    bounds = (value, start, end)
+    if any(is_unknown(bound) for bound in bounds):
+        return MISSING if any(bound is MISSING for bound in bounds) else None
+    items, first, last = _items(value), _position(start), _position(end)
+    if items is None or first is None or last is None:
+        return None
+    first += len(items) if first < 0 else 0
+    last += len(items) if last < 0 else 0
+    if not 0 <= first < last <= len(items):
+        return None
+    return Bag(items[first:last]) if isinstance(value, Bag) else items[first:last]
+
+
+def part_from(value: Value, start: Value) -> Value:
+    """`value[start:]`"""  # noqa: D415
+    items = _items(value)
+    return part(value, start, MISSING if value is MISSING else None if items is None else len(items))
+
+
+def _items(value: Value) -> tuple[Value, ...] | None:
+    return tuple(value) if isinstance(value, Bag) or type(value) is tuple else None
+
+
+def _position(index: Value) -> int | None:
+    """A whole number of any number type; None for what is none."""
+    if isinstance(index, bool) or not isinstance(index, (int, float)):
+        return None
+    return int(index) if isinstance(index, int) or index.is_integer() else None

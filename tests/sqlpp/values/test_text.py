@@ -1,0 +1,111 @@
+r"""`||` and LIKE, by hand-written vectors."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.values.model import MISSING, Value
+from limnos.sqlpp.values.text import concatenate, like
+
+M, N = MISSING, None
+
+
+@pytest.mark.parametrize(
+    "left,right,expected",
+    [("a", "b", "ab"), ("", "", ""), ("a", N, N), (N, M, M), (M, "a", M), ("a", 1, N), (1, 2, N), (("a",), ("b",), N)],
+)
+def test_concatenate(left: Value, right: Value, expected: Value) -> None:
+    """Strings, and nothing else, are put together."""
+    assert concatenate(left, right) is expected or concatenate(left, right) == expected
+
+
+@pytest.mark.parametrize(
+    "text,pattern,expected",
+    [
+        ("", "", True),
+        ("", "%", True),
+        ("", "_", False),
+        ("a", "a", True),
+        ("a", "A", False),
+        ("ab", "a", False),
+        ("a", "ab", False),
+        ("abc", "a%", True),
+        ("abc", "%c", True),
+        ("abc", "%b%", True),
+        ("abc", "a_c", True),
+        ("abc", "____", False),
+        ("abc", "%%%", True),
+        ("abcabd", "%ab_", True),
+        ("aab", "a%ab", True),
+        ("ab", "a%ab", False),
+        ("a\nb", "a_b", True),
+        ("a\nb", "%b", True),
+        ("😀", "_", True),
+        ("a.b", "a.b", True),
+        ("axb", "a.b", False),
+        ("(", "(", True),
+        ("there is a 50% discount", "%50\\% discount", True),
+        ("there is a 50x discount", "%50\\% discount", False),
+        ("text_text", "%\\_%", True),
+        ("texttext", "%\\_%", False),
+        ("a \\ in here", "%\\\\%", True),
+        ("a", N, N),
+        (N, "a", N),
+        (M, N, M),
+        ("a", M, M),
+        (1, "1", N),
+        ("1", 1, N),
+    ],
+)
+def test_like(text: Value, pattern: Value, expected: Value) -> None:
+    """LIKE, with wildcards and what escapes them."""
+    assert like(text, pattern) is expected
+
+
+@pytest.mark.parametrize("pattern", ["%\\", "\\a", "%\\ext", "\\\\\\"])
+def test_bad_patterns(pattern: str) -> None:
+    """A backslash before an ordinary character, or at the end, is an error."""
+    with pytest.raises(SqlppError) as caught:
+        like("a", pattern)
+
+    assert str(caught.value) == f"ASX0046: Invalid pattern '{pattern}' for LIKE"
+
+
+def plainly(text: str, pattern: str) -> bool:
+    """LIKE as its definition has it."""
+    if not pattern:
+        return not text
+    if pattern[0] == "%":
+        return any(plainly(text[begin:], pattern[1:]) for begin in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("_", text[0]) and plainly(text[1:], pattern[1:])
+
+
+@given(st.text("ab", max_size=7), st.text("ab%_", max_size=6))
+def test_like_is_as_defined(text: str, pattern: str) -> None:
+    """The matcher agrees with the definition."""
+    assert like(text, pattern) is plainly(text, pattern)
+
+
+def test_no_pattern_takes_long() -> None:
+    """A pattern with many wildcards takes steps by the length of both, not by their power."""
+    steps = 0
+
+    def seen(*_: object) -> object:
+        nonlocal steps
+        steps += 1
+        return seen
+
+    before = sys.gettrace()
+    sys.settrace(seen)
+    try:
+        found = like("a" * 400, "%a" * 20 + "b")
+    finally:
+        sys.settrace(before)
+
+    assert found is False
+    assert steps < 400 * 60 * 10
