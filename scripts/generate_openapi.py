@@ -67,6 +67,11 @@ ERRORS: dict[str, Json] = {
     },
 }  # fmt: skip
 """The properties of each protocol's error body."""
+KEY: Json = {
+    "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "format": "uuid"},
+    "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
+}  # fmt: skip
+"""The header of requests that may be repeated."""
 REQUIRED = {"iceberg": ["error"], "gravitino": ["code", "type", "message"], "admin": ["error"]}
 MEANINGS = {
     200: "Done; the body tells the result.",
@@ -91,6 +96,8 @@ class Known(NamedTuple):
 
     functions: tuple[Callable[..., object], ...]
     body: object | None
+    keyed: bool = False
+    """An `Idempotency-Key` counts for it."""
 
 
 def unwrap(handler: object) -> Known:
@@ -103,7 +110,7 @@ def unwrap(handler: object) -> Known:
     inside = inspect.getclosurevars(function).nonlocals
     if "handler" in inside:
         known = unwrap(inside["handler"])
-        return Known(known.functions, inside.get("shape", known.body))
+        return Known(known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside)
     functions = tuple(_with_helpers(function))
     return Known(functions, _body_of(functions))
 
@@ -131,6 +138,8 @@ def parameters_of(route: Route[Handler], known: Known) -> list[Json]:
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _PARAMETER.findall(route.path)
     ]
+    if known.keyed:
+        found.append(KEY)
     asked: dict[str, str] = {}
     for function in known.functions:
         asked |= {name: kind for kind, name in _QUERY.findall(inspect.getsource(function))}

@@ -7,6 +7,7 @@ if nothing were around it.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     """Makes an answer again from what is there, if that is still the object with the id; else NotFound."""
 
 HEADER: Final = b"idempotency-key"
+INLINE_BYTES_MAX: Final = 256 << 10
+"""So much is hashed in less than a millisecond."""
 _KEY: Final = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _PASSING: Final = (Forbidden, NotInUse, Throttled, Unauthenticated)
 """Refusals that say who asks, or what an administrator has switched off: they are decided again and never kept."""
@@ -96,10 +99,13 @@ def key_of(sent: bytes) -> str:
     return text.decode()
 
 
-def fingerprint_of(request: Request, data: bytes) -> bytes:
-    """Tell a request from every other one: method, address and body as they were sent."""
+async def fingerprint_of(request: Request, data: bytes) -> bytes:
+    """Tell a request from every other one: method, address and body as they were sent. A large body is no work for the loop."""
     found = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
-    found.update(data)
+    if len(data) <= INLINE_BYTES_MAX:
+        found.update(data)
+    else:
+        await asyncio.to_thread(found.update, data)
     return found.digest()
 
 
@@ -120,12 +126,10 @@ class _Plan:
             return await self.route.handler(request, ctx)
         lifetime_ms = ctx.services.defaults.idempotency_s * 1000 + GRACE_MS
         once = Once(
-            key, fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
+            key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
         async with ctx.services.repeats.turn(hash(key)):
-            ctx.submitted = (
-                True  # too late from here on, nobody can say that nothing was done: an earlier request may be
-            )
+            ctx.submitted = True  # who comes too late from here on is not told that nothing was done
             found = await outcome_find(ctx, once)
             if found is None:
                 ctx.submitted = False

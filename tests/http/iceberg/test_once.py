@@ -462,6 +462,19 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: i
     assert (clocks(lake), files(lake)) == before
 
 
+@pytest.mark.parametrize("size", [1_000, 400_000])
+def test_large_requests_are_told_apart(lake: Node, size: int) -> None:
+    """A large body is as much a part of the request as a small one, to its last byte."""
+    make_table(lake, "a", "t")
+    case, text = Case("POST", table_path("a", "t"), {"updates": [set_properties(k="v" * size)]}), key()
+    first = ask(lake, case, text, user="admin")
+    again = ask(lake, case, text, user="admin")
+    other = ask(lake, case._replace(body={"updates": [set_properties(k="v" * (size - 1) + "w")]}), text, user="admin")
+
+    assert (first.status, again.body) == (200, first.body)
+    assert error_of(other)[1] == "IdempotencyKeyReused"
+
+
 def test_purge_is_not_repeated(lake: Node) -> None:
     """A drop with its files leaves one task, however often it comes."""
     make_table(lake, "a", "t")
