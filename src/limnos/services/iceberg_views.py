@@ -92,14 +92,14 @@ class _LostRace(Exception):
 async def view_create(ctx: Context, scope: Scope, *, namespace: Levels, request: ViewRequest) -> Held:
     """Make a view with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
     draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, request.name))
-    whole = await settled_whole(ctx.services.chores, await _build(ctx, request, draft))
+    whole = await settled_whole(ctx.services.chores, await view_build(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     written = ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True)
     async with written:
         return await _insert(ctx, scope, (*namespace, request.name), document)
 
 
-async def _build(ctx: Context, request: ViewRequest, draft: NewTable) -> Whole:
+async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> Whole:
     """Build a new view's metadata; without a location of its own it gets one that nobody else has."""
     now_ms = ctx.services.store.time.now_ms()
     uuid = new_uuid(now_ms)
@@ -181,10 +181,8 @@ async def view_replace(ctx: Context, scope: Scope, asked: Asked) -> Held:
 
 async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> Held:
     """Build and swap once. Raises _LostRace."""
-    built, writes_text = await _replacement(ctx, asked, base.document)
-    record = cast("ViewRecord", base.view.record)
-    record = replace(record, writer_id=base.writer_id) if writes_text else record
-    adopted = record if record != base.view.record else None
+    built, writes_text = await view_rebuild(ctx, asked, base.document)
+    adopted = adopted_by(base.view, base.writer_id) if writes_text else None
     if built is None:
         if adopted is None:
             return Held(base.view, base.document)
@@ -198,7 +196,14 @@ async def _replace(ctx: Context, scope: Scope, asked: Asked, base: Replaced) -> 
         return await _swap(ctx, scope, asked, base, command)
 
 
-async def _replacement(ctx: Context, asked: Asked, document: Document) -> tuple[tuple[Json, Whole] | None, bool]:
+def adopted_by(view: Node, writer_id: int) -> ViewRecord | None:
+    """Return the record of a view whose text somebody writes anew; None when that is who wrote it."""
+    record = cast("ViewRecord", view.record)
+    adopted = replace(record, writer_id=writer_id)
+    return adopted if adopted != record else None
+
+
+async def view_rebuild(ctx: Context, asked: Asked, document: Document) -> tuple[tuple[Json, Whole] | None, bool]:
     """Build the new metadata, None when nothing changes; what is large goes to a process that can be ended."""
     now_ms = ctx.services.store.time.now_ms()
     if asked.raw is None and not is_heavy(document):

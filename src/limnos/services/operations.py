@@ -13,6 +13,7 @@ from limnos.access.actions import Action
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
+from limnos.model.records import ViewRecord
 from limnos.names.iceberg import render
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.namespaces import (
@@ -33,7 +34,15 @@ from limnos.services.tables import (
     table_move_of,
     table_reparent,
 )
-from limnos.services.views import view_delete, view_drop_of, view_move_of, view_reparent
+from limnos.services.views import (
+    new_view_of,
+    view_delete,
+    view_drop_of,
+    view_find,
+    view_move_of,
+    view_reparent,
+    writer_of,
+)
 
 if TYPE_CHECKING:
     from limnos.model.entities import Document, Node
@@ -41,6 +50,8 @@ if TYPE_CHECKING:
     from limnos.model.records import NamespaceRecord
     from limnos.names.path import Levels
     from limnos.services.commits import Change
+    from limnos.services.iceberg_views import Asked as ViewAsked
+    from limnos.services.iceberg_views import ViewRequest
     from limnos.services.pending import Pending
     from limnos.services.tables import NewTable
     from limnos.store.tx import Tx
@@ -63,8 +74,10 @@ class Step(NamedTuple):
     document: Document | None = None
     """What a commit's table has now; None when the transaction makes the table."""
     draft: NewTable | None = None
-    source: Change | TableRequest | None = None
+    source: Change | TableRequest | ViewRequest | ViewAsked | None = None
     kind: Kind = Kind.TABLE
+    writer_id: int = 0
+    """Whom a view's text is by when the step writes it."""
     wakes: bool = False
     """Whether it leaves a task to whoever works on those."""
 
@@ -166,6 +179,52 @@ class TableMoved(NamedTuple):
         permit = table_move_of(scene, self.path, self.target)
         scene.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
         return Step(permit, self.target, cast("Mutation", table_reparent))
+
+
+class ViewMade(NamedTuple):
+    """Make a view."""
+
+    path: Levels
+    request: ViewRequest
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The place, which is free."""
+        return ((Kind.VIEW, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the place."""
+        if len(self.path) < 2:
+            raise BadRequest("A view lies in a namespace: name at least two levels")
+        draft = new_view_of(scene, self.path[:-1], self.path[-1])
+        record = ViewRecord(None, {}, writer_of(scene))
+        node = scene.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
+        return Step(
+            draft.permit, self.path, made=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
+        )  # fmt: skip
+
+
+class ViewCommitted(NamedTuple):
+    """Apply updates to a view, once in a transaction."""
+
+    path: Levels
+    asked: ViewAsked
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The view."""
+        return ((Kind.VIEW, self.path),)
+
+    def look(self, scene: Pending) -> Step:
+        """Find the view."""
+        node, _, decision = view_find(scene, self.path[:-1], self.path[-1], Action.VIEW_ALTER)
+        if scene.is_touched(node):
+            raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
+        scene.note_changed(node)
+        return Step(
+            scene.permit(None, decision), self.path, table=node, document=scene.document(node.id), source=self.asked,
+            kind=Kind.VIEW, writer_id=writer_of(scene),
+        )  # fmt: skip
 
 
 class ViewDropped(NamedTuple):

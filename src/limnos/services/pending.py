@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
 from limnos.services.scene import Scene
 from limnos.view.cold import Cold
-from limnos.view.keys import ABSENT, name_key, path_key
+from limnos.view.keys import ABSENT, name_key, node_key, path_key
 
 if TYPE_CHECKING:
     from limnos.access.actions import Action
@@ -75,6 +75,14 @@ class Pending(Scene):
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:
         """Say whether a name is known to be taken."""
         return isinstance(self._id_of(parent_id, self.space(kind), name), int)
+
+    def holder_of(self, parent_id: int, kind: Kind, name: str) -> Kind | None:
+        """Return what has a name now, as far as it is known."""
+        node_id = self._id_of(parent_id, self.space(kind), name)
+        if not isinstance(node_id, int):
+            return None
+        node = self._nodes.get(node_id) or self.view.get(node_key(node_id))
+        return node.kind if isinstance(node, Node) else None
 
     def node(self, node_id: int) -> Node:
         """Return a node as it would be now."""

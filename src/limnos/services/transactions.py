@@ -38,11 +38,13 @@ from limnos.services.commits import (
 )
 from limnos.services.files import AT_ONCE, is_inline
 from limnos.services.iceberg_tables import TableRequest, Whole, build, document_of, settled_whole
+from limnos.services.iceberg_views import ViewReplace, adopted_by, view_build, view_rebuild, view_swap
 from limnos.services.operations import Mutation, Operation, Step
 from limnos.services.parallel import each_of
 from limnos.services.pending import Pending, is_new
 from limnos.services.places import place_of
 from limnos.services.tables import TableCreate, table_insert
+from limnos.services.views import Held, ViewCreate, view_insert
 from limnos.store.faults import DEED_POINT, fault_point
 from limnos.view.cold import Cold, for_each
 from limnos.view.keys import ABSENT, document_key, owner_key
@@ -52,10 +54,13 @@ if TYPE_CHECKING:
 
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
+    from limnos.model.records import ViewRecord
     from limnos.names.path import Levels
     from limnos.services.commits import Change
     from limnos.services.context import Context
     from limnos.services.files import Pile
+    from limnos.services.iceberg_views import Asked as ViewAsked
+    from limnos.services.iceberg_views import ViewRequest
     from limnos.services.places import Place
     from limnos.services.scene import Scene, Scope
     from limnos.services.tables import NewTable
@@ -98,6 +103,8 @@ class Work(NamedTuple):
     steps: tuple[int, ...]
     document: Document | None
     place: Place
+    view: tuple[Node, int] | None = None
+    """Of a view that is changed: its node, and whom its text is by if it is written anew."""
 
 
 class Built(NamedTuple):
@@ -108,6 +115,8 @@ class Built(NamedTuple):
     data: bytes = b""
     old: Json | None = None
     new: Json | None = None
+    record: ViewRecord | None = None
+    """What a view's record becomes, if it changes."""
 
 
 class Plan(NamedTuple):
@@ -156,7 +165,8 @@ async def transact(
     await _settle(ctx, plan, built, revision=done.revision, epoch=epoch)
     documents = _documents(plan, built)
     for number, each in done.results.items():
-        documents[number] = each if isinstance(each, Document) else documents[number]
+        if plan.steps[number].mutation is None and isinstance(each, (Document, Held)):
+            documents[number] = each.document if isinstance(each, Held) else each
     return done.revision, documents
 
 
@@ -181,9 +191,15 @@ def _plan(operations: Sequence[Operation], scene: Scene) -> Plan:
     for number, step in enumerate(steps):
         if step.table is not None:
             by_table.setdefault(step.table.id, []).append(number)
-    works = tuple([Work(tuple(numbers), steps[numbers[0]].document, place) for numbers in by_table.values()])
+    works = tuple([_work(steps[numbers[0]], tuple(numbers), place) for numbers in by_table.values()])
     decisions = [decision for step in steps for decision in step.permit.decisions]
     return Plan(steps, works, scene.permit(None, *decisions))
+
+
+def _work(first: Step, numbers: tuple[int, ...], place: Place) -> Work:
+    changes_view = first.kind is Kind.VIEW and first.draft is None
+    view = (cast("Node", first.table), first.writer_id) if changes_view else None
+    return Work(numbers, first.document, place, view)
 
 
 def _look(operation: Operation, pending: Pending) -> Step:
@@ -296,6 +312,8 @@ def _is_heavy(plan: Plan, work: Work) -> bool:
 
 async def _build(ctx: Context, plan: Plan, work: Work) -> Built:
     """Apply a table's changes one after the other, each to what the earlier ones left."""
+    if plan.steps[work.steps[0]].kind is Kind.VIEW:
+        return await _build_view(ctx, plan.steps[work.steps[0]], work)
     old: Json | None = None
     whole: Whole | None = None
     for number in work.steps:
@@ -320,6 +338,28 @@ async def _build(ctx: Context, plan: Plan, work: Work) -> Built:
     except LimnosError as error:
         raise told_about(error, plan.steps[work.steps[0]].path) from error
     return Built(work, document, data, old, whole.metadata)
+
+
+async def _build_view(ctx: Context, step: Step, work: Work) -> Built:
+    """Make a view's metadata, or apply a change to it."""
+    old: Json | None = None
+    record: ViewRecord | None = None
+    try:
+        if step.draft is not None:
+            whole = await view_build(ctx, cast("ViewRequest", step.source), step.draft)
+        else:
+            before = cast("Document", work.document)
+            applied, writes_text = await view_rebuild(ctx, cast("ViewAsked", step.source), before)
+            record = adopted_by(cast("Node", step.table), step.writer_id) if writes_text else None
+            if applied is None:
+                return Built(work, None, record=record)
+            old, whole = applied
+        whole = await settled_whole(ctx.services.chores, whole)
+        node_id = 0 if work.document is None else work.document.node_id
+        document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
+    except LimnosError as error:
+        raise told_about(error, step.path, Kind.VIEW) from error
+    return Built(work, document, data, old, whole.metadata, record)
 
 
 async def _begin(ctx: Context, step: Step) -> Whole:
@@ -361,6 +401,8 @@ def _command(plan: Plan, built: list[Built]) -> Permit[Transact]:
 
 def _table_deed(step: Step, built: Built) -> tuple[object, Mutation]:
     document, before = built.document, built.work.document
+    if step.kind is Kind.VIEW:
+        return _view_deed(step, built)
     if step.draft is not None:
         draft = step.draft
         command = TableCreate(draft.namespace, step.path[-1], draft.space, cast("Document", document), draft.owner_id)
@@ -370,6 +412,20 @@ def _table_deed(step: Step, built: Built) -> tuple[object, Mutation]:
         return DocumentHold(table, before.version), cast("Mutation", document_hold)
     relocates = document.location != before.location
     return TableCommit(table, document, before.version, relocates), cast("Mutation", document_swap)
+
+
+def _view_deed(step: Step, built: Built) -> tuple[object, Mutation]:
+    document, before, node = built.document, built.work.document, cast("Node", step.table)
+    if step.draft is not None:
+        draft, record = step.draft, cast("ViewRecord", node.record)
+        made = cast("Document", document)
+        command = ViewCreate(draft.namespace, step.path[-1], draft.space, made, draft.owner_id, record)
+        return command, cast("Mutation", view_insert)
+    before = cast("Document", before)
+    if document is None and built.record is None:
+        return DocumentHold(node, before.version), cast("Mutation", document_hold)
+    relocates = document is not None and document.location != before.location
+    return ViewReplace(node, document, before.version, relocates, built.record), cast("Mutation", view_swap)
 
 
 def transaction_run(tx: Tx, permit: Permit[Transact]) -> Done:
@@ -388,15 +444,22 @@ def transaction_run(tx: Tx, permit: Permit[Transact]) -> Done:
         fault_point(DEED_POINT)
         results[deed.place] = result
         if deed.made is not None:
-            made[deed.made] = result.node_id if isinstance(result, Document) else cast("Node", result).id
+            made[deed.made] = _id_of(result)
     return Done(tx.revision if tx.drafts else tx.revision - 1, results)
+
+
+def _id_of(made: object) -> int:
+    """Return the id of what a mutation made."""
+    if isinstance(made, Document):
+        return made.node_id
+    return made.node.id if isinstance(made, Held) else cast("Node", made).id
 
 
 def _new_place(command: object) -> Document | None:
     """Return the document of a command that brings a location."""
-    if isinstance(command, TableCreate):
+    if isinstance(command, (TableCreate, ViewCreate)):
         return command.document
-    return command.document if isinstance(command, TableCommit) and command.relocates else None
+    return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
 
 
 def _settled(command: object, made: dict[int, int]) -> object:
@@ -431,7 +494,8 @@ async def _settle(ctx: Context, plan: Plan, built: list[Built], *, revision: int
         document = each.document
         if document is None or each.work.document is None:
             continue
-        if each.new is not None and each.data is document.body and not is_heavy(document):
+        is_view = plan.steps[each.work.steps[0]].kind is Kind.VIEW
+        if not is_view and each.new is not None and each.data is document.body and not is_heavy(document):
             ctx.services.recent.put(document, each.new)
         if len(document.body) <= OFFERED_BYTES_MAX:
             view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
@@ -449,7 +513,7 @@ def told_about(error: LimnosError, path: Levels, what: Kind = Kind.TABLE) -> Lim
     failed = "Requirement failed: "
     if words.startswith(failed):
         kind = f" ({requirement})" if requirement else ""
-        words = f"{failed}table {render(path)}: {words.removeprefix(failed)}{kind}"
+        words = f"{failed}{what.word} {render(path)}: {words.removeprefix(failed)}{kind}"
     else:
         words = f"{what.word.capitalize()} {render(path)}: {words}"
     told = copy(error)

@@ -11,11 +11,16 @@ from tests.http.iceberg.wire import (
     files_of,
     make_space,
     make_table,
+    make_view,
     metadata_of,
     nothing_done,
+    replaced_by,
     set_properties,
     space_path,
     table_path,
+    view_body,
+    view_path,
+    view_version,
 )
 
 PATH = f"{OWN}/metalakes/lake/catalogs/main/transactions"
@@ -74,6 +79,75 @@ def test_each_kind_in_one(lake: Node) -> None:
     assert lake.ask("HEAD", space_path("c")).status == 404
     again = together(lake, {"do": "create-namespace", "path": ["z"]})
     assert again.json()["revision"] == told["revision"] + 1
+
+
+def test_views_with_their_tables(lake: Node) -> None:
+    """A view is made beside the table that it reads, one moved, one written anew, one dropped, with the tables' own changes."""
+    for name in ("old", "moved", "gone"):
+        make_view(lake, "a", name)
+    version = view_version("select 2 as id")
+    body = view_body("new", view_version("select * from a.t"))
+
+    answer = together(
+        lake,
+        {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="1")]},
+        {"do": "create-namespace", "path": ["c"]},
+        {"do": "create-view", "path": ["c", "new"], "schema": body["schema"], "view_version": body["view-version"]},
+        {"do": "commit-view", "path": ["a", "old"], **replaced_by(version)},
+        {"do": "move-view", "source": ["a", "moved"], "target": ["c", "moved"]},
+        {"do": "drop-view", "path": ["a", "gone"]},
+        {"do": "create-table", "path": ["a", "gone"], "schema": SCHEMA},
+    )
+
+    assert answer.status == 200, answer.body
+    made = lake.get(view_path("c", "new")).json()
+    assert made["metadata"]["view-uuid"] == answer.json()["operations"][2]["uuid"]
+    assert (
+        lake.get(view_path("a", "old")).json()["metadata"]["versions"][-1]["representations"][0]["sql"]
+        == "select 2 as id"
+    )
+    assert lake.get(view_path("c", "moved")).status == 200
+    assert lake.get(view_path("a", "moved")).status == 404
+    assert is_there(lake, "a", "gone")
+
+
+@pytest.mark.parametrize(
+    "last, told",
+    [
+        ({"do": "create-view", "path": ["a", "t"]}, (409, "already-exists", "a.t")),
+        ({"do": "create-view", "path": ["v"]}, (400, "bad-request", "lies in a namespace")),
+        ({"do": "commit-view", "path": ["a", "t"]}, (404, "not-found", "a.t")),
+        ({"do": "commit-view", "path": ["a", "w"], "updates": [{"action": "fly"}]}, (400, "bad-request", "View a.w: ")),
+        (
+            {"do": "commit-view", "path": ["a", "w"], "requirements": [{"type": "assert-view-uuid", "uuid": "00000000-0000-7000-8000-000000000000"}]},
+            (409, "commit-conflict", "view a.w"),
+        ),
+        ({"do": "commit-view", "path": ["a", "v"]}, (400, "bad-request", "An earlier operation")),
+        ({"do": "drop-view", "path": ["a", "v"]}, (400, "bad-request", "makes or changes a.v")),
+        ({"do": "drop-view", "path": ["a", "t"]}, (404, "not-found", "a.t")),
+        ({"do": "move-view", "source": ["a", "w"], "target": ["a", "u"]}, (409, "already-exists", "a.u")),
+        ({"do": "drop-table", "path": ["a", "w"]}, (404, "not-found", "a.w")),
+    ],
+    ids=lambda value: str(value)[:50],
+)  # fmt: skip
+def test_refusal_of_a_view_undoes_all(lake: Node, last: Operation, told: tuple[int, str, str]) -> None:
+    """What is refused about a view undoes the tables' and views' changes before it, files and all."""
+    for name in ("v", "w"):
+        make_view(lake, "a", name)
+    if last["do"] == "create-view":
+        last = last | {"schema": SCHEMA, "view_version": view_version()}
+
+    with nothing_done(lake):
+        answer = together(
+            lake,
+            {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="1")]},
+            {"do": "commit-view", "path": ["a", "v"], **replaced_by(view_version("select 2 as id"))},
+            last,
+        )
+
+    status, code, words = message(answer)
+    assert (status, code) == told[:2], words
+    assert told[2] in words
 
 
 def test_swap_of_two_tables(lake: Node) -> None:

@@ -22,6 +22,8 @@ from limnos.services import operations as operated
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.commits import Change
 from limnos.services.iceberg_tables import TableRequest
+from limnos.services.iceberg_views import Asked as ViewAsked
+from limnos.services.iceberg_views import ViewRequest
 from limnos.services.scene import Scope
 from limnos.services.transactions import OPERATIONS_MAX, transact
 
@@ -140,6 +142,44 @@ class TableMove(_Operation, frozen=True, tag="move-table"):
         return operated.TableMoved(check_some_levels(self.source), check_some_levels(self.target))
 
 
+class ViewCreate(_Operation, frozen=True, tag="create-view"):
+    """Make a view; the parts are as in Iceberg REST."""
+
+    path: list[str]
+    schema: dict[str, object]
+    view_version: dict[str, object]
+    location: str | None = None
+    properties: dict[str, str] | None = None
+
+    def asked(self) -> Operation:
+        """Say it in the services' words; a large text is left to a chore."""
+        path = check_some_levels(self.path)
+        parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
+        raw = msgspec.json.encode(parts)
+        if len(raw) > REQUEST_BYTES_MAX:
+            return operated.ViewMade(path, ViewRequest(path[-1], self.location, {}, {}, None, raw))
+        return operated.ViewMade(
+            path, ViewRequest(path[-1], self.location, self.schema, self.view_version, self.properties)
+        )
+
+
+class ViewCommit(_Operation, frozen=True, tag="commit-view"):
+    """Apply updates to a view, as in Iceberg REST."""
+
+    path: list[str]
+    requirements: tuple[object, ...] = ()
+    updates: tuple[object, ...] = ()
+
+    def asked(self) -> Operation:
+        """Say it in the services' words; what is large is left to a chore."""
+        path = check_some_levels(self.path)
+        raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
+        if len(raw) > REQUEST_BYTES_MAX:
+            return operated.ViewCommitted(path, ViewAsked(path[:-1], path[-1], [], [], raw))
+        asked = ViewAsked(path[:-1], path[-1], list(self.requirements), list(self.updates))
+        return operated.ViewCommitted(path, asked)
+
+
 class ViewDrop(_Operation, frozen=True, tag="drop-view"):
     """Drop a view."""
 
@@ -162,7 +202,9 @@ class ViewMove(_Operation, frozen=True, tag="move-view"):
 
 
 AnyOperation = (
-    ViewDrop
+    ViewCreate
+    | ViewCommit
+    | ViewDrop
     | ViewMove
     | NamespaceCreate
     | NamespaceDrop
@@ -219,6 +261,10 @@ ROUTES: tuple[Route[Handler], ...] = (
             Action.TABLE_CREATE,
             Action.TABLE_MOVE,
             Action.TABLE_DROP,
+            Action.VIEW_CREATE,
+            Action.VIEW_ALTER,
+            Action.VIEW_MOVE,
+            Action.VIEW_DROP,
             Action.NAMESPACE_CREATE,
             Action.NAMESPACE_MOVE,
             Action.NAMESPACE_DROP,
