@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from tests.faults.rig import Rig
-from tests.http.iceberg.wire import creation
+from tests.http.iceberg.wire import creation, view_body
 from tests.nodes.wire import (
     GRAVITINO,
     OWN,
@@ -120,11 +120,11 @@ def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, obje
 
 
 def transaction(rig: Rig) -> Case:
-    """Make a namespace and a table in it, commit to two tables, move one there, drop another one."""
+    """Make a namespace and a table in it, commit to two tables, move one there, drop another one for a view of its name."""
     tag = _table(rig)
     for name in ("u", "v"):
         rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
-    marked = properties_body(mark=tag)
+    marked, view = properties_body(mark=tag), view_body("v")
     operations = [
         {"do": "create-namespace", "path": [tag, "n"]},
         {"do": "create-table", "path": [tag, "n", "made"], "schema": table_body("made")["schema"]},
@@ -132,6 +132,7 @@ def transaction(rig: Rig) -> Case:
         {"do": "move-table", "source": [tag, "u"], "target": [tag, "n", "u"]},
         {"do": "commit-table", "path": [tag, "n", "u"], **marked},
         {"do": "drop-table", "path": [tag, "v"]},
+        {"do": "create-view", "path": [tag, "v"], "schema": view["schema"], "view_version": view["view-version"]},
     ]
 
     def is_done() -> bool:
@@ -141,8 +142,9 @@ def transaction(rig: Rig) -> Case:
         found = [
             moved, not stays, not _is_there(rig, tag, "v"), told.get("mark") == tag,
             properties_of(rig, tag, "t").get("mark") == tag,
+            rig.admin.ask("HEAD", f"{namespace_path(tag)}/views/v").status == 204,
         ]  # fmt: skip
-        assert found == [made] * 5, f"a part of a transaction: {found}, made: {made}"
+        assert found == [made] * 6, f"a part of a transaction: {found}, made: {made}"
         return made
 
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"

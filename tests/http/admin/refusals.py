@@ -82,6 +82,15 @@ def _transactions(who: str) -> Iterator[Case]:
     yield do("no table dropped", {"do": "drop-table", "path": ["there", "gone"]})
     yield do("table renamed", {"do": "move-table", "source": ["there", "t"], "target": ["there", f"t_{who}"]})
     yield do("table moved", {"do": "move-table", "source": ["there", "t"], "target": ["other", f"t_{who}"]})
+    made = wire.view_body("v")
+    parts = {"schema": made["schema"], "view_version": made["view-version"]}
+    yield do("view made", {"do": "create-view", "path": ["there", f"newv_{who}"], **parts})
+    yield do("view made, taken name", {"do": "create-view", "path": ["there", "t"], **parts})
+    yield do("view written anew", {"do": "commit-view", "path": ["there", "v"]})
+    yield do("no view written anew", {"do": "commit-view", "path": ["there", "gone"]})
+    yield do("view dropped", {"do": "drop-view", "path": ["there", "v"]})
+    yield do("view renamed", {"do": "move-view", "source": ["there", "v"], "target": ["there", f"v_{who}"]})
+    yield do("view moved", {"do": "move-view", "source": ["there", "v"], "target": ["other", f"v_{who}"]})
     yield do("namespace made", {"do": "create-namespace", "path": [f"new_{who}"]})
     yield do("namespace made in one", {"do": "create-namespace", "path": ["there", f"new_{who}"]})
     yield do("namespace dropped", {"do": "drop-namespace", "path": [f"empty_{who}"]})
@@ -195,7 +204,7 @@ def same_words(answer: Answer, who: str) -> object:
     message = str(answer["error"]["message"])  # type: ignore[index]
     for name in ("gone", "dummy", "crew", f"empty_{who}"):
         message = message.replace(name, "there")
-    return re.sub(r"main\.there\.t\b", "main.there.there", message)
+    return re.sub(r"main\.there\.[tv]\b", "main.there.there", message)
 
 
 if __name__ == "__main__":
