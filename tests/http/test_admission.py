@@ -17,7 +17,7 @@ from tests.http.iceberg import wire
 from tests.http.test_coverage import NAMES
 
 PIECE = b" " * 20_000
-OWNERS_MAY = ("create-namespace", "create-schema")
+OWNERS_MAY = ("create-namespace", "create-schema", "transaction")
 """Who owns a namespace may make others in it, and which one is told in the body: members may have it read."""
 METHODS = ("POST", "PUT", "PATCH")
 

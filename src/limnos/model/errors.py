@@ -162,7 +162,7 @@ class StateUnknown(LimnosError):
     code = "state-unknown"
 
 
-class Pruned(LimnosError):
+class Pruned(BadRequest):
     """What comes after a position in the changes is not kept any longer, or the store was restored: start anew."""
 
     code = "pruned"

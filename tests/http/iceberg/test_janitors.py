@@ -259,8 +259,10 @@ def test_round_is_on_the_list_of_every_server(node: Node) -> None:
 
     counts = node.runner.run(node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.counts()))
 
-    assert counts == {(JANITOR, "waiting"): 1}
-    assert node.runner.run(node.built.upkeep.run_one()) is False
+    assert counts[JANITOR, "waiting"] == 1
+    assert set(counts.values()) == {1}
+    rounds = [node.runner.run(node.built.upkeep.run_one()) for _ in range(len(counts))]
+    assert rounds[-1] is False  # its next round is not due
 
 
 def test_failed_creates_leave_no_directories(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
+    (errors.Pruned, 410),  # is a bad request, too
     (errors.BadRequest, 400),
     (errors.Unauthenticated, 401),
     (errors.Forbidden, 403),
@@ -24,7 +25,6 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.NotInUse, 409),
     (errors.CommitConflict, 409),
     (errors.TooSlow, 408),
-    (errors.Pruned, 410),
     (errors.TooLarge, 413),
     (errors.WrongMediaType, 415),
     (errors.Misdirected, 421),
