@@ -169,6 +169,17 @@ def table_purge(rig: Rig) -> Case:
     return Case("DELETE", f"{table_path(tag, 't')}?purgeRequested=true", None, is_done, (404,))
 
 
+def namespace_protect(rig: Rig) -> Case:
+    """Protect a namespace with everything below it."""
+    tag = _table(rig)
+    path = f"{OWN}/metalakes/lake/objects/SCHEMA/main.{tag}/protection"
+
+    def is_done() -> bool:
+        return rig.admin.do("GET", path).body["protected"] is True
+
+    return Case("PUT", path, {"below": True}, is_done)
+
+
 def table_undrop(rig: Rig) -> Case:
     """Bring a dropped table back."""
     tag = _table(rig)
@@ -307,6 +318,6 @@ def tags_associate(rig: Rig) -> Case:
 WITH_FILE = (table_create, table_commit, tables_commit, transaction)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, table_undrop, table_unregister, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

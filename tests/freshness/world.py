@@ -29,6 +29,7 @@ from limnos.services import (
     metalakes,
     namespaces,
     owners,
+    protection,
     roles,
     tables,
     tags,
@@ -210,6 +211,15 @@ def table_drop(world: World, ctx: Context) -> Work:
     """Drop a table."""
     scope, (*inside, name) = world.table()
     return tables.table_drop(ctx, scope, namespace=tuple(inside), name=name, purge=world.dice.random() < 0.2)
+
+
+def protect(world: World, ctx: Context) -> Work:
+    """Protect something for a moment, or end that."""
+    kind, full_name = world.securable()
+    target: dict[str, Any] = {"metalake": world.metalake(), "kind": kind, "full_name": full_name}
+    if world.dice.random() < 0.4:
+        return protection.protect(ctx, **target, below=world.dice.random() < 0.3)
+    return protection.unprotect(ctx, **target)
 
 
 async def undrop(world: World, ctx: Context) -> object:
@@ -455,7 +465,7 @@ def wish(world: World) -> Wish:
 
 _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
-    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6,
+    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4,
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,

@@ -56,7 +56,7 @@ BODIES: dict[str, object] = {
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
-    "create-token": {"user": "admin"}, "undrop": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
+    "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
 }  # fmt: skip
 """A body for every operation that takes one: right, so that it is refused for who asks and not for how."""
 

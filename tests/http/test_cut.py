@@ -114,6 +114,8 @@ WRITES: dict[str, Write] = {
     "associate-tags": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/tags", {"tagsToAdd": ["red"]}),
     "associate-tags-old": Write("POST", f"{LAKE}/tags/SCHEMA/main.a", {"tagsToAdd": ["red"]}),
     "forget-trash": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED"),
+    "protect": Write("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/protection", {"below": True}),
+    "unprotect": Write("DELETE", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection"),
     "undrop": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED/undrop"),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
     "remove-member": Write("DELETE", f"{OWN}/metalakes/lake/groups/staff/members/ana"),
@@ -160,6 +162,8 @@ def furnish(node: Node) -> dict[str, str]:
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
+    node.done("POST", SPACES, {"namespace": ["kept"]})
+    node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
     return {"LOCATION": location, "VIEW": view, **{word: str(found["id"]) for word, found in ids.items()}}

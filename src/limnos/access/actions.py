@@ -130,6 +130,8 @@ class Action(StrEnum):
     ROLE_ASSIGN = "role_assign", Kind.METALAKE, Kind.ROLE, Kind.USER, Kind.GROUP
 
     PRIVILEGE_GRANT = "privilege_grant", *CONTAINERS, *LEAVES, Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE
+    PROTECT = "protect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
+    UNPROTECT = "unprotect", Kind.CATALOG, Kind.NAMESPACE, *LEAVES
     UNDROP = "undrop", Kind.NAMESPACE, *LEAVES
     OWNER_LOAD = "owner_load", *CONTAINERS, *LEAVES, *APART
     OWNER_SET = "owner_set", *CONTAINERS, *LEAVES, *APART

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
-from limnos.access.rules import Allowed, Case, Owner, OwnerOf, Rule
+from limnos.access.rules import Allowed, Case, Owner, OwnerAbove, OwnerOf, Rule
 from limnos.model.decisions import KIND_WORDS, Chain, Decision, Factor, Link
 from limnos.model.kinds import ROOT_ID
 from limnos.model.principals import Subject
@@ -67,5 +67,5 @@ def _gaps(rule: Rule, case: Case) -> tuple[Factor, ...]:
 
 def _holdings(rule: Rule, case: Case) -> tuple[Factor, ...]:
     """What of the rule the subject does have."""
-    leaves = [leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, Allowed | Owner)]
+    leaves = [leaf for leaf in rule.leaves(case.target_kind) if isinstance(leaf, Allowed | Owner | OwnerAbove)]
     return tuple(dict.fromkeys(factor for leaf in leaves for factor in leaf.evaluate(case) or ()))

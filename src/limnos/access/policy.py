@@ -25,6 +25,7 @@ from limnos.access.rules import (
     HoldsRole,
     Member,
     Owner,
+    OwnerAbove,
     Rule,
     Self,
     ServiceAdmin,
@@ -253,6 +254,22 @@ _UNDROP: Final = ByKind(
     {Kind.NAMESPACE: _NAMESPACE_OWNED, **{kind: _LEAF[Action(f"{kind.word}_drop")] for kind in LEAVES}}
 )
 
+# To protect something: the right to drop it. To end that: more than that, the ownership of something above it.
+_PROTECT: Final = ByKind(
+    {
+        Kind.CATALOG: _CATALOG_OWNED,
+        Kind.NAMESPACE: _NAMESPACE_OWNED,
+        **{kind: _LEAF[Action(f"{kind.word}_drop")] for kind in LEAVES},
+    }
+)
+_UNPROTECT: Final = ByKind(
+    {
+        Kind.CATALOG: _METALAKE,
+        Kind.NAMESPACE: AnyOf(AllOf(_USE_CATALOG, OwnerAbove(frozenset({Kind.NAMESPACE}))), _ABOVE),
+        **dict.fromkeys(LEAVES, _NAMESPACE_OWNED),
+    }
+)
+
 POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
     {
         Action.METALAKE_CREATE: ServiceAdmin(),
@@ -265,6 +282,8 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.OWNER_LOAD: _METADATA_LOAD,
         Action.OWNER_SET: _OWNER_SET,
         Action.UNDROP: _UNDROP,
+        Action.PROTECT: _PROTECT,
+        Action.UNPROTECT: _UNPROTECT,
         Action.PRIVILEGE_GRANT: _PRIVILEGE_GRANT,
         Action.EXPLAIN_OTHERS: _managed(Privilege.MANAGE_GRANTS),  # on the object or above it
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.policy import POLICY, SERVER_ACTIONS
-from limnos.access.rules import AllOf, Allowed, AnyOf, ByKind, Owner, ServiceAdmin, Undenied
+from limnos.access.rules import AllOf, Allowed, AnyOf, ByKind, Owner, OwnerAbove, ServiceAdmin, Undenied
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _holds(rule: Rule, subject: Subject, chain: Chain, owner_of: OwnerOf) -> boo
             return any(_holds(each, subject, chain, owner_of) for each in rules.values())
         case Allowed(privilege=privilege):
             return privilege in subject.allow_ids
-        case Owner(kinds=kinds):
+        case Owner(kinds=kinds) | OwnerAbove(kinds=kinds):
             return _may_own(kinds, subject, chain, owner_of)
         case ServiceAdmin():
             return subject.service_admin

@@ -167,6 +167,23 @@ class Owner(Rule):
         return None if at is None else ((case.factor("missing", at, OWNER),),)
 
 
+@dataclass(frozen=True, slots=True)
+class OwnerAbove(Rule):
+    """The caller, or one of the caller's groups, owns an object above the one that is asked about, of one of the kinds."""
+
+    kinds: frozenset[Kind]
+
+    def evaluate(self, case: Case) -> Proof | None:
+        for i, link in enumerate(case.chain[1:], 1):
+            if link.kind in self.kinds and link.id >= 0 and (owner := case.owner_of(link)) in case.principal_ids:
+                return (case.factor("owner", i, None, None, _group(case.subject, owner)),)
+        return None
+
+    def wants(self, case: Case) -> Clauses | None:
+        found = [i for i, link in enumerate(case.chain) if i and link.kind in self.kinds]
+        return ((case.factor("missing", found[0], OWNER),),) if found else None
+
+
 def _group(subject: Subject, owner: int | None) -> str | None:
     """The name of the owning group, when it can be told: ids and names of several groups are not paired."""
     through_group = owner != subject.user_id and len(subject.groups) == len(subject.group_names) == 1

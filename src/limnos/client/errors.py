@@ -35,6 +35,7 @@ _BY_TYPE = {
     "CommitStateUnknownException": "state-unknown",
     "NamespaceNotEmptyException": "not-empty",
     "NotFoundException": "missing-file",
+    "ProtectedException": "protected",
 }
 """Iceberg's error types, where they say more than the status does."""
 

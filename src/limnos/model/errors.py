@@ -134,6 +134,12 @@ class InUse(LimnosError):
         self.kind = kind
 
 
+class Protected(InUse):
+    """An object is protected from being dropped, or lies below one that is so with everything in it. `kind` is its kind."""
+
+    code = "protected"
+
+
 class NotInUse(LimnosError):
     """A metalake or catalog is disabled. `kind` is its kind."""
 

@@ -304,6 +304,7 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> Document:
     """Replace the table's document."""
     command = permit.command
     held = tx.nodes.confirm(command.table)
+    tx.protection.refuse(held)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     tx.nodes.committed(held)

@@ -18,6 +18,7 @@ from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
 from limnos.store.changes import ChangeDraft
+from limnos.store.protection import UNPROTECTED
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ RECORD = Sql(
 )
 BURY = Sql(
     "UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+    f" AND {UNPROTECTED}"
 )
 REVIVE = Sql(
     "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now,"
@@ -279,11 +281,13 @@ class NodeWrites:
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
 
     def drop(self, node: Node, *, keep_ms: int = 0) -> None:
-        """Bury the node. With `keep_ms` it goes to the trash for so long, with its owner; else its owner goes, too.
+        """Bury the node; raises Protected. With `keep_ms` it goes to the trash for so long, with its owner; else its owner goes, too.
 
         Grants on it stay until swept. Its id comes back with it from the trash, and never otherwise.
         """
-        self.tx.count(BURY, {"id": node.id, **self._stamp()})
+        self.tx.protection.refuse_within(node)
+        if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
+            self.tx.protection.refuse(node)
         if keep_ms > 0:
             self.tx.trash.put(node, keep_ms=keep_ms)
         else:

@@ -220,6 +220,17 @@ document = Table(
 )
 Index("document_location", document.c.location, unique=True)
 
+protection = Table(
+    "protection",
+    metadata,
+    Column("node_id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False),
+    Column("below", Boolean, nullable=False),
+    Column("set_by", Text, nullable=False),
+    Column("set_at", Id, nullable=False),
+)
+Index("protection_zone", protection.c.zone)
+
 trash = Table(
     "trash",
     metadata,

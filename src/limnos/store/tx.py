@@ -17,6 +17,7 @@ from limnos.store.idempotency import OutcomeWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
+from limnos.store.protection import ProtectionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
@@ -110,6 +111,11 @@ class Tx:
     def documents(self) -> DocumentWrites:
         """Metadata documents of tables."""
         return DocumentWrites(self)
+
+    @property
+    def protection(self) -> ProtectionWrites:
+        """What may not be dropped."""
+        return ProtectionWrites(self)
 
     @property
     def trash(self) -> TrashWrites:

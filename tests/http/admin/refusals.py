@@ -35,6 +35,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _members(who)
     yield from _changes()
     yield from _trash(node, who)
+    yield from _protection(who)
     yield from _webhooks(node)
     yield from _explanations()
     yield from _tokens(node, who)
@@ -120,6 +121,19 @@ def _changes() -> Iterator[Case]:
     yield case(f"GET {LAKE}/changes", "of no metalake", "nolake", query="?after=now")
     yield case(of_catalog, "catalog", "lake", "main", query="?after=now")
     yield case(of_catalog, "of no catalog", "lake", "nowhere", query="?after=now")
+
+
+def _protection(who: str) -> Iterator[Case]:
+    route = f"{LAKE}/objects/{{type}}/{{fullName}}/protection"
+    things = (("SCHEMA", "main.there", "namespace"), ("TABLE", "main.there.t", "table"), ("CATALOG", "main", "catalog"))
+    absent = (("SCHEMA", "main.gone", "no namespace"), ("TABLE", "main.there.gone", "no table"))
+    for kind, name, thing in (*things, *absent, ("CATALOG", "nowhere", "no catalog")):
+        yield case(f"GET {route}", thing, "lake", kind, name)
+    for kind, name, thing in (
+        ("SCHEMA", f"main.alter_{who}", "namespace"), ("TABLE", f"main.there.mvt_{who}_moved", "table"), *absent
+    ):  # fmt: skip
+        yield case(f"DELETE {route}", thing, "lake", kind, name)
+        yield case(f"PUT {route}", thing, "lake", kind, name)
 
 
 def _trash(node: Node, who: str) -> Iterator[Case]:

@@ -13,6 +13,7 @@ from limnos.http.admin import (
     changes,
     groups,
     moves,
+    protection,
     service,
     tasks,
     tokens,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scope
 
-_MODULES = (service, changes, webhooks, moves, trash, groups, users, tokens, tasks, transactions, access)
+_MODULES = (service, changes, webhooks, moves, protection, trash, groups, users, tokens, tasks, transactions, access)
 
 
 KEYED = {"transaction": Keyed(200, has_files=True)}

@@ -59,6 +59,7 @@ _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.AlreadyExists, 409, 1004, "{}AlreadyExistsException"),
     (errors.NotEmpty, 409, 1005, "NonEmpty{}Exception"),
     (errors.NotInUse, 409, 1009, "{}NotInUseException"),
+    (errors.Protected, 409, 1010, "Protected{}Exception"),
     (errors.InUse, 409, 1010, "{}InUseException"),
 )
 

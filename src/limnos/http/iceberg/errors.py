@@ -30,6 +30,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.MissingFile, 404, "NotFoundException"),
     (errors.AlreadyExists, 409, "AlreadyExistsException"),
     (errors.NotEmpty, 409, "NamespaceNotEmptyException"),
+    (errors.Protected, 409, "ProtectedException"),
     (errors.InUse, 409, "ConflictException"),
     (errors.CommitConflict, 409, "CommitFailedException"),
     (errors.TooSlow, 408, "BadRequestException"),

@@ -1,0 +1,52 @@
+"""`protect` and `unprotect`: what may not be dropped, and ending that.
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common, KindFlag
+from limnos.cli.output import show_done
+
+
+def protect(
+    path: str,
+    /,
+    *,
+    below: Annotated[bool, Parameter(negative="", help="Everything below it, too, also what comes later.")] = False,
+    kind: KindFlag = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Protect something: nobody can drop, purge or replace it until whoever owns something above it ends that.
+
+    Parameters
+    ----------
+    path
+        A catalog, namespace, table or view, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        client.protection.set(path, kind=found, below=below)
+    more = " with everything below it" if below else ""
+    show_done(
+        f"{found} {path} is protected{more}", {"protected": path, "kind": found, "below": below}, shape=common.shape
+    )
+
+
+def unprotect(path: str, /, *, kind: KindFlag = None, common: Common = DEFAULTS) -> None:
+    """End the protection of something, which takes the ownership of something above it.
+
+    Parameters
+    ----------
+    path
+        What is protected, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        removed = client.protection.clear(path, kind=found)
+    text = f"{found} {path} is not protected any more" if removed else f"{found} {path} was not protected"
+    show_done(text, {"unprotected": path, "kind": found, "removed": removed}, shape=common.shape)

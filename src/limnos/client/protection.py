@@ -1,0 +1,38 @@
+"""Calls on the protection of objects (own API).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.objects import object_name
+from limnos.client.paths import TYPES, own_url
+
+
+class _RemovedAnswer(msgspec.Struct):
+    removed: bool
+
+
+class Protection(Resource[S]):
+    """What may not be dropped until that is ended."""
+
+    __slots__ = ()
+
+    @verb
+    def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:
+        """Protect a catalog, namespace, table or view; with `below` everything below it, too."""
+        yield request("PUT", (yield from self._url(path, kind)), body={"below": below})
+
+    @verb
+    def clear(self, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
+        """End an object's own protection; says whether there was one."""
+        return decode((yield request("DELETE", (yield from self._url(path, kind)))), _RemovedAnswer).removed
+
+    def _url(self, path: str | Sequence[str], kind: str) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind)
+        return own_url(self.scope.metalake, "objects", TYPES[kind], name, "protection")

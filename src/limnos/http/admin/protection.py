@@ -1,0 +1,61 @@
+"""Protection of objects: what protects one, protecting it, ending that.
+
+May import `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.services import protection
+from limnos.services.objects import parse_kind
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+
+_PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/protection"
+
+
+class Protect(Body, frozen=True):
+    """Whether everything below it is protected, too."""
+
+    below: bool = False
+
+
+async def protection_load(request: Request, ctx: Context) -> Response:
+    """Answer what protects an object: itself, or something above it with everything below."""
+    metalake, kind, full_name = names_of(request)
+    found = await protection.protection_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    if found.by is None:
+        return json_response({"protected": False})
+    by = {"kind": found.by[0].word, "name": found.by[1]}
+    told = {"by": by, "below": found.below, "set_by": found.set_by, "set_at": instant(found.set_at)}
+    return json_response({"protected": True, **told})
+
+
+async def protect(request: Request, ctx: Context) -> Response:
+    """Protect an object; with `below` everything below it, too."""
+    metalake, kind, full_name = names_of(request)
+    body = Request.decode(await request.body() or b"{}", Protect)
+    await protection.protect(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name, below=body.below)
+    return json_response({"protected": True})
+
+
+async def unprotect(request: Request, ctx: Context) -> Response:
+    """End an object's own protection, and answer whether there was one."""
+    metalake, kind, full_name = names_of(request)
+    removed = await protection.unprotect(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    return json_response({"removed": removed})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _PATH, protection_load, "load-protection"),
+    Route("PUT", _PATH, protect, "protect"),
+    Route("DELETE", _PATH, unprotect, "unprotect"),
+)

@@ -1,0 +1,110 @@
+"""Protection: rows that keep objects from being dropped, for themselves or with everything below them.
+
+May import `model`, `names` and the room's `sql`, `changes`. Every drop of a node asks here, in its own statement (`nodes.BURY`), so no
+mutation can forget to; who takes an object away in another way, such as putting another one in its place, asks `refuse`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.errors import Protected
+from limnos.model.kinds import KINDS, SCOPES, Kind
+from limnos.names.display import render
+from limnos.store.changes import ChangeDraft
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.store.tx import Tx
+
+_UP = (
+    "WITH RECURSIVE up (id, parent_id, depth) AS (SELECT n.id, n.parent_id, 0 FROM node n WHERE n.id = :id"
+    " UNION ALL SELECT p.id, p.parent_id, u.depth + 1 FROM up u JOIN node p ON p.id = u.parent_id)"
+)
+UNPROTECTED = (
+    f"NOT EXISTS ({_UP} SELECT 1 FROM up JOIN protection p ON p.node_id = up.id AND (p.below OR p.node_id = :id))"
+)
+"""The condition that nothing protects the node `:id`."""
+ON = Sql(
+    f"{_UP} SELECT p.node_id, p.below, p.set_by, p.set_at FROM up JOIN protection p ON p.node_id = up.id"
+    " AND (p.below OR p.node_id = :id) ORDER BY up.depth LIMIT 1"
+)
+NAMES = Sql(f"{_UP} SELECT n.kind, n.name FROM up JOIN node n ON n.id = up.id ORDER BY up.depth DESC")
+WITHIN = Sql(
+    "SELECT p.node_id FROM protection p JOIN node n ON n.id = p.node_id AND n.deleted = 0 WHERE p.zone = :id OR p.zone IN"
+    " (SELECT c.id FROM node c WHERE c.parent_id = :id AND c.kind = :kind AND c.deleted = 0) LIMIT 1"
+)
+SET = Sql(
+    "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :actor, :now)"
+    " ON CONFLICT (node_id) DO UPDATE SET below = excluded.below OR protection.below"
+)
+CLEAR = Sql("DELETE FROM protection WHERE node_id = :id")
+
+
+class Protection(NamedTuple):
+    """What protects an object: itself or something above it, since when, by whom, and whether all below it, too."""
+
+    node_id: int
+    below: bool
+    set_by: str
+    set_at: int
+
+
+def protection_read(node_id: int) -> Load[Protection | None]:
+    """Read what protects a node, the nearest when there are several; None when nothing does."""
+    rows = yield ON, {"id": node_id}
+    return Protection(rows[0][0], bool(rows[0][1]), rows[0][2], rows[0][3]) if rows else None
+
+
+class ProtectionWrites:
+    """What mutations do to protection."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def set(self, node: Node, *, below: bool) -> None:
+        """Protect a node, with `below` everything below it, too; what was protected more widely stays so."""
+        tx = self.tx
+        tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
+        tx.changed(ChangeDraft("protect", node.kind, node.id, node.name_space))
+
+    def clear(self, node: Node) -> bool:
+        """End a node's own protection; says whether there was one."""
+        if not self.tx.count(CLEAR, {"id": node.id}):
+            return False
+        self.tx.changed(ChangeDraft("unprotect", node.kind, node.id, node.name_space))
+        return True
+
+    def refuse(self, node: Node) -> None:
+        """Raise Protected when something protects the node."""
+        rows = self.tx.rows(ON, {"id": node.id})
+        if rows:
+            self._raise(node, rows[0][0])
+
+    def refuse_within(self, node: Node) -> None:
+        """Raise Protected when anything in a catalog or metalake is protected, however it is dropped."""
+        if node.kind not in SCOPES:
+            return
+        rows = self.tx.rows(WITHIN, {"id": node.id, "kind": int(Kind.CATALOG)})
+        if rows:
+            self._raise(node, rows[0][0])
+
+    def _raise(self, node: Node, by_id: int) -> None:
+        kind, path = self._named(by_id)
+        what, _ = node.kind, node.name
+        why = (
+            "is protected"
+            if by_id == node.id
+            else f"cannot go, as {kind.word} {path} is protected{', with everything below it' if node.kind not in SCOPES else ''}"
+        )
+        raise Protected(
+            f"{what.word.capitalize()} {render((node.name,))} {why}: whoever owns something above {'it' if by_id == node.id else path}"
+            f" can end that with 'limnos unprotect {path}'",
+            kind=what.word,
+        )
+
+    def _named(self, node_id: int) -> tuple[Kind, str]:
+        rows = self.tx.rows(NAMES, {"id": node_id})
+        names = [row[1] for row in rows if KINDS[row[0]] is not Kind.METALAKE]
+        return KINDS[rows[-1][0]], render(names)

@@ -1,0 +1,119 @@
+"""Protection: over every protocol, for itself or everything below, with force or without, until more than the drop takes ends it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.iceberg.wire import (
+    SPACES,
+    commit,
+    make_table,
+    make_view,
+    set_properties,
+    space_path,
+    table_path,
+    view_path,
+)
+
+LAKE = f"{OWN}/metalakes/lake"
+
+
+def of(kind: str, name: str) -> str:
+    """The address of an object's protection."""
+    return f"{LAKE}/objects/{kind}/{name}/protection"
+
+
+def furnish(node: Node) -> None:
+    """Make a table, a view and a metadata file."""
+    make_table(node, "a", "t")
+    make_view(node, "a", "v")
+    make_table(node, "a", "x")
+
+
+def words(answer: Answer) -> str:
+    """The message of a failure, whatever protocol it is of."""
+    body = answer.json()
+    return str(body.get("message") or body["error"]["message"])
+
+
+def transaction(node: Node, *path: str) -> Answer:
+    """Drop a table in a transaction."""
+    body = {"operations": [{"do": "drop-table", "path": list(path)}]}
+    return node.post(f"{LAKE}/catalogs/main/transactions", body)
+
+
+@pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
+def test_protected_table_stays_over_every_protocol(node: Node, at: str, below: bool) -> None:
+    """Drop, purge, unregister, a transaction, an overwrite and forced drops above it: all 409 with the words that end it."""
+    furnish(node)
+    location = node.post(f"{table_path('a', 'x')}/unregister").json()["metadata-location"]
+    node.done("PUT", of(*at.split("/")), {"below": below})
+    answers = [
+        node.delete(table_path("a", "t")),
+        node.delete(f"{table_path('a', 't')}?purgeRequested=true"),
+        node.post(f"{table_path('a', 't')}/unregister"),
+        transaction(node, "a", "t"),
+        node.post(f"{space_path('a')}/register", {"name": "t", "metadata-location": location, "overwrite": True}),
+        node.delete(f"{API}/lake/catalogs/main?force=true"),
+        node.delete(f"{API}/lake?force=true"),
+    ]
+
+    assert [answer.status for answer in answers] == [409] * 7, [answer.body for answer in answers]
+    path = at.partition("/")[2]
+    assert all(f"'limnos unprotect {path}'" in words(answer) for answer in answers)
+    assert commit(node, "a", "t", updates=[set_properties(k="v")]).status == 200
+    assert node.done("DELETE", of(*at.split("/"))) == {"removed": True}
+    assert node.delete(table_path("a", "t")).status == 204
+
+
+def test_namespace_and_view(node: Node) -> None:
+    """A namespace and a view are protected as tables are, a schema of Gravitino being the same thing; below is not the default."""
+    furnish(node)
+    node.done("POST", SPACES, {"namespace": ["empty"]})
+    node.done("PUT", of("SCHEMA", "main.empty"))
+    node.done("PUT", of("VIEW", "main.a.v"))
+    node.done("PUT", of("SCHEMA", "main.a"))
+    answers = [
+        node.delete(f"{SPACES}/empty"),
+        node.delete(f"{API}/lake/catalogs/main/schemas/empty"),
+        node.delete(view_path("a", "v")),
+    ]
+
+    assert [answer.status for answer in answers] == [409] * 3, [answer.body for answer in answers]
+    assert node.delete(table_path("a", "t")).status == 204
+
+
+def test_what_protects_is_told(node: Node) -> None:
+    """An object says what protects it, the nearest first; setting it again makes it no narrower, and a tag cannot have it."""
+    furnish(node)
+    node.done("POST", f"{API}/lake/tags", {"name": "red"})
+    before = node.get(of("TABLE", "main.a.t")).json()
+    node.done("PUT", of("SCHEMA", "main.a"), {"below": True})
+    node.done("PUT", of("SCHEMA", "main.a"), {"below": False})
+    told = node.get(of("TABLE", "main.a.t")).json()
+
+    assert before == {"protected": False}
+    assert (told["protected"], told["by"], told["below"], told["set_by"]) == (
+        True, {"kind": "namespace", "name": "a"}, True, "admin",
+    )  # fmt: skip
+    assert node.put(of("TAG", "red")).status == 400
+    assert node.done("DELETE", of("TABLE", "main.a.t")) == {"removed": False}
+
+
+def test_owner_may_set_it_and_not_end_it(node: Node) -> None:
+    """Who owns a table protects it and is refused to end that; who owns its namespace may."""
+    furnish(node)
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "bob", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    node.done("PUT", f"{API}/lake/owners/TABLE/main.a.t", {"name": "ana", "type": "USER"})
+    node.done("PUT", f"{API}/lake/owners/SCHEMA/main.a", {"name": "bob", "type": "USER"})
+    answers = [
+        node.put(of("TABLE", "main.a.x"), user="ana"),
+        node.put(of("TABLE", "main.a.t"), user="ana"),
+        node.delete(of("TABLE", "main.a.t"), user="ana"),
+        node.delete(of("SCHEMA", "main.a"), user="bob"),
+        node.delete(of("TABLE", "main.a.t"), user="bob"),
+    ]
+
+    assert [answer.status for answer in answers] == [403, 200, 403, 403, 200], [answer.body for answer in answers]
