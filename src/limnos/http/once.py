@@ -128,8 +128,8 @@ class _Plan:
         once = Once(
             key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
+        ctx.submitted = True  # an earlier one may be under way: who comes too late is not told that nothing was done
         async with ctx.services.repeats.turn(hash(key)):
-            ctx.submitted = True  # who comes too late from here on is not told that nothing was done
             found = await outcome_find(ctx, once)
             if found is None:
                 ctx.submitted = False

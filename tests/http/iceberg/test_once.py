@@ -462,6 +462,20 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: Node, count: i
     assert (clocks(lake), files(lake)) == before
 
 
+@pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
+def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: Node, operation: str) -> None:
+    """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the time is over."""
+    make_table(node, "a", "t")
+    lines = node.built.services.repeats
+    node.runner.run(lines.enter(0))  # the first, which does not end
+    turn = lines.turn
+    lines.turn = lambda _: turn(0)  # type: ignore[method-assign]
+    node.built.application.deadlines.seconds = 0.05
+    answer = ask(node, CASES[operation], key(), user="admin")
+
+    assert error_of(answer)[:2] == (500, "CommitStateUnknownException")
+
+
 @pytest.mark.parametrize("size", [1_000, 400_000])
 def test_large_requests_are_told_apart(lake: Node, size: int) -> None:
     """A large body is as much a part of the request as a small one, to its last byte."""
