@@ -22,6 +22,7 @@ SHORT_MS = 60
 LONG_MS = 30_000
 """One that nothing here comes near to losing."""
 GIVEN_UP_S = 30
+KEPT = "SELECT progress, leased_until FROM task WHERE progress IS NOT NULL"
 
 
 def work_of(desk: Desk, lease_ms: int) -> Work:
@@ -60,10 +61,12 @@ def test_who_gets_on_keeps_the_task(desk: Desk) -> None:
 
     async def watch() -> tuple[int, list[tuple[object, ...]]]:
         working = asyncio.create_task(work.apart(count))
-        async with asyncio.timeout(GIVEN_UP_S):
-            while not (found := desk.rows("SELECT progress, leased_until FROM task WHERE progress IS NOT NULL")):  # noqa: ASYNC110 - the row is all there is to see
-                await asyncio.sleep(0.01)
-        seen.set()
+        try:
+            async with asyncio.timeout(GIVEN_UP_S):
+                while not (found := desk.rows(KEPT)):  # noqa: ASYNC110 - the row is all there is to see
+                    await asyncio.sleep(0.01)
+        finally:
+            seen.set()
         return await working, found
 
     far, ((progress, until),) = desk.run(watch())
