@@ -393,7 +393,13 @@ class Statements:
         field = lambda: self.name() + self.maybe(lambda: f": {self.type()}{self.maybe('?')}")  # noqa: E731
         kind = self.maybe(f" type {self.pick('btree', 'rtree', 'keyword', 'fulltext', 'ngram(3)')}")
         head = f"create index {self.ident()}{self.unless()} on {self.name()}"
-        return f"{head} ({self.some(field)}){kind}{self.maybe(' enforced')}"
+        typed = lambda: self.name() + self.maybe(lambda: f": {self.type()}")  # noqa: E731
+        arrays = self.some(lambda: f"unnest {self.name()}", most=2, between=" ")
+        inside = self.pick(arrays, f"{arrays}: {self.type()}", f"{arrays} select {self.some(typed)}")
+        fields = self.pick(self.some(field), self.some(field), inside, f"({field()}), ({inside}), {field()}")
+        rest = self.maybe(" enforced") + self.maybe(f" {self.pick('include', 'exclude')} unknown key", 0.2)
+        rest += self.maybe(" cast (default null date 'Y')", 0.2)
+        return f"{head} ({fields}){kind}{rest}"
 
     def view(self) -> str:
         """CREATE VIEW."""

@@ -10,8 +10,10 @@ from limnos.sqlpp.tree import (
     CreateIndex,
     CreatePrimaryIndex,
     DropIndex,
+    IndexField,
     NamedType,
     RecordType,
+    UnnestField,
 )
 from tests.sqlpp.parser.reading import encountered, read, refusal, same
 
@@ -81,12 +83,35 @@ def test_index() -> None:
     made = read(CreateIndex, "create index i on a.b.d(x, y.z: [int]?) type ngram(3) enforced")
 
     assert (made.name, made.dataset.parts, made.kind, made.gram) == ("i", ("a", "b", "d"), "ngram", 3)
-    assert [(field.path, field.type is None, field.optional) for field in made.fields] == [
+    fields = [field for field in made.fields if isinstance(field, IndexField)]
+    assert [(field.path, field.type is None, field.optional) for field in fields] == [
         (("x",), True, False),
         (("y", "z"), False, True),
     ]
     assert made.enforced
     assert same("create index i on d(a)", "create index i on d(a) type btree")
+
+
+def test_array_index() -> None:
+    """Arrays in one another, and fields of their items or the items themselves."""
+    made = read(CreateIndex, "create index i on d(a, (unnest b.c unnest e select f: int, g.h), unnest k: string)")
+    plain, fields, items = made.fields
+
+    assert isinstance(plain, IndexField)
+    assert isinstance(fields, UnnestField)
+    assert isinstance(items, UnnestField)
+    assert (fields.arrays, [field.path for field in fields.fields]) == ((("b", "c"), ("e",)), [("f",), ("g", "h")])
+    assert (items.arrays, [field.path for field in items.fields]) == ((("k",),), [()])
+    assert same("create index i on d((a))", "create index i on d(a)")
+
+
+def test_index_options() -> None:
+    """What of NULL and MISSING, and casts."""
+    made = read(CreateIndex, "create index i on d(a: date) exclude unknown key cast (default null date 'Y')")
+
+    assert (made.unknown, made.cast is not None and [option.value for option in made.cast]) == ("exclude", ["Y"])
+    assert read(CreateIndex, "create index i on d(a)").cast is None
+    assert read(CreateIndex, "create index i on d(a) include unknown key").unknown == "include"
 
 
 def test_primary_index() -> None:
@@ -116,6 +141,9 @@ def test_drop_index() -> None:
         ('create external dataset d(t) using localfs ("a")', '<STRING_LITERAL> "\\"a\\""', 45),
         ("create external dataset d(t) using localfs ((a=1))", '<IDENTIFIER> "a"', 46),
         ("create index i on d", "<EOF>", 19),
+        ("create index i on d(unnest a select)", '")"', 36),
+        ("create index i on d(a) exclude key", '"key"', 32),
+        ("create index i on d(a) cast (null)", '"null"', 30),
         ("create index i on d(a) type hash", '<IDENTIFIER> "hash"', 29),
         ("create index i on d(a) type ngram", "<EOF>", 33),
         ("create  primary index sec  on LineItem type rtree;", '"rtree"', 45),

@@ -99,12 +99,7 @@ class DefinitionParser(TypeParser):
         """A typed view's fields, formats and keys."""
         at = self.at
         kind = self.dataset_type(open_=False)
-        self.expect_soft("DEFAULT")
-        self.expect("NULL")
-        formats = []
-        while self.named and self.token.soft != "FOREIGN":
-            began = self.at
-            formats.append(Option(began, self.identifier().lower(), self.string()))
+        formats = self.cast_formats()
         keys: tuple[tuple[str, ...], ...] = ()
         if self.accept("PRIMARY"):
             keys = self.view_key()
@@ -116,7 +111,17 @@ class DefinitionParser(TypeParser):
             self.expect_soft("REFERENCES")
             foreign.append(ForeignKey(began, paths, self.name()))
             self.not_enforced()
-        return ViewSchema(at, kind, tuple(formats), keys, tuple(foreign))
+        return ViewSchema(at, kind, formats, keys, tuple(foreign))
+
+    def cast_formats(self) -> tuple[Option, ...]:
+        """`DEFAULT NULL`, and the formats of values of time."""
+        self.expect_soft("DEFAULT")
+        self.expect("NULL")
+        formats = []
+        while self.named and self.token.soft != "FOREIGN":
+            at = self.at
+            formats.append(Option(at, self.identifier().lower(), self.string()))
+        return tuple(formats)
 
     def view_key(self) -> tuple[tuple[str, ...], ...]:
         """`KEY (path, …)`"""  # noqa: D415

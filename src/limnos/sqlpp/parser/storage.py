@@ -18,6 +18,8 @@ from limnos.sqlpp.tree import (
     IndexField,
     KeyField,
     Name,
+    Option,
+    UnnestField,
 )
 
 _KINDS: dict[str, Literal["btree", "rtree", "keyword", "fulltext"]] = {
@@ -108,10 +110,56 @@ class StorageParser(DefinitionParser):
         self.expect("ON")
         dataset = self.name()
         self.expect("(")
-        fields = self.listed(self.index_field)
+        fields = self.listed(self.index_element)
         self.expect(")")
         kind, gram = self.index_kind() if self.accept("TYPE") else ("btree", None)
-        return CreateIndex(at, name, told, dataset, fields, kind, gram, self.accept("ENFORCED"))
+        enforced = self.accept("ENFORCED")
+        unknown = self.unknown_key()
+        return CreateIndex(at, name, told, dataset, fields, kind, gram, enforced, unknown, self.cast())
+
+    def unknown_key(self) -> Literal["include", "exclude"] | None:
+        """`INCLUDE UNKNOWN KEY` or `EXCLUDE UNKNOWN KEY`, if it is there."""
+        word = self.token.soft
+        if word not in ("INCLUDE", "EXCLUDE"):
+            return None
+        self.advance()
+        self.expect("UNKNOWN")
+        self.expect("KEY")
+        return "include" if word == "INCLUDE" else "exclude"
+
+    def cast(self) -> tuple[Option, ...] | None:
+        """`CAST (DEFAULT NULL …)`, if it is there."""
+        if not self.accept("CAST"):
+            return None
+        self.expect("(")
+        formats = self.cast_formats()
+        self.expect(")")
+        return formats
+
+    def index_element(self) -> IndexField | UnnestField:
+        """A field, or what is in an array; either may stand in parentheses."""
+        if not self.accept("("):
+            return self.unnest_field() if self.kind == "UNNEST" else self.index_field()
+        element = self.unnest_field() if self.kind == "UNNEST" else self.index_field()
+        self.expect(")")
+        return element
+
+    def unnest_field(self) -> UnnestField:
+        """`UNNEST path … [SELECT field, …]`, or the items themselves with their type."""
+        at = self.at
+        arrays = []
+        while self.accept("UNNEST"):
+            arrays.append(self.path())
+        if self.accept("SELECT"):
+            return UnnestField(at, tuple(arrays), self.listed(self.item_field))
+        kind = self.type() if self.accept(":") else None
+        return UnnestField(at, tuple(arrays), (IndexField(at, (), kind, optional=False),))
+
+    def item_field(self) -> IndexField:
+        """`path [: T]`, of an array's item."""
+        at = self.at
+        path = self.path()
+        return IndexField(at, path, self.type() if self.accept(":") else None, optional=False)
 
     def index_field(self) -> IndexField:
         """`path [: T [?]]`"""  # noqa: D415

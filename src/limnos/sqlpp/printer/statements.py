@@ -43,6 +43,7 @@ from limnos.sqlpp.tree import (
     SetOption,
     TypedParameter,
     TypeExpression,
+    UnnestField,
     Use,
     ViewSchema,
 )
@@ -211,6 +212,22 @@ def _index(node: CreateIndex) -> Iterator[Piece]:
     yield f") TYPE {node.kind.upper()}"
     yield "" if node.gram is None else f" ({node.gram})"
     yield " ENFORCED" if node.enforced else ""
+    yield f" {node.unknown.upper()} UNKNOWN KEY" if node.unknown else ""
+    if node.cast is not None:
+        yield f" CAST ({_formats(node.cast)})"
+
+
+def _formats(formats: tuple[Option, ...]) -> str:
+    return "DEFAULT NULL" + "".join(f" {identifier(option.name)} {string(option.value)}" for option in formats)
+
+
+@prints(UnnestField)
+def _unnest_field(node: UnnestField) -> Iterator[Piece]:
+    """In parentheses, lest its fields are taken for the index's."""
+    yield f"({' '.join(f'UNNEST {path(array)}' for array in node.arrays)}"
+    yield " SELECT " if node.fields[0].path else ""
+    yield from listed(node.fields)
+    yield ")"
 
 
 @prints(CreatePrimaryIndex)
@@ -242,9 +259,7 @@ def _view(node: CreateView) -> Iterator[Piece]:
 def _view_schema(node: ViewSchema) -> Iterator[Piece]:
     yield " "
     yield from _inline(node.type)
-    yield " DEFAULT NULL"
-    for option in node.formats:
-        yield f" {identifier(option.name)} {string(option.value)}"
+    yield f" {_formats(node.formats)}"
     if node.keys:
         yield f" PRIMARY KEY ({', '.join(map(path, node.keys))}) NOT ENFORCED"
     yield from node.foreign_keys

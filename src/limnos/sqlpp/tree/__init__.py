@@ -83,6 +83,7 @@ from limnos.sqlpp.tree.statements import (
     QueryStatement,
     SetOption,
     TypedParameter,
+    UnnestField,
     Use,
     ViewSchema,
 )
@@ -170,6 +171,7 @@ __all__ = [
     "TypedParameter",
     "Unary",
     "Unnest",
+    "UnnestField",
     "Use",
     "Variable",
     "ViewSchema",

@@ -109,16 +109,31 @@ class IndexField(Node, frozen=True):
     optional: bool
 
 
+class UnnestField(Node, frozen=True):
+    """What an index covers in arrays: arrays in one another, outermost first, then fields of their items, or the items themselves.
+
+    The items are one field with an empty path.
+    """
+
+    arrays: tuple[tuple[str, ...], ...]
+    fields: tuple[IndexField, ...]
+
+
 class CreateIndex(Statement, frozen=True):
-    """CREATE INDEX. `gram` is the length of an NGRAM index's grams."""
+    """CREATE INDEX. `gram` is the length of an NGRAM index's grams, `unknown` whether NULL and MISSING are in it, when told.
+
+    `cast` has the formats by which values are cast to the fields' types; None is no cast.
+    """
 
     name: str
     if_not_exists: bool
     dataset: Name
-    fields: tuple[IndexField, ...]
+    fields: tuple[IndexField | UnnestField, ...]
     kind: Literal["btree", "rtree", "keyword", "fulltext", "ngram"]
     gram: int | None
     enforced: bool
+    unknown: Literal["include", "exclude"] | None
+    cast: tuple[Option, ...] | None
 
 
 class CreatePrimaryIndex(Statement, frozen=True):
