@@ -47,6 +47,8 @@ class Load:
     warm: int
     seconds: float
     count_max: int
+    per_second: float | None = None
+    """Send no faster than so; with one connection only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,8 +196,14 @@ class _Run:
         started = time.perf_counter_ns()
         deadline = started + int(self.load.seconds * 1e9)
 
+        pause_ns = 0 if self.load.per_second is None else int(1e9 / self.load.per_second)
+        due = started
+
         def goes_on(_: _Connection) -> bool:
-            nonlocal count_left
+            nonlocal count_left, due
+            if pause_ns:
+                time.sleep(max(0, due - time.perf_counter_ns()) / 1e9)
+                due += pause_ns
             count_left -= 1
             return count_left >= 0 and time.perf_counter_ns() < deadline
 
@@ -261,16 +269,33 @@ class Generator:
 
         The clocks are also looked at now and then during the run, for what must be read before a thread ends.
         """
-        self._pipe.send(load)
-        self._take()
+        self.warm(load)
+        return self.run_warm(clocks)
+
+    def run_warm(self, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
+        """Measure what is warm."""
         before = [clock.look() for clock in clocks]
-        self._pipe.send("go")
+        self.go()
         while not self._pipe.poll(_CHECK_EVERY_S):
             for clock in clocks:
                 clock.look()
+        answered = self.answered()
+        return answered, tuple(clock.look() - was for clock, was in zip(clocks, before, strict=True))
+
+    def warm(self, load: Load) -> None:
+        """Connect and warm. Raises LoadError."""
+        self._pipe.send(load)
+        self._take()
+
+    def go(self) -> None:
+        """Begin to measure, and do not wait for the end."""
+        self._pipe.send("go")
+
+    def answered(self) -> Answered:
+        """Wait for the end. Raises LoadError."""
         answered = self._take()
         assert isinstance(answered, Answered)
-        return answered, tuple(clock.look() - was for clock, was in zip(clocks, before, strict=True))
+        return answered
 
     def _take(self) -> object:
         try:

@@ -11,7 +11,7 @@ import json
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -41,6 +41,14 @@ class Case:
     parts: int
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What another client sends meanwhile, on one connection, and how often."""
+
+    requests: Callable[[Case], list[bytes]]
+    per_second: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
     """One operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
@@ -48,7 +56,7 @@ class Operation:
     `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has. `nodes_min`: so
     many nodes must a tree have.
     `names` is how many names the body must list, checked before anything is measured. `files` is what each request makes
-    on the disk: directories, and bytes of one file.
+    on the disk: directories, and bytes of one file. `beside` is what another client sends meanwhile; its own cost is taken off.
     """
 
     key: str
@@ -62,6 +70,7 @@ class Operation:
     nodes_min: int = 0
     names: int | None = None
     files: tuple[int, int] | None = None
+    beside: Beside | None = None
 
 
 # ------------------------------------------------------------------------------------------------- requests
@@ -333,6 +342,10 @@ def _no_changes(case: Case) -> list[bytes]:
     return [request(case, "GET", f"{CHANGES}?after=now", user="writer")] * case.connections
 
 
+_COMMITS_BESIDE: Final = Beside(lambda case: _commits(replace(case, connections=1)), 200.0)
+"""To the same catalog as what is measured, not to the same tables."""
+
+
 def _crowds() -> tuple[Operation, ...]:
     found: list[Operation] = []
     for size in seed.CROWDS:
@@ -377,8 +390,16 @@ def _lists(size: int) -> tuple[Operation, ...]:
 
 
 OPERATIONS: Final = (
-    Operation(key="head", title="HEAD table", requests=_hot("HEAD"), aim_us=30),
-    Operation(key="load-6k", title="load table, 6 KB", requests=_hot("GET"), aim_us=35),
+    Operation(key="head", title="HEAD table", requests=_hot("HEAD"), aim_us=0.8 * ALONE_WHEN_AIMED_US),
+    Operation(key="load-6k", title="load table, 6 KB", requests=_hot("GET"), aim_us=1.1 * ALONE_WHEN_AIMED_US),
+    Operation(
+        key="beside-head", title="HEAD table, 200 commits/s beside", requests=_hot("HEAD"), beside=_COMMITS_BESIDE,
+        aim_us=1.3 * ALONE_WHEN_AIMED_US,
+    ),
+    Operation(
+        key="beside-load-6k", title="load table, 200 commits/s beside", requests=_hot("GET"), beside=_COMMITS_BESIDE,
+        aim_us=1.6 * ALONE_WHEN_AIMED_US,
+    ),
     Operation(key="load-200k", title="load table, 200 KB", requests=_wide),
     *_lists(1_000),
     *_lists(10_000),

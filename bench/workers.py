@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 CONNECTIONS = 16
+"""Of all workers together; then of each."""
 LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
 
@@ -73,13 +74,13 @@ def memory_mb(root: int) -> list[int]:
     return found
 
 
-def measured(pid: int, uri: str, token: str, *, method: str, seconds: float) -> tuple[float, float]:
+def measured(pid: int, uri: str, token: str, *, method: str, connections: int, seconds: float) -> tuple[float, float]:
     """Send loads of one table: CPU µs and requests per second."""
     parts = urlsplit(uri)
     head = f"{method} /iceberg/v1/lake.main/namespaces/a/tables/t HTTP/1.1\r\nHost: {parts.netloc}\r\n"
     request = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
     load = Load(
-        host=parts.hostname or "", port=parts.port or 0, requests=(request,) * CONNECTIONS, connections=CONNECTIONS,
+        host=parts.hostname or "", port=parts.port or 0, requests=(request,) * connections, connections=connections,
         once=False, warm=50, seconds=seconds, count_max=10**9,
     )  # fmt: skip
     with Generator() as generator:
@@ -119,7 +120,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
-    best: dict[tuple[int, str], tuple[float, float]] = {}
+    best: dict[tuple[int, str, int], tuple[float, float]] = {}
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as folder:
         data = Path(folder) / "data"
         for round_ in range(given.rounds):
@@ -130,14 +131,21 @@ def main() -> None:
                         ask(uri, token, "/iceberg/v1/lake.main/namespaces", {"namespace": ["a"]})
                         ask(uri, token, "/iceberg/v1/lake.main/namespaces/a/tables", {"name": "t", "schema": SCHEMA})
                     for method in ("HEAD", "GET"):
-                        found = measured(pid, uri, token, method=method, seconds=given.seconds)
-                        best[count, method] = min(best.get((count, method), found), found)
+                        for connections in sorted({CONNECTIONS, CONNECTIONS * count}):
+                            found = measured(
+                                pid, uri, token, method=method, connections=connections, seconds=given.seconds
+                            )
+                            key = (count, method, connections)
+                            best[key] = min(best.get(key, found), found)
                     if round_ == 0:
                         print(f"{count} worker(s): ready in {ready_s:.2f} s, memory (PSS MB) {memory_mb(pid)}")
         for method in ("HEAD", "GET"):
-            (one, one_rate), (more, rate) = best[1, method], best[given.workers, method]
-            print(f"{method} table: {one:.1f} µs with 1 worker, {more:.1f} with {given.workers}: {more / one:.2f} × "
-                  f"({one_rate:.0f} and {rate:.0f} requests/s beside the load generator)")  # fmt: skip
+            one, one_rate = best[1, method, CONNECTIONS]
+            for connections in (CONNECTIONS, CONNECTIONS * given.workers):
+                more, rate = best[given.workers, method, connections]
+                print(f"{method} table: {one:.1f} µs with 1 worker at {CONNECTIONS} connections, {more:.1f} with "
+                      f"{given.workers} at {connections // given.workers} each: {more / one:.2f} × "
+                      f"({one_rate:.0f} and {rate:.0f} requests/s beside the load generator)")  # fmt: skip
         with served(data, given.workers) as (pid, uri, _):
             seconds, tried, refused = comes_back(pid, uri)
         print(

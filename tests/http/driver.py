@@ -110,7 +110,12 @@ class Node:
 
 @contextmanager
 def node_at(
-    data: Path, *, access: bool = True, storage: Storage = NO_MORE, kept_bytes_max: int | None = None
+    data: Path,
+    *,
+    access: bool = True,
+    storage: Storage = NO_MORE,
+    kept_bytes_max: int | None = None,
+    database: str | None = None,
 ) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
     server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)

@@ -14,7 +14,7 @@ import uvloop
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
 from limnos.app.serving import _config
-from limnos.config.settings import Server, Settings
+from limnos.config.settings import Database, Server, Settings
 from tests.http.iceberg.wire import basic
 
 WAIT_S = 30
@@ -98,9 +98,12 @@ def request(method: str, path: str, body: bytes | None = None, **headers: str) -
 class Served:
     """A node that serves on a thread of its own, as `limnos server start` configures it."""
 
-    def __init__(self, data: Path, *, lane: bool, **settings: object) -> None:
+    def __init__(self, data: Path, *, lane: bool, database: str | None = None, **settings: object) -> None:
         self.port = 0
-        self.settings = Settings(server=Server(data=str(data), lane=lane, **settings))  # type: ignore[arg-type]
+        self.settings = Settings(
+            server=Server(data=str(data), lane=lane, **settings),  # type: ignore[arg-type]
+            database=Database(url=database),
+        )
         self.server: uvicorn.Server | None = None
         self._up = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -6,9 +6,11 @@ care each out of the keeping, and a story must then fail.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import random
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,11 +18,16 @@ import pytest
 
 from limnos.http import kept
 from limnos.http.kept import SENT_AGAIN, Keeping, KeptAnswer, KeptAnswers
+from limnos.model.errors import Unavailable
 from limnos.services.lasting import Ground
 from limnos.telemetry.metrics import request_seconds, requests
 from limnos.view.gate import GATE_READS
+from tests.backends import Database, PostgresServer
 from tests.http.driver import API, OWN, Answer, Node, grant, node_at
-from tests.http.iceberg.wire import ROOT, make_space, make_table, space_path, table_path
+from tests.http.iceberg.wire import ROOT, SCHEMA, SPACES, make_space, make_table, space_path, table_path
+from tests.http.sockets import Answer as WireAnswer
+from tests.http.sockets import Served, Wire
+from tests.http.sockets import request as wire_request
 
 Fresh = Callable[[str], Path]
 Patch = pytest.MonkeyPatch
@@ -36,16 +43,29 @@ class Town(NamedTuple):
     plain: Node
 
 
-@pytest.fixture
-def town(fresh: Fresh) -> Iterator[Town]:
-    """Table `a.t`, which ana may select, and somebody with tokens."""
+@contextmanager
+def town_over(data: Path, url: str | None) -> Iterator[Town]:
+    """Found a town: table `a.t`, which ana may select."""
     with ExitStack() as stack:
-        data = fresh("data")
-        one, two = (stack.enter_context(node_at(data)) for _ in range(2))
-        plain = stack.enter_context(node_at(data, kept_bytes_max=0))
+        one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
+        plain = stack.enter_context(node_at(data, database=url, kept_bytes_max=0))
         make_table(one, "a", "t")
         grant(one, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
         yield Town(one, two, plain)
+
+
+@pytest.fixture
+def town(fresh: Fresh) -> Iterator[Town]:
+    """A town over SQLite."""
+    with town_over(fresh("data"), None) as found:
+        yield found
+
+
+@pytest.fixture
+def any_town(fresh: Fresh, database: Database) -> Iterator[Town]:
+    """A town over each backend."""
+    with town_over(fresh("data"), None if database.kind == "sqlite" else database.address) as found:
+        yield found
 
 
 def again() -> int:
@@ -293,9 +313,9 @@ STORIES = {
 
 
 @pytest.mark.parametrize("name", STORIES)
-def test_what_is_kept_is_what_is_true(town: Town, name: str) -> None:
+def test_what_is_kept_is_what_is_true(any_town: Town, name: str) -> None:
     """In each story, what is sent again is what a node says that keeps nothing."""
-    STORIES[name](town)
+    STORIES[name](any_town)
 
 
 # --------------------------------------------------------------------------------------------- the planted bugs
@@ -485,3 +505,71 @@ def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
         assert SENT_AGAIN["stands",] > 0
         assert again() - before == 2
     assert answers.keeping(("GET", b"/", ())) == Keeping(("GET", b"/", ()), answers._moment(), answers._view.generation)
+
+
+# ------------------------------------------------------------------------------- behind a gate that must be awaited
+
+
+@pytest.fixture
+def served(tmp_path: Path, postgres_server: PostgresServer) -> Iterator[Served]:
+    """A node over PostgreSQL on real sockets, with `a.t`."""
+    node = Served(tmp_path, lane=True, database=postgres_server.fresh_database().address, request_timeout_s=2.0)
+    for path, body in ((SPACES, {"namespace": ["a"]}), (f"{SPACES}/a/tables", {"name": "t", "schema": SCHEMA})):
+        assert asked(node, "POST", path, body).status == 200
+    yield node
+    node.stop()
+
+
+def asked(node: Served, method: str, path: str, body: object = None) -> WireAnswer:
+    """Ask once, on a connection of its own."""
+    with closing(Wire(node.port)) as wire:
+        wire.send(wire_request(method, path, None if body is None else json.dumps(body).encode()))
+        return wire.answer(bodiless=method == "HEAD")
+
+
+@pytest.mark.integration
+def test_lane_waits_for_the_gate(served: Served) -> None:
+    """Over PostgreSQL a kept answer is sent once the gate has been asked; after a commit it is another one."""
+    first = asked(served, "GET", TABLE)
+    before = SENT_AGAIN["stands",]
+    for _ in range(3):
+        again = asked(served, "GET", TABLE)
+        assert (again.status, again.body) == (200, first.body)
+        assert again.headers["x-request-id"] != first.headers["x-request-id"]
+    assert SENT_AGAIN["stands",] - before == 3
+
+    update = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"k": "v"}}]}
+    assert asked(served, "POST", TABLE, update).status == 200
+
+    after = asked(served, "GET", TABLE)
+    assert b'"k":"v"' in after.body
+    assert after.headers["etag"] != first.headers["etag"]
+    assert SENT_AGAIN["stands",] - before == 3
+
+
+@pytest.mark.integration
+def test_lane_waits_no_longer_than_a_request_may(served: Served) -> None:
+    """A gate that fails is met again by who answers afresh; one that says nothing ends with 503 in time."""
+    asked(served, "GET", TABLE)
+    store = served.built.services.store
+    real = store.gate_async  # type: ignore[union-attr]
+    calls: list[int] = []
+
+    async def fails_once(*given: object) -> object:
+        calls.append(1)
+        if len(calls) == 1:
+            raise Unavailable("no answer", retry_after_s=1)
+        return await real(*given)
+
+    async def silent(*_: object) -> object:
+        return await asyncio.Event().wait()
+
+    with Patch.context() as patch:
+        patch.setattr(store, "gate_async", fails_once)
+        assert asked(served, "GET", TABLE).status == 200
+        assert len(calls) == 2
+        patch.setattr(store, "gate_async", silent)
+        late = asked(served, "GET", TABLE)
+        assert late.status == 503
+        assert late.headers["retry-after"] == "5"
+    assert not served.built.application.deadlines._late

@@ -1,6 +1,6 @@
 """One HTTP connection: uvicorn's HTTP/1.1 protocol with a lane of its own for ordinary requests.
 
-May import `telemetry`, uvicorn and the application. An ordinary request (HTTP/1.1, kept alive, its body complete and
+May import `model`, `telemetry`, uvicorn and the application. An ordinary request (HTTP/1.1, kept alive, its body complete and
 short, nothing before it on the connection unanswered) goes straight to the application, and its answer leaves in one
 write; where the application answers at once, that happens inside the parser's callback, without a task. Everything
 else goes uvicorn's way through ASGI, to the same answers: with `server.lane = false` all requests do. This leans on
@@ -21,6 +21,7 @@ from limnos.http.guarded import GuardedProtocol
 from limnos.http.kept import depends_of, key_of
 from limnos.http.patience import Phase
 from limnos.http.pieces import CutShort
+from limnos.model.errors import Unavailable
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-    from limnos.http.kept import KeptAnswer, Key
+    from limnos.http.kept import Keeping, KeptAnswer, Key
     from limnos.http.response import Answer
 
 BODY_BYTES_MAX: Final = 1 << 16
@@ -170,25 +171,31 @@ class LaneProtocol(GuardedProtocol):
             self.transport.close()
 
     def _begin(self, exchange: Exchange) -> None:
-        application, answers = self.application, self.application.kept
-        method = self.parser.get_method().decode("ascii")
-        keeping = kept = None
-        if answers.is_on and (key := key_of(method, self.url, self._usual_depends)) is not None:
-            kept = answers.find(key)
+        """Answer with what is kept, if it holds; else afresh."""
+        answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
+        if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
+            started, kept = time.perf_counter(), answers.find(key)
             if kept is not None and answers.inline:
-                started = time.perf_counter()
                 if answers.holds_now(kept):
-                    self._send_again(exchange, kept, key, started)
+                    self.send_again(exchange, kept, key, started)
                     return
+            elif kept is not None and answers.ask(kept, waiting := AfterGate(self, exchange, kept, key, started)):
+                self.application.deadlines.watch(waiting)
+                return
             keeping = answers.keeping(key)
-        path, _, query = self.url.partition(b"?")
+        self.answer_afresh(exchange, method, url, keeping)
+
+    def answer_afresh(self, exchange: Exchange, method: str, url: bytes, keeping: Keeping | None) -> None:
+        """Have the application answer; at once, if it can."""
+        application = self.application
+        path, _, query = url.partition(b"?")
         at_once = application.answers_at_once(method)
         request_id = next_request_id()
         mine = current_request_id.set(request_id)
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self._peer, at_once=at_once, keeping=keeping, kept=None if answers.inline else kept,
+                peer=self._peer, at_once=at_once, keeping=keeping,
             )  # fmt: skip
             if at_once:
                 try:
@@ -205,7 +212,7 @@ class LaneProtocol(GuardedProtocol):
         finally:
             current_request_id.reset(mine)
 
-    def _send_again(self, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+    def send_again(self, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
         """Send an answer that is kept, under this request's own id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
@@ -218,6 +225,11 @@ class LaneProtocol(GuardedProtocol):
             head = kept.head = self._head_around_id(exchange, kept)
         self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], kept.body)))  # type: ignore[attr-defined]
         self._complete(exchange)
+
+    def say_late(self, exchange: Exchange, url: bytes, method: str) -> None:
+        """Answer that the time is over."""
+        late = Unavailable("The store did not answer in time, and nothing was changed: try again", retry_after_s=5)
+        self._write(exchange, self.application.refusal(method, url, late, peer=self._peer))
 
     def _head_around_id(self, exchange: Exchange, kept: KeptAnswer) -> tuple[bytes, bytes]:
         headers = kept.headers_with(b"\0")
@@ -293,6 +305,58 @@ class LaneProtocol(GuardedProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
+
+
+class AfterGate:
+    """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
+
+    It is a waiter to the gate, and what the deadlines watch.
+    """
+
+    __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
+
+    def __init__(self, lane: LaneProtocol, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
+        self._lane, self._exchange = lane, exchange
+        self._kept, self._key, self._started = kept, key, started
+        self._done = False
+
+    def done(self) -> bool:
+        """Say whether it is waited no longer."""
+        return self._done
+
+    def set_result(self, _: object) -> None:
+        """The gate was asked: send what is kept if it holds, and answer afresh otherwise."""
+        self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
+
+    def set_exception(self, _: Exception) -> None:
+        """The gate could not be asked: whoever answers afresh finds out, and says so."""
+        self._end(holds=False)
+
+    def cancel(self) -> None:
+        """The time for the request is over."""
+        self._done = True
+        self._lane.application.deadlines.release(self)
+        method, url, _ = self._key
+        try:
+            self._lane.say_late(self._exchange, url, method)
+        except Exception as error:  # noqa: BLE001 - the deadlines go on
+            self._fail(error)
+
+    def _end(self, *, holds: bool) -> None:
+        self._done = True
+        lane, key = self._lane, self._key
+        lane.application.deadlines.release(self)
+        try:
+            if holds:
+                lane.send_again(self._exchange, self._kept, key, self._started)
+            else:
+                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.kept.keeping(key))
+        except Exception as error:  # noqa: BLE001 - others wait for the gate as well
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log.error("unexpected failure in the lane", exc_info=error)
+        self._lane.transport.close()
 
 
 async def _given(answer: Answer) -> Answer:

@@ -7,10 +7,18 @@ that may run equally long stand in one queue, in the order in which they began; 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Final, Protocol
 
 _CHECKS: Final = 16
 """How often a request is looked at while it may run: it is late by at most that part of the limit."""
+
+
+class Watched(Protocol):
+    """What may be late: a task, or whatever else can be cancelled."""
+
+    def cancel(self) -> object:
+        """It is late."""
+        ...
 
 
 class Deadlines:
@@ -18,13 +26,13 @@ class Deadlines:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._queues: dict[float, dict[asyncio.Task[object], float]] = {}
-        self._late: set[asyncio.Task[object]] = set()
+        self._queues: dict[float, dict[Watched, float]] = {}
+        self._late: set[Watched] = set()
         self._looking: asyncio.TimerHandle | None = None
 
-    def watch(self, task: asyncio.Task[object], seconds: float | None = None) -> None:
+    def watch(self, task: Watched, seconds: float | None = None) -> None:
         """Cancel the task when the time is over, unless it is released before."""
-        loop = task.get_loop()
+        loop = asyncio.get_running_loop()
         allowed = self.seconds if seconds is None else seconds
         queue = self._queues.get(allowed)
         if queue is None:
@@ -34,7 +42,7 @@ class Deadlines:
         if self._looking is None or self._looking.when() > until:
             self._look_again(loop, every)
 
-    def release(self, task: asyncio.Task[object]) -> None:
+    def release(self, task: Watched) -> None:
         """The task has done what it was watched for."""
         for queue in self._queues.values():
             if queue.pop(task, None) is not None:

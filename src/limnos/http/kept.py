@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.services.context import Services
     from limnos.services.lasting import Lasting
+    from limnos.view.gate import Waiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation")
@@ -147,6 +148,13 @@ class KeptAnswers:
             return False
         answer.moment, answer.generation = moment, view.generation
         return True
+
+    def ask(self, answer: KeptAnswer, waiter: Waiter) -> bool:
+        """Ask the gate on an answer's behalf; the waiter is told. Says no where no gate can tell whether it holds."""
+        ground = answer.lasting.ground
+        if ground is not None:
+            self.gate.tell(ground.zones, "arrival", waiter)
+        return ground is not None
 
     def holds_after_gate(self, answer: KeptAnswer) -> bool:
         """Say whether an answer holds at the moment of a gate over its zones, from which nothing was awaited since."""

@@ -41,6 +41,22 @@ Zones = tuple[int, ...]
 """In lock order: the server's, the metalake's, the catalog's."""
 
 
+class Waiter(Protocol):
+    """Who is told that a gate read is over: a future, or whoever wants to be called at once, before anything else runs."""
+
+    def done(self) -> bool:
+        """Say whether it is waited no longer."""
+        ...
+
+    def set_result(self, moment: Known, /) -> None:
+        """The view is at a moment after the waiter came. Must not raise."""
+        ...
+
+    def set_exception(self, error: Exception, /) -> None:
+        """The gate could not be read. Must not raise."""
+        ...
+
+
 class Gate(Protocol):
     """What a request passes before it uses cached facts, and where it gets the facts that are missing."""
 
@@ -53,6 +69,10 @@ class Gate(Protocol):
 
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to a moment after this call."""
+        ...
+
+    def tell(self, zones: Zones, reason: str, waiter: Waiter) -> None:
+        """Bring the view up to a moment after this call, then tell the waiter; only where not `inline`."""
         ...
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
@@ -102,6 +122,10 @@ class InlineGate:
     async def ask(self, zones: Zones, reason: str) -> None:
         """Bring the view up to now."""
         self.ask_now(zones, reason)
+
+    def tell(self, zones: Zones, reason: str, waiter: Waiter) -> None:
+        """Never called: this store answers at once."""
+        raise RuntimeError("this store answers at once")
 
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> Known:
         """Bring the view up to now in all chains of zones, by one statement."""
@@ -155,7 +179,7 @@ class SharedGate:
         self.view = view
         self.store = store
         self.cold_reads_max = cold_reads_max
-        self._waiting: list[tuple[Zones, asyncio.Future[Known]]] = []
+        self._waiting: list[tuple[Zones, Waiter]] = []
         self._reading: asyncio.Task[None] | None = None
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
@@ -171,15 +195,22 @@ class SharedGate:
         """Wait for a gate read that starts from now on and covers all chains of zones in its one snapshot."""
         return await self._waiter(chains, reason)
 
+    def tell(self, zones: Zones, reason: str, waiter: Waiter) -> None:
+        """Tell the waiter when a gate read is over that starts from now on."""
+        self._join((zones,), reason, waiter)
+
     def _waiter(self, chains: tuple[Zones, ...], reason: str) -> asyncio.Future[Known]:
         """Join the next gate read. A plain function, as every request passes here and a coroutine more is felt."""
-        GATE_READS[reason,] += 1
         future: asyncio.Future[Known] = asyncio.get_running_loop().create_future()
+        self._join(chains, reason, future)
+        return future
+
+    def _join(self, chains: tuple[Zones, ...], reason: str, waiter: Waiter) -> None:
+        GATE_READS[reason,] += 1
         for zones in chains:
-            self._waiting.append((zones, future))
+            self._waiting.append((zones, waiter))
         if self._reading is None:
             self._reading = asyncio.create_task(self._read_all())
-        return future
 
     async def _read_all(self) -> None:
         try:
@@ -189,7 +220,7 @@ class SharedGate:
         finally:
             self._reading = None
 
-    async def _read(self, waiting: list[tuple[Zones, asyncio.Future[Known]]]) -> None:
+    async def _read(self, waiting: list[tuple[Zones, Waiter]]) -> None:
         """One statement, one snapshot, over the union of the zones; then each chain of zones is paired by itself."""
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
@@ -243,11 +274,11 @@ class SharedGate:
         self.view.merge(facts, zone_of={key: wanted.get(key, zones[-1]) for key in facts}, at=at)
 
 
-def _settle(waiting: list[tuple[Zones, asyncio.Future[Known]]], outcome: Known | Exception) -> None:
-    for _, future in waiting:
-        if future.done():
+def _settle(waiting: list[tuple[Zones, Waiter]], outcome: Known | Exception) -> None:
+    for _, waiter in waiting:
+        if waiter.done():
             continue
         if isinstance(outcome, Exception):
-            future.set_exception(outcome)
+            waiter.set_exception(outcome)
         else:
-            future.set_result(outcome)
+            waiter.set_result(outcome)
