@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 log = get_logger("limnos.deliveries")
 POLL_S: Final = 2.0
 LEASE_MS: Final = 30_000
-HELD_MAX: Final = 50
+HELD_MAX: Final = 1_000
+"""Webhooks that one node holds at most; one that waits for changes costs next to nothing."""
 LIMIT: Final = 200
 """Revisions that are read at once."""
 BATCH_MAX: Final = 100
@@ -173,7 +174,7 @@ class Deliveries:
         if isinstance(error, Pruned):
             text += " ('limnos webhook retry --after oldest' goes on without what is lost)"
         DELIVERIES["failed",] += 1
-        log.warning("webhook failed", webhook=webhook.id, url=webhook.url, error=text, again_in_ms=delay)
+        log.warning("webhook failed", webhook=webhook.id, error=text, again_in_ms=delay)
         await self.services.store.submit(
             self._permit, lambda tx: tx.webhooks.failed(webhook.id, self.holder, text, delay_ms=delay)
         )

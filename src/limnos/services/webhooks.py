@@ -10,7 +10,7 @@ import base64
 import re
 import secrets
 from typing import TYPE_CHECKING, Final, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -86,7 +86,8 @@ def _is_below(url: str, root: str) -> bool:
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
     path, above = one.path or "/", other.path.rstrip("/")
-    return ".." not in path.split("/") and (path == above or path.startswith(f"{above}/"))
+    climbs = ".." in unquote(path).replace("\\", "/").split("/")
+    return not climbs and (path == above or path.startswith(f"{above}/"))
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:

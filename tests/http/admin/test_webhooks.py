@@ -77,6 +77,9 @@ def test_refused(node: Node, body: dict[str, object]) -> None:
         ("https://h.example.com/inner", False),
         ("https://h.example.com/", False),
         ("https://h.example.com/in/../out", False),
+        ("https://h.example.com/in/%2e%2E/out", False),
+        ("https://h.example.com/in/..%5Cout", False),
+        ("https://h.example.com\\@elsewhere/in/", False),
         ("https://h.example.com/in\r\nx: y", False),
     ],
 )
