@@ -37,7 +37,7 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": GRANT}]
 BODIES: dict[str, object] = {
     "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
-    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {},
+    "commit-table": {"updates": [wire.set_properties(k="v")]}, "report-metrics": {"report-type": "scan-report"},
     "rename-table": {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "n"}},
     "commit-transaction": {
         "table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [wire.set_properties(k="v")]}]

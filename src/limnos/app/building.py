@@ -140,6 +140,8 @@ def build(settings: Settings) -> Built:
             allowed,
             settings.iceberg.idempotency_lifetime_s,
             settings.store.trash_retention_s * 1000,
+            settings.iceberg.report_retention_s * 1000,
+            settings.iceberg.report_sample,
             settings.events.allowed_urls,
         ),
         files=files,

@@ -34,6 +34,9 @@ BEAT_S = 1.0
 """So often a worker lets its supervisor know that its loop turns."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
+LAST_REPORTS_S = 0.5
+"""How long a node that stops writes what reports of clients are left."""
+
 
 def serve(
     settings: Settings,
@@ -115,6 +118,8 @@ async def _serve(
                 await task
         built.application.stop()
         built.services.chores.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(built.services.reports.flush(), LAST_REPORTS_S)
         await built.services.store.close()
         built.services.files.close()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from limnos.model.permits import upkeep_permit
 from limnos.services.task_kinds import KINDS
 from limnos.services.work import Work
+from limnos.store.reports import reports_expire
 from limnos.store.trash import trash_sweep
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
@@ -80,6 +81,7 @@ class Upkeep:
         await self.store.submit(self._permit, lambda tx: feed_prune(tx, keep_ms=self.keep_ms))
         while await self.store.submit(self._permit, trash_sweep):
             pass
+        await self.store.submit(self._permit, reports_expire)
         await self.store.submit(self._permit, orphans_sweep)
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)

@@ -26,6 +26,7 @@ from limnos.client.namespaces import Namespaces
 from limnos.client.objects import Objects
 from limnos.client.owners import Owners
 from limnos.client.protection import Protection
+from limnos.client.reports import Reports
 from limnos.client.roles import Roles
 from limnos.client.server import Server
 from limnos.client.tables import Tables
@@ -63,6 +64,7 @@ class _Resources(Generic[S]):
         self.tokens = Tokens(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.trash = Trash(sender, scope)
+        self.reports = Reports(sender, scope)
         self.protection = Protection(sender, scope)
         self.access = Access(sender, scope)
         self.changes = Changes(sender, scope)

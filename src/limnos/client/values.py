@@ -71,6 +71,17 @@ class Trashed(msgspec.Struct, frozen=True):
     expires_at: str
 
 
+class ReportInfo(msgspec.Struct, frozen=True):
+    """What a client told of a scan or a commit: `type` is `scan` or `commit`, `report` is as it was sent."""
+
+    id: int
+    type: str
+    at: str
+    user: str
+    snapshot_id: int | None = None
+    report: Json = {}
+
+
 class Undropped(msgspec.Struct, frozen=True):
     """What was brought back and where it is now, how much of its contents came along and how much stays in the trash."""
 

@@ -288,6 +288,12 @@ class Iceberg(Section):
         default=1800,
         description="How long a request with an `Idempotency-Key` may be repeated, in seconds; 0: keys are not looked at.",
     )
+    report_retention_s: NonNegativeInt = Field(
+        default=604_800,
+        description="How long reports of clients about scans and commits are kept, in seconds, a thousand per table at most; "
+        "0: not at all.",
+    )
+    report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
 
 
 class View(Section):

@@ -158,6 +158,18 @@ class Webhook(msgspec.Struct, frozen=True):
     delivered_at: int | None
 
 
+class Report(msgspec.Struct, frozen=True):
+    """What a client told of a scan of a table, or of a commit to it: JSON as it was sent. The id is 0 until it is kept."""
+
+    id: int
+    node_id: int
+    kind: str
+    reporter: str
+    at: int
+    snapshot_id: int | None
+    body: bytes
+
+
 class Document(msgspec.Struct, frozen=True):
     """The metadata document of a table: JSON bytes as they are served, and where they also lie as a file."""
 

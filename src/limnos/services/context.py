@@ -14,6 +14,7 @@ from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
+from limnos.services.reports import Reports
 from limnos.services.scene import Scene, Scope, zones_now
 from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
@@ -71,6 +72,7 @@ class Services:
         self.chores: Chores = OwnChores() if chores is None else chores
         self.recent = RecentMetadata()
         self.lines = Lines()
+        self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)
         self.repeats = Lines()
         """Of requests with the same key."""
         self.watch = Watch(gate, store)

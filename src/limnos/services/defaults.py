@@ -25,6 +25,9 @@ class Defaults(NamedTuple):
     """How long clients may count on what became of a request with a key; 0 when keys are not looked at."""
     keep_dropped_ms: int = 604_800_000
     """How long what is dropped can be brought back; 0: it is gone at once."""
+    keep_reports_ms: int = 604_800_000
+    """How long reports of clients are kept; 0: not at all."""
+    reports_sample: float = 1.0
     allowed_urls: tuple[str, ...] = ()
     """Below which addresses webhooks may lie."""
 

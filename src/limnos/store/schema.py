@@ -231,6 +231,21 @@ protection = Table(
 )
 Index("protection_zone", protection.c.zone)
 
+metrics_report = Table(
+    "metrics_report",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("node_id", Id, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("reporter", Text, nullable=False),
+    Column("at", Id, nullable=False),
+    Column("expires_at", Id, nullable=False),
+    Column("snapshot_id", Id),
+    Column("body", LargeBinary, nullable=False),
+)
+Index("metrics_report_node", metrics_report.c.node_id, metrics_report.c.id)
+Index("metrics_report_expires", metrics_report.c.expires_at)
+
 trash = Table(
     "trash",
     metadata,

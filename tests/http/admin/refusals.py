@@ -36,6 +36,10 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _changes()
     yield from _trash(node, who)
     yield from _protection(who)
+    reports = f"GET {LAKE}/catalogs/{{c}}/reports"
+    yield case(reports, "table", "lake", "main", query="?table=there.t")
+    yield case(reports, "no table", "lake", "main", query="?table=there.gone")
+    yield case(reports, "of no catalog", "lake", "nowhere", query="?table=there.t")
     yield from _webhooks(node)
     yield from _explanations()
     yield from _tokens(node, who)

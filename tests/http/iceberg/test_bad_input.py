@@ -345,7 +345,7 @@ def test_disabled_metalake_or_catalog(node: Node, target: str) -> None:
             node.post(SPACES, {"namespace": ["b"]}), node.post(TABLES, {"name": "u", "schema": SCHEMA}),
             node.post(TABLE, {"updates": [{"action": "set-properties", "updates": {"k": "v"}}]}), node.delete(TABLE),
             node.post(RENAME, {"source": END, "destination": {**END, "name": "u"}}), node.delete(space_path("a")),
-            node.post(f"{space_path('a')}/properties", {"updates": {"k": "v"}}), node.post(f"{TABLE}/metrics", {}),
+            node.post(f"{space_path('a')}/properties", {"updates": {"k": "v"}}), node.post(f"{TABLE}/metrics", {"report-type": "scan-report"}),
         ]  # fmt: skip
     node.done("PATCH", path, {"inUse": True})
 

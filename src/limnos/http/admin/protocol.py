@@ -14,6 +14,7 @@ from limnos.http.admin import (
     groups,
     moves,
     protection,
+    reports,
     service,
     tasks,
     tokens,
@@ -39,7 +40,21 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scope
 
-_MODULES = (service, changes, webhooks, moves, protection, trash, groups, users, tokens, tasks, transactions, access)
+_MODULES = (
+    service,
+    changes,
+    webhooks,
+    moves,
+    protection,
+    reports,
+    trash,
+    groups,
+    users,
+    tokens,
+    tasks,
+    transactions,
+    access,
+)
 
 
 KEYED = {"transaction": Keyed(200, has_files=True)}

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 ROOT = "/iceberg/v1"
+REPORT_BYTES_MAX = 1 << 18
+"""How long a report of a client may be."""
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/{prefix}/namespaces", namespaces.namespaces_list, "list-namespaces"),
@@ -77,6 +79,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         tables.metrics_report,
         "report-metrics",
         asks=(Action.TABLE_EXISTS, Action.TABLE_LOAD),
+        body_bytes_max=REPORT_BYTES_MAX,
     ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
     Route(

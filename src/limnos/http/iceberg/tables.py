@@ -10,7 +10,7 @@ whoever could load it, else 403.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services import commits, iceberg_tables, tables
+from limnos.services import commits, iceberg_tables, reports, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.lasting import lasting_of
 
@@ -92,6 +92,14 @@ class NewName(msgspec.Struct):
     """What is looked at of the body of a create or register that is answered again."""
 
     name: str
+
+
+class MetricsReport(msgspec.Struct, rename="kebab"):
+    """What is looked at of a report; it is kept as it was sent."""
+
+    report_type: Literal["scan-report", "commit-report"]
+    snapshot_id: int | None = None
+    metrics: dict[str, object] = {}
 
 
 class Identifier(msgspec.Struct):
@@ -311,11 +319,16 @@ def _hinted(error: NotFound, scope: Scope, target: Levels) -> NotFound:
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """POST metrics: taken from whoever may load the table, and counted."""
+    """POST metrics: taken from whoever may load the table, and kept behind the request."""
     scope, params = split(request, ctx, 2)
-    request.decode(await request.body(), dict[str, object])
-    namespace, name = levels_of(params[0]), name_of(params[1])
-    await ctx.read(scope, lambda scene: tables.table_exists(scene, namespace, name))
+    data = await request.body()
+    body = request.decode(data, MetricsReport)
+    if body.snapshot_id is not None and abs(body.snapshot_id) >= 1 << 63:
+        raise BadRequest("Field 'snapshot-id' is no number of 64 bits")
+    await reports.report_take(
+        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]),
+        kind=body.report_type.removesuffix("-report"), snapshot_id=body.snapshot_id, body=data,
+    )  # fmt: skip
     return no_content()
 
 

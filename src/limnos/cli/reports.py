@@ -1,0 +1,36 @@
+"""`reports`: what clients tell of their scans of a table and their commits to it.
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_rows
+
+
+def reports(
+    path: str,
+    /,
+    *,
+    type: Annotated[
+        Literal["scan", "commit"] | None, Parameter(help="Only those about scans, or about commits.")
+    ] = None,
+    limit: Annotated[int, Parameter(help="Show at most so many.")] = 20,
+    common: Common = DEFAULTS,
+) -> None:
+    """List what clients told of their scans of a table and their commits to it, the newest first.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(each) for each in client.reports.list(path, type=type, limit=limit)]
+    show_rows(rows, ["id", "at", "type", "user", "snapshot_id"], shape=common.shape, empty="no reports")

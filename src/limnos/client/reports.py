@@ -1,0 +1,46 @@
+"""Calls on the reports of clients about a table (own API).
+
+May import `names` and this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import own_url, parts_of
+from limnos.client.values import ReportInfo
+from limnos.names import display
+
+
+class _ListAnswer(msgspec.Struct):
+    reports: tuple[ReportInfo, ...]
+    before: int | None = None
+
+
+class Reports(Resource[S]):
+    """What clients tell of their scans and commits."""
+
+    __slots__ = ()
+
+    @verb
+    def list(
+        self, path: str | Sequence[str], *, type: str | None = None, limit: int = 100
+    ) -> Flow[tuple[ReportInfo, ...]]:
+        """List a table's reports, newest first, at most so many; `type` is `scan` or `commit`."""
+        parts = parts_of(path, least=3)
+        url = own_url(self.scope.metalake, "catalogs", parts[0], "reports")
+        found: tuple[ReportInfo, ...] = ()
+        before: int | None = None
+        while True:
+            query = {
+                "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(found), 1000))),
+                "before": None if before is None else str(before),
+            }  # fmt: skip
+            answer = decode((yield request("GET", url, query=query)), _ListAnswer)
+            found += answer.reports
+            before = answer.before
+            if before is None or len(found) >= limit:
+                return found[:limit]

@@ -1,0 +1,71 @@
+"""Reports of clients about their scans of a table and their commits to it.
+
+May import `model`, `names`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services import reports
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+
+NUMBER_MAX = 2**53
+KINDS = ("scan", "commit")
+
+
+async def reports_list(request: Request, ctx: Context) -> Response:
+    """Answer a `table`'s reports, newest first: of one `type`, a `limit` of them, those `before` an id."""
+    metalake, catalog = names_of(request)
+    path = tuple(display.parse(request.query("table") or "-"))
+    if len(path) < 2:
+        await ctx.read(Scope(metalake, catalog), reports.catalog_require)
+        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+    kind = request.query("type") or ""
+    if kind and kind not in KINDS:
+        raise BadRequest(f"'{kind[:50]}' is no type of a report: use one of {', '.join(KINDS)}")
+    limit = _number(request, "limit", reports.PAGE_MAX)
+    found = await reports.reports_list(
+        ctx, Scope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
+        before=_number(request, "before", NUMBER_MAX), limit=limit,
+    )  # fmt: skip
+    told = [
+        {
+            "id": each.id,
+            "type": each.kind,
+            "at": instant(each.at),
+            "user": each.reporter,
+            "snapshot_id": each.snapshot_id,
+            "report": msgspec.Raw(each.body),
+        }
+        for each in found
+    ]
+    more = len(found) == min(limit, reports.PAGE_MAX)
+    return json_response({"reports": told, "before": found[-1].id if more and found else None})
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdecimal() or not 0 < int(text[:20]) <= NUMBER_MAX:
+        raise BadRequest(f"{name} is a number from 1, not '{text[:20]}'")
+    return int(text)
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/reports", reports_list, "list-reports"),
+)

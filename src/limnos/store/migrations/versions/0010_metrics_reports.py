@@ -1,0 +1,26 @@
+"""Reports of clients about scans and commits.
+
+Revision ID: 0010
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import metrics_report
+
+revision = "0010"
+down_revision = "0009"
+
+
+def upgrade() -> None:
+    """Make the table; a store made by this release has it from the start. The release before keeps no reports."""
+    bind = op.get_bind()
+    if not sa.inspect(bind).has_table(metrics_report.name):
+        metrics_report.create(bind)
+
+
+def downgrade() -> None:
+    """Take it away."""
+    metrics_report.drop(op.get_bind())

@@ -1,0 +1,62 @@
+"""Reports of clients about their scans and commits, per table: a bounded number of them, for a time.
+
+May import `model` and the room's `sql`, `trash`. Nothing that anybody decides or caches rests on a report, so none leaves a change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Report
+from limnos.store.sql import Load, Sql
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.tx import Tx
+
+PER_TABLE_MAX = 1000
+PUT = Sql(
+    "INSERT INTO metrics_report (id, node_id, kind, reporter, at, expires_at, snapshot_id, body) VALUES"
+    " (:id, :node, :kind, :reporter, :at, :expires, :snapshot, :body)"
+)
+TRIM = Sql(
+    "DELETE FROM metrics_report WHERE node_id = :node AND id <="
+    " (SELECT r.id FROM metrics_report r WHERE r.node_id = :node ORDER BY r.id DESC LIMIT 1 OFFSET :most)"
+)
+PAGE = Sql(
+    "SELECT id, node_id, kind, reporter, at, snapshot_id, body FROM metrics_report"
+    " WHERE node_id = :node AND id < :before AND (kind = :kind OR :kind = '') ORDER BY id DESC LIMIT :limit"
+)
+EXPIRE = Sql("DELETE FROM metrics_report WHERE expires_at <= :now")
+SWEEP = Sql(
+    "DELETE FROM metrics_report WHERE NOT EXISTS"
+    " (SELECT 1 FROM node n WHERE n.id = metrics_report.node_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('metrics_report.node_id')}"
+)
+
+
+def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tuple[Report, ...]]:
+    """Read a table's reports, newest first, those before an id; of one kind unless that is empty."""
+    rows = yield PAGE, {"node": node_id, "kind": kind, "before": before, "limit": limit}
+    return tuple([Report(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+
+
+def reports_put(tx: Tx, reports: Sequence[Report], *, keep_ms: int) -> None:
+    """Keep reports, in their order, and of each table's the newest only."""
+    for each in reports:
+        tx.count(
+            PUT,
+            {
+                "id": tx.next_id(), "node": each.node_id, "kind": each.kind, "reporter": each.reporter, "at": each.at,
+                "expires": each.at + keep_ms, "snapshot": each.snapshot_id, "body": each.body,
+            },
+        )  # fmt: skip
+    for node_id in dict.fromkeys(each.node_id for each in reports):
+        tx.count(TRIM, {"node": node_id, "most": PER_TABLE_MAX})
+
+
+def reports_expire(tx: Tx) -> int:
+    """Delete what was kept long enough; returns how many."""
+    return tx.count(EXPIRE, {"now": tx.now_ms})

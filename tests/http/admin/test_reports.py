@@ -1,0 +1,142 @@
+"""Reports of clients: taken from who may load the table, kept behind the request, bounded, and shown to who may change it."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.store import reports as store_reports
+from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
+
+REPORTS = f"{OWN}/metalakes/lake/catalogs/main/reports"
+SCAN = {
+    "report-type": "scan-report", "table-name": "a.t", "snapshot-id": 7, "filter": True, "schema-id": 0,
+    "projected-field-ids": [1], "projected-field-names": ["id"],
+    "metrics": {"result-data-files": {"unit": "count", "value": 3}},
+}  # fmt: skip
+COMMIT = {
+    "report-type": "commit-report", "table-name": "a.t", "snapshot-id": 8, "sequence-number": 1, "operation": "append",
+    "metrics": {"attempts": {"unit": "count", "value": 1}},
+}  # fmt: skip
+
+
+def report(node: Node, body: object, *, user: str = "admin", name: str = "t") -> Answer:
+    """Send a report."""
+    return node.post(f"{table_path('a', name)}/metrics", body, user=user)
+
+
+def shown(node: Node, query: str = "", *, user: str = "admin") -> dict:
+    """Write what is waiting, and list it."""
+    node.runner.run(node.built.services.reports.flush())
+    answer = node.get(f"{REPORTS}?table=a.t{query}", user=user)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def test_reports_are_kept_and_shown(node: Node) -> None:
+    """Newest first, with who sent each, as it was sent; by type, by pages; a table of its name that comes after has none."""
+    make_table(node, "a", "t")
+    assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
+    found = shown(node)["reports"]
+    page = shown(node, "&limit=2")
+    rest = shown(node, f"&limit=2&before={page['before']}")
+    node.delete(table_path("a", "t"))
+    make_table(node, "a", "t")
+
+    assert [each["type"] for each in found] == ["scan", "commit", "scan"]
+    assert (found[1]["user"], found[1]["snapshot_id"], found[1]["report"]) == ("admin", 8, COMMIT)
+    assert [each["id"] for each in (*page["reports"], *rest["reports"])] == [each["id"] for each in found]
+    assert rest["before"] is None
+    assert shown(node)["reports"] == []
+
+
+def test_types_are_told_apart(node: Node) -> None:
+    """One type alone is listed when it is asked for."""
+    make_table(node, "a", "t")
+    for body in (SCAN, COMMIT):
+        report(node, body)
+
+    assert [each["type"] for each in shown(node, "&type=commit")["reports"]] == ["commit"]
+    assert [each["type"] for each in shown(node, "&type=scan")["reports"]] == ["scan"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"report-type": "other"}, {**SCAN, "snapshot-id": "x"}, {**SCAN, "metrics": []},
+        {**SCAN, "snapshot-id": 2**63}, [],
+    ],
+)  # fmt: skip
+def test_what_is_no_report_is_refused(node: Node, body: object) -> None:
+    """A report says what it is about in the right types, else it is 400 and not kept."""
+    make_table(node, "a", "t")
+
+    assert report(node, body).status == 400
+    assert shown(node)["reports"] == []
+
+
+def test_large_one_is_refused(node: Node) -> None:
+    """A report of more than 256 KiB is 413."""
+    make_table(node, "a", "t")
+
+    assert report(node, {**SCAN, "filler": "x" * (257 << 10)}).status == 413
+
+
+def test_who_may(node: Node) -> None:
+    """A reader's is kept and a creator's is not, though both are answered; a reader does not see them, a writer does."""
+    make_table(node, "a", "t")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "bob", "use_catalog use_schema create_table", kind="CATALOG", on="main")
+    grant(node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    answers = [report(node, SCAN, user=user).status for user in ("ana", "bob", "nobody-here")]
+    lists = [node.get(f"{REPORTS}?table=a.t", user=user).status for user in ("ana", "bob", "eve")]
+
+    assert answers == [204, 204, 403]
+    assert lists == [403, 403, 200]
+    assert [each["user"] for each in shown(node, user="eve")["reports"]] == ["ana"]
+
+
+def test_number_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table's reports the newest stay."""
+    monkeypatch.setattr(store_reports, "PER_TABLE_MAX", 3)
+    make_table(node, "a", "t")
+    for number in range(5):
+        report(node, {**SCAN, "snapshot-id": number})
+
+    assert [each["snapshot_id"] for each in shown(node)["reports"]] == [4, 3, 2]
+
+
+def test_crowd_is_let_go_and_slows_nobody(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What does not fit into what may wait is answered 204 and lost; commits go on; nothing is written in a request."""
+    monkeypatch.setattr("limnos.services.reports.WAITING_BYTES_MAX", 1000)
+    make_table(node, "a", "t")
+    before = node.done("GET", table_path("a", "t"))["metadata-location"]
+    answers = [report(node, SCAN).status for _ in range(20)]
+    wrote = commit(node, "a", "t", updates=[set_properties(k="v")])
+
+    assert answers == [204] * 20
+    assert wrote.status == 200
+    assert wrote["metadata-location"] != before
+    assert 0 < len(shown(node)["reports"]) < 20
+
+
+def test_kept_long_enough_they_go(node: Node) -> None:
+    """The sweep takes those whose time is over; with a retention of nothing none is kept."""
+    make_table(node, "a", "t")
+    reports = node.built.services.reports
+    reports.keep_ms = -1  # over before it began
+    report(node, SCAN)
+    assert len(shown(node)["reports"]) == 1
+    node.runner.run(node.built.upkeep.sweep())
+    reports.keep_ms = 0
+    report(node, SCAN)
+
+    assert shown(node)["reports"] == []
+
+
+@pytest.mark.parametrize("query", ["", "?table=t", "?table=a.t&type=x", "?table=a.t&limit=0", "?table=a.t&before=x"])
+def test_bad_questions(node: Node, query: str) -> None:
+    """No table, a type, limit or id that is none: 400."""
+    make_table(node, "a", "t")
+
+    assert node.get(f"{REPORTS}{query}").status == 400
