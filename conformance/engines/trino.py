@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
@@ -53,6 +53,7 @@ def run(lake: Lake) -> list[Check]:
         checks.expect("time travel", lambda: _travel(address), [[2]])
         ask('CREATE SCHEMA lake."trino.deep"')
         checks.expect("nested schema", lambda: ask('CREATE TABLE lake."trino.deep".t AS SELECT 1 AS n'), [[1]])
+        _views(checks, lake, ask)
         place = f"file://{lake.work}/data/warehouse/main/chosen"
         ask(f"CREATE SCHEMA lake.chosen WITH (location = '{place}')")
         ask("CREATE TABLE lake.chosen.t AS SELECT 1 AS n")
@@ -73,6 +74,51 @@ def run(lake: Lake) -> list[Check]:
             "a reader may not create", lambda: ask("CREATE TABLE reading.open.u (id bigint)"), "CREATE_TABLE"
         )
     return checks.made
+
+
+def _views(checks: Checks, lake: Lake, ask: Callable[[str], list[list[object]]]) -> None:
+    """Make, read, replace, rename and drop views; one in another dialect is refused by its name."""
+    view = "lake.trino.v"
+    checks.expect("CREATE VIEW", lambda: ask(f"CREATE VIEW {view} AS SELECT id, city FROM lake.trino.t"), [])
+    checks.expect("a view is read", lambda: ask(f"SELECT city FROM {view} WHERE id = 1"), [["Oslo"]])
+    replace = f"CREATE OR REPLACE VIEW {view} AS SELECT city FROM lake.trino.t WHERE id = 2"
+    checks.expect("CREATE OR REPLACE VIEW", lambda: ask(replace) + ask(f"SELECT * FROM {view}"), [["Rome"]])
+    checks.expect(
+        "a deep view", lambda: ask('CREATE VIEW lake."trino.deep".v AS SELECT n FROM lake."trino.deep".t'), []
+    )
+    checks.expect("a deep view is read", lambda: ask('SELECT * FROM lake."trino.deep".v'), [[1]])
+    listed = "SELECT table_name FROM lake.information_schema.views WHERE table_schema = 'trino'"
+    checks.expect("views are listed", lambda: ask(listed), [["v"]])
+    checks.expect_refusal(
+        "a table of a view's name", lambda: ask("CREATE TABLE lake.trino.v (id bigint)"), "already exists"
+    )
+    _make_spark_view(lake)
+    checks.expect_refusal("a view in Spark's dialect", lambda: ask("SELECT * FROM lake.open.of_spark"), "of_spark")
+    checks.expect("rename a view", lambda: ask(f"ALTER VIEW {view} RENAME TO lake.trino.w"), [])
+    checks.expect("it is read by its new name", lambda: ask("SELECT * FROM lake.trino.w"), [["Rome"]])
+    checks.expect("DROP VIEW", lambda: ask("DROP VIEW lake.trino.w"), [])
+
+
+def _make_spark_view(lake: Lake) -> None:
+    """Make a view in Spark's dialect, as Spark does."""
+    texts = [{"type": "sql", "dialect": "spark", "sql": "SELECT 1 AS id"}]
+    version = {
+        "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": ["open"],
+        "representations": texts,
+    }  # fmt: skip
+    fields = [{"id": 1, "name": "id", "required": True, "type": "int"}]
+    body = {
+        "name": "of_spark",
+        "schema": {"type": "struct", "fields": fields},
+        "view-version": version,
+        "properties": {},
+    }
+    request = urllib.request.Request(
+        f"{lake.iceberg}/v1/lake.main/namespaces/open/views", data=json.dumps(body).encode(), method="POST",
+        headers={"Authorization": f"Bearer {lake.admin}", "Content-Type": "application/json"},
+    )  # fmt: skip
+    with urllib.request.urlopen(request, timeout=_STATEMENT_S) as answer:
+        answer.read()
 
 
 def _travel(address: str) -> object:

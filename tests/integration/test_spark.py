@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -16,6 +17,7 @@ from limnos.spark import session
 from limnos.spark.demo import pipeline
 from limnos.spark.demo.data import COLUMNS, Source, take_census
 from limnos.spark.demo.expectations import Expectation, ExpectationFailed, Unique, check
+from tests.http.iceberg import wire
 from tests.integration.live import LiveServer
 
 pytestmark = [
@@ -350,3 +352,48 @@ def test_a_bad_delivery_is_not_published(spark: SparkSession, tmp_path: Path) ->
         pipeline.load_first_flights(spark, source)
 
     assert pipeline.row_count(spark, "main.raw.nyc.flights") == 0
+
+
+def test_views_four_deep(spark: SparkSession, space: str) -> None:
+    """A view four deep is made, read by its full name, replaced, described, renamed, and dropped; its name is a table's, too."""
+    path = f"{space}.a.b.c"
+    for depth in range(1, 4):
+        spark.sql(f"CREATE NAMESPACE {'.'.join(path.split('.')[: 2 + depth])}")
+    spark.sql(f"CREATE TABLE {path}.t (id BIGINT, city STRING) USING iceberg")
+    spark.sql(f"INSERT INTO {path}.t VALUES (1, 'Oslo'), (2, 'Rome')")
+    spark.sql(f"CREATE VIEW {path}.v (number COMMENT 'of the row') COMMENT 'all' AS SELECT id FROM {path}.t")
+    first = rows(spark, f"SELECT number FROM {path}.v ORDER BY number")
+    spark.sql(f"CREATE OR REPLACE VIEW {path}.v AS SELECT city FROM {path}.t WHERE id > 1")
+    second = rows(spark, f"SELECT * FROM {path}.v")
+    spark.sql(f"ALTER VIEW {path}.v SET TBLPROPERTIES ('team' = 'ops')")
+
+    assert (first, second) == ([(1,), (2,)], [("Rome",)])
+    assert [row[1] for row in rows(spark, f"SHOW VIEWS IN {path}")] == ["v"]
+    assert [row[1] for row in rows(spark, f"SHOW TABLES IN {path}")] == ["t"]
+    assert "'team' = 'ops'" in str(rows(spark, f"SHOW CREATE TABLE {path}.v"))
+    with pytest.raises(REFUSAL, match="already exists"):
+        spark.sql(f"CREATE VIEW {path}.t AS SELECT 1 AS x")
+    with pytest.raises(REFUSAL):
+        spark.sql(f"CREATE TABLE {path}.v (id BIGINT) USING iceberg")
+
+    spark.sql(f"ALTER VIEW {path}.v RENAME TO {path}.w")  # with the catalog, unlike a table's new name
+    assert rows(spark, f"SELECT * FROM {path}.w") == [("Rome",)]
+    spark.sql(f"DROP VIEW {path}.w")
+    assert rows(spark, f"SHOW VIEWS IN {path}") == []
+    spark.sql(f"DROP VIEW IF EXISTS {path}.w")
+
+
+def test_text_of_another_dialect_is_refused(spark: SparkSession, space: str, server: LiveServer) -> None:
+    """Spark tries the text of another dialect as its own; one that it cannot read is refused by the view's name."""
+    level = space.split("`")[1]
+    version = wire.view_version(
+        "select cast(row(1) as row(x integer)) as id", dialect="trino", default_namespace=[level]
+    )
+    answer = httpx2.post(
+        f"{server.uri}/iceberg/v1/lake.main/namespaces/{level}/views",
+        json=wire.view_body("only_trino", version), headers={"Authorization": f"Bearer {server.token}"},
+    )  # fmt: skip
+
+    assert answer.status_code == 200
+    with pytest.raises(REFUSAL, match="only_trino"):
+        spark.sql(f"SELECT * FROM {space}.only_trino").collect()

@@ -1,0 +1,57 @@
+"""PyIceberg's calls on views against a real server: made, listed, loaded and dropped, under odd names too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyiceberg.catalog.rest import RestCatalog
+from pyiceberg.exceptions import NoSuchViewError, TableAlreadyExistsError, ViewAlreadyExistsError
+from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
+
+from tests.integration.live import LiveServer
+from tests.integration.test_pyiceberg import ODD_NAMES, SCHEMA, connect
+
+
+def version(*levels: str) -> ViewVersion:
+    """A version in Spark's dialect."""
+    text = SQLViewRepresentation(type="sql", sql="select 1 as id, 'Oslo' as city", dialect="spark")
+    return ViewVersion(
+        version_id=1, schema_id=1, timestamp_ms=1_700_000_000_000, summary={"engine-name": "test"},
+        representations=[text], default_namespace=list(levels),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def catalog(server: LiveServer) -> Iterator[RestCatalog]:
+    """The catalog `main` as the administrator."""
+    connected = connect(server)
+    yield connected
+    connected.close()
+
+
+@pytest.mark.parametrize("name", ["plain", *ODD_NAMES])
+def test_views_four_deep(catalog: RestCatalog, name: str) -> None:
+    """A view of any name, four levels deep, is made, listed, loaded, found and dropped."""
+    levels = ("views", name, "c", "d")
+    for depth in range(1, 5):
+        catalog.create_namespace_if_not_exists(levels[:depth])
+    made = catalog.create_view((*levels, name), SCHEMA, version(*levels))
+    loaded = catalog.load_view((*levels, name))
+
+    assert catalog.list_views(levels) == [(*levels, name)]
+    assert catalog.list_tables(levels) == []
+    assert loaded.metadata == made.metadata
+    assert loaded.schema().column_names == ["id", "city"]
+    assert catalog.view_exists((*levels, name))
+    with pytest.raises(ViewAlreadyExistsError):
+        catalog.create_view((*levels, name), SCHEMA, version(*levels))
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table((*levels, name), SCHEMA)
+
+    catalog.drop_view((*levels, name))
+    assert not catalog.view_exists((*levels, name))
+    with pytest.raises(NoSuchViewError):
+        catalog.load_view((*levels, name))
+    with pytest.raises(NoSuchViewError):
+        catalog.drop_view((*levels, name))
