@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from tests.faults.rig import Rig
-from tests.http.iceberg.wire import creation, view_body
+from tests.http.iceberg.wire import creation, replaced_by, view_body, view_version
 from tests.nodes.wire import (
     GRAVITINO,
     OWN,
@@ -236,6 +236,60 @@ def table_rename(rig: Rig) -> Case:
     return Case("POST", f"{PREFIX}/tables/rename", rename_body((tag, "t"), (tag, "u")), is_done, (404,))
 
 
+def _view_path(*parts: str) -> str:
+    return f"{namespace_path(*parts[:-1])}/views/{parts[-1]}"
+
+
+def _view_is_there(rig: Rig, *parts: str) -> bool:
+    status = rig.admin.ask("HEAD", _view_path(*parts)).status
+    assert status in (204, 404), f"HEAD was answered {status}"
+    return status == 204
+
+
+def _view(rig: Rig) -> str:
+    tag = _namespace(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/views", view_body("v"))
+    return tag
+
+
+def view_create(rig: Rig) -> Case:
+    """Make a view."""
+    tag = _namespace(rig)
+    there = lambda: _view_is_there(rig, tag, "v")  # noqa: E731 - short
+    return Case("POST", f"{namespace_path(tag)}/views", view_body("v"), there, (409,))
+
+
+def view_replace(rig: Rig) -> Case:
+    """Replace a view's text."""
+    tag = _view(rig)
+
+    def is_done() -> bool:
+        metadata = rig.admin.do("GET", _view_path(tag, "v")).body["metadata"]
+        current, versions = metadata["current-version-id"], metadata["versions"]  # type: ignore[index]
+        assert (current, len(versions)) in ((1, 1), (2, 2)), f"half: version {current} of {len(versions)}"
+        return bool(current == 2)
+
+    return Case("POST", _view_path(tag, "v"), replaced_by(view_version("select 2 as id")), is_done)
+
+
+def view_rename(rig: Rig) -> Case:
+    """Rename a view."""
+    tag = _view(rig)
+
+    def is_done() -> bool:
+        old, new = _view_is_there(rig, tag, "v"), _view_is_there(rig, tag, "w")
+        assert old != new, f"under its old name: {old}, under its new name: {new}"
+        return new
+
+    return Case("POST", f"{PREFIX}/views/rename", rename_body((tag, "v"), (tag, "w")), is_done, (404,))
+
+
+def view_drop(rig: Rig) -> Case:
+    """Drop a view."""
+    tag = _view(rig)
+    return Case("DELETE", _view_path(tag, "v"), None, lambda: not _view_is_there(rig, tag, "v"), (404,))
+
+
 def _reader(rig: Rig, tag: str, *, holds: bool = True) -> str:
     """Make a user who may use the catalog and a namespace, once they hold their role."""
     user, role = f"user_{tag}", f"role_{tag}"
@@ -315,9 +369,9 @@ def tags_associate(rig: Rig) -> Case:
     return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
 
 
-WITH_FILE = (table_create, table_commit, tables_commit, transaction)
+WITH_FILE = (table_create, table_commit, tables_commit, transaction, view_create, view_replace)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
     user_disable, token_create, tags_associate,
 )  # fmt: skip

@@ -26,6 +26,7 @@ from limnos.services import (
     grants,
     groups,
     iceberg_tables,
+    iceberg_views,
     metalakes,
     namespaces,
     owners,
@@ -37,6 +38,7 @@ from limnos.services import (
     transactions,
     trash,
     users,
+    views,
 )
 from limnos.services.commits import Change
 from limnos.services.context import Context
@@ -64,14 +66,29 @@ ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
 NAMES = ("a", "b")
 TABLES = ("t", "u")
+VIEWS = ("v", "t")
+"""One of them is a table's name, too: tables and views share their names."""
 Levels = tuple[str, ...]
 Work = Coroutine[Any, Any, object]
 REFUSALS = (LimnosError, InvalidName)
 _PRIVILEGES = {
     Kind.METALAKE: (Privilege.USE_CATALOG, Privilege.MANAGE_GRANTS, Privilege.CREATE_SCHEMA, Privilege.MANAGE_USERS),
-    Kind.CATALOG: (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_SCHEMA, Privilege.SELECT_TABLE),
-    Kind.NAMESPACE: (Privilege.USE_SCHEMA, Privilege.CREATE_TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Kind.CATALOG: (
+        Privilege.USE_CATALOG,
+        Privilege.USE_SCHEMA,
+        Privilege.CREATE_SCHEMA,
+        Privilege.SELECT_TABLE,
+        Privilege.CREATE_VIEW,
+    ),
+    Kind.NAMESPACE: (
+        Privilege.USE_SCHEMA,
+        Privilege.CREATE_TABLE,
+        Privilege.SELECT_TABLE,
+        Privilege.MODIFY_TABLE,
+        Privilege.SELECT_VIEW,
+    ),
     Kind.TABLE: (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
+    Kind.VIEW: (Privilege.SELECT_VIEW,),
 }
 
 
@@ -146,6 +163,14 @@ class World:
         scope, levels = self.namespace()
         return scope, (*levels, self.dice.choice(TABLES))
 
+    def view(self) -> tuple[Scope, Levels]:
+        """A view's full name, mostly of one that is there."""
+        names = self.likely(Kind.VIEW)
+        if names is not None:
+            return Scope(*names[:2]), names[2:]
+        scope, levels = self.namespace()
+        return scope, (*levels, self.dice.choice(VIEWS))
+
     def elsewhere(self, scope: Scope) -> Levels:
         """Where something of a catalog may go: below it, or below a namespace of it."""
         there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
@@ -164,7 +189,8 @@ class World:
             return kind, self.metalake()
         if kind is Kind.CATALOG:
             return kind, str(self.scope().catalog)
-        scope, levels = self.namespace() if kind is Kind.NAMESPACE else self.table()
+        draw = {Kind.NAMESPACE: self.namespace, Kind.VIEW: self.view}.get(kind, self.table)
+        scope, levels = draw()
         inside, name = (levels, "") if kind is Kind.NAMESPACE else (levels[:-1], f".{levels[-1]}")
         return kind, f"{scope.catalog}.{':'.join(inside)}{name}"
 
@@ -449,6 +475,48 @@ async def token_make(world: World, ctx: Context) -> object:
     return token
 
 
+def _text(world: World) -> dict[str, object]:
+    """A text that reads some table."""
+    _, table = world.table()
+    sql = f"select * from {'.'.join(table)}"
+    return {
+        "version-id": 1, "timestamp-ms": 1, "schema-id": -1, "summary": {}, "default-namespace": [],
+        "representations": [{"type": "sql", "dialect": "spark", "sql": sql}],
+    }  # fmt: skip
+
+
+def view_create(world: World, ctx: Context) -> Work:
+    """Make a view of some table."""
+    scope, levels = world.namespace()
+    schema = new_table("t").schema
+    assert isinstance(schema, dict)
+    request = iceberg_views.ViewRequest(world.dice.choice(VIEWS), None, schema, _text(world), None)
+    return iceberg_views.view_create(ctx, scope, namespace=levels, request=request)
+
+
+def view_replace(world: World, ctx: Context) -> Work:
+    """Let a view read another table, or the same again by another writer."""
+    scope, (*inside, name) = world.view()
+    updates: list[object] = [
+        {"action": "add-view-version", "view-version": {**_text(world), "schema-id": 0}},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    return iceberg_views.view_replace(ctx, scope, iceberg_views.Asked(tuple(inside), name, [], updates))
+
+
+def view_drop(world: World, ctx: Context) -> Work:
+    """Drop a view."""
+    scope, (*inside, name) = world.view()
+    return views.view_drop(ctx, scope, namespace=tuple(inside), name=name)
+
+
+def view_move(world: World, ctx: Context) -> Work:
+    """Rename or move a view."""
+    scope, source = world.view()
+    into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
+    return views.view_move(ctx, scope, source=source, target=(*into, world.dice.choice(VIEWS)))
+
+
 async def token_revoke(world: World, ctx: Context) -> object:
     """Revoke a token."""
     if not world.secrets:
@@ -466,6 +534,7 @@ def wish(world: World) -> Wish:
 _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
     table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4,
+    view_create: 8, view_replace: 6, view_drop: 3, view_move: 4,
     catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
@@ -514,12 +583,12 @@ class Question:
             return type(error).__name__, str(error)
 
 
-_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2]
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2]
 
 
 def questions(world: World) -> Question:
     """Draw a question."""
-    (scope, levels), (at, table) = world.namespace(), world.table()
+    (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
     lake = Scope(scope.metalake)
     user, role = world.user(), world.role()
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
@@ -542,8 +611,15 @@ def questions(world: World) -> Question:
         ("tokens", Scope(), lambda scene: tokens.tokens_list(scene, scene.user)),
         ("metalakes", Scope(), metalakes.metalakes_list),
         (f"who {user}", lake, lambda scene: scene.subject_of(user)),
+        (f"load {view}", where_viewed, lambda scene: views.view_load(scene, view[:-1], view[-1])),
+        (
+            f"load {table} by {view}",
+            where_viewed,
+            lambda scene: tables.table_load(scene, table[:-1], table[-1], (view,)),
+        ),
+        (f"list views in {levels}", scope, lambda scene: shown(views.views_list(scene, levels))),
     ]
-    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1] if world.focus else _WEIGHTS
+    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0] if world.focus else _WEIGHTS
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
 
