@@ -359,3 +359,18 @@ def test_refusal_under_a_key_is_final(lake: Node) -> None:
     assert first.status == 409
     assert (again.status, again.body) == (409, first.body)
     assert together(lake, operation).status == 200
+
+
+def test_protected_table_stays(lake: Node) -> None:
+    """What is protected is not dropped by a transaction either, which is refused whole."""
+    lake.done("PUT", f"{OWN}/metalakes/lake/objects/table/main.a.u/protection", {})
+
+    with nothing_done(lake):
+        answer = together(
+            lake,
+            {"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]},
+            {"do": "drop-table", "path": ["a", "u"]},
+        )
+
+    assert message(answer)[0] == 409
+    assert is_there(lake, "a", "u")
