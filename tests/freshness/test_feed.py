@@ -167,11 +167,13 @@ class Story:
         home, named = before.home, self.names()
         may = {node_id: await self.may_load(reader.who, *name) for node_id, name in named.items()}
         expected, rows = set[Row](), dict[Row, int]()
-        for zone, revision, ordinal, node_id in self.sql("SELECT zone, revision, ordinal, node_id FROM change"):
-            if node_id in named and (zone == home or zone in named) and revision > before.zones.get(zone, 0):
-                rows[zone, revision, ordinal] = node_id
-                if may[node_id]:
-                    expected.add((zone, revision, ordinal))
+        after = "SELECT revision, ordinal, node_id FROM change WHERE zone = ? AND revision > ?"
+        for zone in (home, *[node_id for node_id, (kind, _) in named.items() if kind is Kind.CATALOG]):
+            for revision, ordinal, node_id in self.sql(after, zone, before.zones.get(zone, 0)):
+                if node_id in named:
+                    rows[zone, revision, ordinal] = node_id
+                    if may[node_id]:
+                        expected.add((zone, revision, ordinal))
         assert {row for row in told if row in rows} == expected, reader.who
         assert len(reader.told) == len(set(reader.told)), "told twice"
         self.checked += len(rows)
