@@ -249,3 +249,20 @@ def test_refused_create_leaves_no_file(lake: Node) -> None:
 
     assert error_of(inside)[0] == 400
     assert files_of(lake) == before
+
+
+def test_move_to_another_namespace_takes_a_right_there(lake: Node) -> None:
+    """Who owns a view moves it only to where they may make views; a rename in its namespace takes nothing more."""
+    lake.done("POST", f"{API}/lake/users", {"name": "ana"})
+    make_view(lake, "a", "v")
+    make_space(lake, "b")
+    lake.done("PUT", f"{API}/lake/owners/VIEW/main.a.v", {"name": "ana", "type": "USER"})
+    grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+
+    within = lake.ask("POST", RENAME, rename(("a", "v"), ("a", "w")), user="ana")
+    refused = lake.ask("POST", RENAME, rename(("a", "w"), ("b", "w")), user="ana")
+    grant(lake, "ana", "create_view", kind="SCHEMA", on="main.b")
+    across = lake.ask("POST", RENAME, rename(("a", "w"), ("b", "w")), user="ana")
+
+    assert [within.status, refused.status, across.status] == [204, 403, 204]
+    assert "CREATE_VIEW on main.b" in error_of(refused)[2]
