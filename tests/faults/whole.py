@@ -201,7 +201,7 @@ def feed_tells_the_tree(store: Store) -> Iterator[str]:
     ):
         if operation in ("move", "drop") and told.pop(node, None) != (old_parent, old_name):
             yield f"the feed has a {operation} of {node} from {old_name}, where it was not"
-        if operation in ("create", "move"):
+        if operation in ("create", "undrop", "move"):
             told[node] = (parent, name)
     pruned = store.rows("SELECT 1 FROM clock WHERE pruned_to > 0")
     live = {row[0]: (row[1], row[2]) for row in store.rows("SELECT id, parent_id, name FROM node WHERE deleted = 0")}
