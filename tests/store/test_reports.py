@@ -1,0 +1,39 @@
+"""Reports in the store, on both backends: the newest of each table stay, by kind and page, until they expire or the table is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import Report
+from limnos.store import reports
+from limnos.store.reports import reports_expire, reports_put, reports_read
+from limnos.store.upkeep import orphans_sweep
+from tests.backends import Lab
+from tests.store.world import World, add_namespace
+
+
+def test_reports_come_and_go(lab: Lab, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newest first, of one kind or all, before an id; what is too much, too old or of nothing that lives goes."""
+    monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    found = [
+        Report(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}") for number in range(5)
+    ]
+    lab.write(lambda tx: reports_put(tx, found, keep_ms=1000), zone=world.main.id)
+    all_of = lab.load(reports_read(space.id, kind="", before=2**53, limit=10))
+    scans = lab.load(reports_read(space.id, kind="scan", before=2**53, limit=10))
+    older = lab.load(reports_read(space.id, kind="", before=all_of[0].id, limit=1))
+    expired = lab.write(reports_expire, zone=world.main.id)
+    now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
+    lab.write(
+        lambda tx: reports_put(tx, [Report(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
+        zone=world.main.id,
+    )
+    kept = lab.write(reports_expire, zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
+
+    assert [each.snapshot_id for each in all_of] == [4, 3, 2]
+    assert [each.snapshot_id for each in scans] == [3]
+    assert [each.snapshot_id for each in older] == [3]
+    assert (expired, kept) == (3, 0)
+    assert lab.write(orphans_sweep, zone=world.main.id) == 1
