@@ -129,7 +129,11 @@ def _changes() -> Iterator[Case]:
 
 def _protection(who: str) -> Iterator[Case]:
     route = f"{LAKE}/objects/{{type}}/{{fullName}}/protection"
-    things = (("SCHEMA", "main.there", "namespace"), ("TABLE", "main.there.t", "table"), ("CATALOG", "main", "catalog"))
+    things = (
+        ("SCHEMA", "main.there", "namespace"),
+        ("TABLE", "main.there.t", "table"),
+        ("CATALOG", "main", "the catalog"),
+    )
     absent = (("SCHEMA", "main.gone", "no namespace"), ("TABLE", "main.there.gone", "no table"))
     for kind, name, thing in (*things, *absent, ("CATALOG", "nowhere", "no catalog")):
         yield case(f"GET {route}", thing, "lake", kind, name)
@@ -220,7 +224,7 @@ def _token(node: Node, user: str) -> str:
 def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["error"]["message"])  # type: ignore[index]
-    for name in ("gone", "dummy", "crew", f"empty_{who}"):
+    for name in ("gone", "dummy", "crew", f"empty_{who}", f"alter_{who}", f"mvt_{who}_moved"):
         message = message.replace(name, "there")
     return re.sub(r"main\.there\.[tv]\b", "main.there.there", message)
 
