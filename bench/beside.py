@@ -1,8 +1,7 @@
 """A load with company: another client sends at its own pace meanwhile, and what that costs by itself is taken off.
 
-May import `load`. What the company costs by itself is taken from a run of it alone on as many connections as the load has, in the
-same round: there requests share commits and turns of the loop, so it is the least that they cost, and the rest is charged to
-the load.
+May import `load`. What the company costs by itself is taken from a run of it alone in the same round, on one connection and without
+pauses: there, as beside the load, no two of its requests share a commit, and none pays for waking an idle server.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ def run_beside(
     generator: Generator, load: Load, clocks: Sequence[Clock], *, company: Generator, beside: Load
 ) -> tuple[Answered, tuple[int, ...]]:
     """Warm and measure a load with company; returns what came back and by how much each clock grew for it. Raises LoadError."""
-    alone, alone_ns = company.run(replace(beside, connections=load.connections, per_second=None), clocks)
+    alone, alone_ns = company.run(replace(beside, per_second=None), clocks)
     generator.warm(load)
     company.warm(replace(beside, seconds=load.seconds + MARGIN_S))
     company.go()
