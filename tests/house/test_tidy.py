@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from tests.house import surface, tidy
+from tests.house import by_position, surface, tidy
 from tests.house.tidy import Source
 
 ROOT = Path(__file__).parents[2]
@@ -189,3 +189,20 @@ def test_routes_are_found_in_http_only() -> None:
 
     assert surface.routes([Source("src/limnos/http/admin/a.py", text)]) == {"GET /whoami", "POST /tokens"}
     assert surface.routes([Source("src/limnos/client/a.py", text)]) == set()
+
+
+def test_no_more_arguments_by_position() -> None:
+    """What comes after a function's second argument is given by name; the list of those from before only shrinks."""
+    assert tidy.too_many_by_position(SRC, by_position.known()) == []
+
+
+def test_arguments_by_position_are_seen() -> None:
+    """A third one is reported, whose list is too long, too, and self does not count."""
+    source = Source(
+        "src/limnos/store/a.py", "class A:\n    def f(self, a, b, c, *, d): ...\n    def g(self, a, b, *, c): ...\n"
+    )
+
+    assert tidy.by_position(source) == {"limnos.store.a:A.f": 3}
+    assert len(tidy.too_many_by_position([source], {})) == 1
+    assert tidy.too_many_by_position([source], {"limnos.store.a:A.f": 3}) == []
+    assert len(tidy.too_many_by_position([source], {"limnos.store.a:A.f": 4, "limnos.store.b:g": 3})) == 2

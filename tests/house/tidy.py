@@ -16,6 +16,7 @@ from pathlib import Path
 
 LINES_MAX = 800
 FUNCTION_LINES_MAX = 60
+POSITIONAL_MAX = 2
 
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 FOREIGN_PATH = re.compile(r"(?<![\w.$}*-])/(?:work|root|farm)/\w")
@@ -286,3 +287,40 @@ def undocumented(names: Iterable[str], page: str, *, where: str) -> list[str]:
 def _beginnings(text: str) -> Iterator[str]:
     words = text.split(" ")
     return (" ".join(words[:count]) for count in range(1, len(words)))
+
+
+def by_position(source: Source) -> dict[str, int]:
+    """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls aside."""
+    found: dict[str, int] = {}
+
+    def look(node: ast.AST, within: str, *, method: bool) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+                names = [each.arg for each in (*child.args.posonlyargs, *child.args.args)]
+                count = len(names) - (method and names[:1] in (["self"], ["cls"]))
+                if count > POSITIONAL_MAX:
+                    found[f"{source.module}:{within}{child.name}"] = count
+                look(child, f"{within}{child.name}.", method=False)
+            elif isinstance(child, ast.ClassDef):
+                look(child, f"{within}{child.name}.", method=True)
+            else:
+                look(child, within, method=method)
+
+    look(source.tree, "", method=False)
+    return {} if source.generated else found
+
+
+def too_many_by_position(sources: Iterable[Source], known: Mapping[str, int]) -> list[str]:
+    """More than two arguments by position, beyond those that are known; and what is known and no longer true."""
+    found = {name: count for source in sources for name, count in by_position(source).items()}
+    more = [
+        f"{name}: {count} arguments by position: keyword-only after the second"
+        for name, count in found.items()
+        if count > known.get(name, POSITIONAL_MAX)
+    ]
+    less = [
+        f"{name}: no longer {count} by position: write the list anew (python -m tests.house.by_position)"
+        for name, count in known.items()
+        if found.get(name, 0) < count
+    ]
+    return more + less
