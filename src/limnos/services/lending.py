@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.iceberg.view_names import names
+from limnos.formats.iceberg.view_names import Room, names
 from limnos.model.decisions import Factor, Link, display_names
 from limnos.model.errors import BadRequest, Forbidden
 from limnos.model.kinds import Kind
@@ -110,19 +110,22 @@ def _walk(scene: Scene, thing: Thing, through: Through, refused: Decision) -> tu
     """Go from the caller to the thing, each link by the right of the one before. Raises _Broken."""
     if any(factor.kind == "deny" for factor in refused.factors):
         raise _Broken(f"the right is denied to {refused.user}, which no view lifts")
-    lender, factors = _Lender(refused.user, None), []
+    lender, factors, room = _Lender(refused.user, None), [], Room()
     for view in through:
-        chain = _step(scene, lender, Kind.VIEW, view)
+        chain = _step(scene, lender, Kind.VIEW, view, room=room)
         lender = _lender_of(scene, view, chain)
         factors.append(Factor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
-    chain = _step(scene, lender, thing.kind, thing.path, action=thing.action)
+    chain = _step(scene, lender, thing.kind, thing.path, room=room, action=thing.action)
     return chain, msgspec.structs.replace(refused, allowed=True, factors=tuple(factors))
 
 
 def _step(
-    scene: Scene, lender: _Lender, kind: Kind, path: Levels, *, action: Action = Action.VIEW_LOAD
+    scene: Scene, lender: _Lender, kind: Kind, path: Levels, *, room: Room, action: Action = Action.VIEW_LOAD
 ) -> Chain:  # fmt: skip
-    """Load a link by the lender's right; an absent one is decided as if it were there. Raises _Broken."""
+    """Load a link by the lender's right; an absent one is decided as if it were there. Raises _Broken.
+
+    `room`: how much text the chain may have in all.
+    """
     node, chain = scene.find(path, kind)
     if node is None or node.kind is not kind:
         chain = (Link.absent(kind, path[-1]), *(chain if node is None else chain[1:]))
@@ -131,7 +134,7 @@ def _step(
         if not scene.decide_for(lender.user, action, chain).allowed:
             raise _Broken(f"{lender.user} may not load view {shown}")
         return chain
-    if not names(lender.document, path, scene.catalog.name):
+    if not names(lender.document, path, scene.catalog.name, room=room):
         raise _Broken(f"the text of view {render(lender.view)} does not name {shown}")
     if not scene.decide_for(lender.user, action, chain).allowed:
         raise _Broken(f"who wrote view {render(lender.view)} may not load {shown}")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 
 import pytest
 
-from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, names, relations
+from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, Room, names, relations
 
 
 @pytest.mark.parametrize(
@@ -93,3 +94,24 @@ def test_no_text_is_hard_to_read(bad: str) -> None:
     for dialect in ("spark", "trino"):
         assert relations(text, dialect)[0] == ("b", "u")
     assert relations(text + "x", "spark") == []
+
+
+def test_many_names_in_a_deep_namespace() -> None:
+    """What a name is compared with does not grow with the view's default namespace: together they would take minutes."""
+    sql = "select 1 from " + "t, " * 20_000
+    view = document(sql, **{"default-namespace": ["a"] * 30_000})
+
+    started = process_time()
+    assert not names(view, ("a", "t"), "main")
+
+    assert process_time() - started < 5
+
+
+def test_texts_of_a_chain_have_one_room() -> None:
+    """Views that share a room are looked through as far as their texts fit; a text without the name takes none of it."""
+    long = document("select * from a.t -- " + "x" * (TEXT_CHARS_MAX // 2))
+    room = Room()
+
+    said = [names(long, path, "main", room=room) for path in (("a", "u"), ("a", "u"), ("a", "t"), ("a", "t"))]
+
+    assert said == [False, False, True, False]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 TEXT_CHARS_MAX = 64 << 10
-"""Longer texts are not looked through, as that is done while others wait."""
+"""Longer texts are not looked through, nor are texts that are longer together, as that is done while others wait."""
 
 _BACKSLASHED = frozenset(("spark", "hive", "databricks", "impala", "bigquery", "mysql"))
 """Dialects in which a backslash escapes, double quotes hold a string and back-quotes a name."""
@@ -92,19 +92,43 @@ class _Reading:
     """Names that the text gives to its own queries (WITH)."""
 
 
-def names(document: bytes, path: tuple[str, ...], catalog: str) -> bool:
-    """Whether the current version of a view reads what has that path in its catalog, in any of its dialects."""
+def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: Room | None = None) -> bool:
+    """Whether the current version of a view reads what has that path in its catalog, in any of its dialects.
+
+    `room`: how much text may be looked through, for this view and others; what does not fit names nothing.
+    """
     view = msgspec.json.decode(document, type=_View)
     version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
     if version is None:
         return False
     known = {catalog} if version.default_catalog is None else {catalog, version.default_catalog}
+    is_near = _is_namespace(tuple(version.default_namespace), path[:-1])
+    room = Room() if room is None else room
     return any(
-        _same(candidate, path)
+        _means(parts, path, known, is_near=is_near)
         for text in version.representations
+        if _may_name(text.sql, path[-1]) and room.takes(text.sql)
         for parts in relations(text.sql, text.dialect)
-        for candidate in _candidates(parts, tuple(version.default_namespace), known)
     )
+
+
+class Room:
+    """How much text one request looks through: that is done while others wait, however many views have it."""
+
+    def __init__(self) -> None:
+        self.chars = TEXT_CHARS_MAX
+
+    def takes(self, sql: str) -> bool:
+        """Say whether a text fits, and count it."""
+        if len(sql) > self.chars:
+            return False
+        self.chars -= len(sql)
+        return True
+
+
+def _may_name(sql: str, name: str) -> bool:
+    """Whether a text could hold a name at all; one with quotes is spelled in ways of its own."""
+    return '"' in name or "`" in name or name in sql or name in sql.lower()
 
 
 def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
@@ -190,24 +214,29 @@ def _name(reading: _Reading, frame: _Frame, at: int) -> int:
     return end
 
 
-def _candidates(
-    parts: tuple[str, ...], default_namespace: tuple[str, ...], catalogs: set[str]
-) -> Iterator[tuple[str, ...]]:
-    """What a name may mean below the catalog: relative to it, after its name, or in the default namespace.
+def _means(parts: tuple[str, ...], path: tuple[str, ...], catalogs: set[str], *, is_near: bool) -> bool:
+    """Whether a name may mean what has that path: relative to the catalog, after its name, or in the default namespace.
 
-    Engines with flat schemas spell a nested namespace as one part with dots.
+    `is_near`: the path lies in the default namespace.
     """
-    spelled = [parts] if len(parts) > 1 else [(*default_namespace, *parts)]
-    if len(parts) > 1 and parts[0] in catalogs:
-        spelled.append(parts[1:])
-    for one in spelled:
-        yield one
-        if len(one) > 1 and any("." in part for part in one[:-1]):
-            yield (*".".join(one[:-1]).split("."), one[-1])
+    if not _is_spelled(parts[-1], path[-1]):
+        return False
+    if len(parts) == 1:
+        return is_near
+    if _is_namespace(parts[:-1], path[:-1]):
+        return True
+    return parts[0] in catalogs and _is_namespace(parts[1:-1], path[:-1])
 
 
-def _same(candidate: tuple[str, ...], path: tuple[str, ...]) -> bool:
+def _is_namespace(said: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
+    """Whether levels are those of a namespace; engines with flat schemas spell a nested one as one part with dots."""
+    if len(said) > len(namespace):
+        return False
+    if len(said) < len(namespace):
+        said = tuple(".".join(said).split(".")) if said else said
+    return len(said) == len(namespace) and all(map(_is_spelled, said, namespace))
+
+
+def _is_spelled(said: str, called: str) -> bool:
     """Whether two names are one; engines that know no case ask for names in lower case."""
-    return len(candidate) == len(path) and all(
-        is_called in (said, said.lower()) for said, is_called in zip(candidate, path, strict=True)
-    )
+    return called in (said, said.lower())
