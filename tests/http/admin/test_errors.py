@@ -99,7 +99,13 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
         None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
         {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
     ]  # fmt: skip
-    target = path.replace("{m}", "lake").replace("{c}", "main").replace("{id}", "1")
+    target = (
+        path.replace("{m}", "lake")
+        .replace("{c}", "main")
+        .replace("{id}", "1")
+        .replace("{type}", "schema")
+        .replace("{fullName}", "main.a")
+    )
 
     wrong = [node.ask(method, target, body, user=None, authorization="Bearer lim_9_x") for body in bodies]
     strange = [
