@@ -12,6 +12,7 @@ import pytest
 from limnos.app.deliveries import Deliveries, pause_ms
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
+from limnos.services import watch
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
 from limnos.services.users import principal_remove
@@ -111,6 +112,18 @@ def test_everything_arrives_signed_and_in_order(desk: Desk, receiver: Receiver) 
     assert [each["sequence"] for each in receiver.events] == sorted(each["sequence"] for each in receiver.events)
     assert len({each["id"] for each in receiver.events}) == 250
     assert (standing(desk).behind, standing(desk).webhook.error) == (0, None)
+
+
+def test_a_crowd_of_readers_stops_no_webhook(desk: Desk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no more readers of the feed may wait, a webhook waits all the same, and does not fail."""
+    monkeypatch.setattr(watch, "WAITERS_MAX", 0)
+    hook(desk, receiver)
+    desk.namespace("a")
+
+    deliver(desk, lambda: desk.node.services.watch.waiting > 0 or failed(desk))
+
+    assert names(receiver) == ["a"]
+    assert standing(desk).webhook.error is None
 
 
 def test_changes_arrive_while_they_happen(desk: Desk, receiver: Receiver) -> None:

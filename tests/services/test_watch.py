@@ -85,7 +85,7 @@ def test_what_is_behind_already_is_told_at_once(lab: Lab) -> None:
 
 
 def test_too_many(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """More than a node takes are told to come again."""
+    """More than a node takes are told to come again, but for whom there is always room."""
     monkeypatch.setattr(watching, "WAITERS_MAX", 1)
     node = Node(lab.store)
     watch = Watch(node.gate, lab.store)
@@ -94,6 +94,7 @@ def test_too_many(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         first = asyncio.create_task(watch.wait({0: 0}, 60))
         await asyncio.sleep(0)
         try:
+            await watch.wait({0: 0}, 0.01, always=True)
             await watch.wait({0: 0}, 60)
         finally:
             watch.close()

@@ -140,7 +140,7 @@ class Deliveries:
                 if not await self._keep(webhook, position, delivered=bool(page.changes)):
                     return
             if not page.more:
-                await self.services.watch.wait(page.reached, LEASE_MS / 3000)
+                await self.services.watch.wait(page.reached, LEASE_MS / 3000, always=True)
                 if self.services.watch.closed:
                     await asyncio.sleep(LEASE_MS / 1000)  # the node stops, and cancels this
 

@@ -13,6 +13,8 @@ from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.errors import BadRequest, Forbidden, NotFound, Unavailable
@@ -20,12 +22,12 @@ from limnos.model.kinds import Kind
 from limnos.services.positions import Position, position_of, pruned
 from limnos.services.scene import Scope
 from limnos.services.telling import Outrun, Told, tell, tell_gone
-from limnos.store.feed import NEWEST, OLDEST, part_read
+from limnos.store.feed import NEWEST, OLDEST, part_read, zones_read
 from limnos.view.cold import need
 from limnos.view.keys import listing_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -94,6 +96,10 @@ async def page_read(ctx: Context, scope: Scope, position: Position | None, *, li
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(scope, _home)
         wanted = _positions(home, position, start)
+        strange = wanted.keys() - home.catalogs.keys() - {home.zone}
+        if strange:
+            own = await _own_of(ctx, home.zone, strange)
+            wanted = {zone: at for zone, at in wanted.items() if zone not in strange or zone in own}
         part = await ctx.look_up(partial(part_read, wanted, limit=limit))
         _refuse_lost(position, part)
         try:
@@ -144,6 +150,18 @@ def _positions(home: _Home, position: Position | None, start: int) -> dict[int, 
         raise BadRequest("This position is one in the changes of another metalake or catalog: give one of this feed")
     wanted = dict.fromkeys((home.zone, *home.catalogs), OLDEST)
     return wanted | {zone: at for zone, at in position.zones.items() if zone not in home.hidden}
+
+
+async def position_own(ctx: Context, position: Position) -> Position:
+    """Return a position without what is no zone of its home: one that somebody made up may name any."""
+    own = await _own_of(ctx, position.home, position.zones.keys())
+    return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
+
+
+async def _own_of(ctx: Context, home: int, zones: Collection[int]) -> set[int]:
+    """Return which zones are a home itself, or are or were its catalogs; nobody was given a position in others."""
+    lots = await ctx.look_up(partial(zones_read, zones))
+    return {zone for zone, lot in lots.items() if zone == home or (lot.kind is Kind.CATALOG and lot.parent_id == home)}
 
 
 def _refuse_lost(position: Position | None, part: Part) -> None:

@@ -103,8 +103,11 @@ def catalog_require(scene: Scene) -> None:
 
 async def reports_list(
     ctx: Context, scope: Scope, *, namespace: Levels, name: str, kind: str, before: int, limit: int
-) -> tuple[Report, ...]:
-    """Return a table's reports, newest first, to whoever may change the table: they tell who asks what of it."""
+) -> tuple[tuple[Report, ...], bool]:
+    """Return a table's reports, newest first, to whoever may change the table: they tell who asks what of it.
+
+    Also says whether more may be there than `limit`, or than one answer holds.
+    """
 
     def look(scene: Scene) -> int:
         return table_find(scene, namespace, name, Action.TABLE_REPORTS).entity.id

@@ -44,14 +44,15 @@ class Watch:
         """How many wait."""
         return len(self._waiting)
 
-    async def wait(self, known: Mapping[int, int], seconds: float) -> None:
+    async def wait(self, known: Mapping[int, int], seconds: float, *, always: bool = False) -> None:
         """Return when a zone has moved past its known revision, after some seconds, or when the node stops.
 
-        Raises Unavailable when too many wait.
+        Raises Unavailable when too many wait; not for whom there is `always` room: there are few of them, and what others ask for
+        must not stop them.
         """
         if self.closed or seconds <= 0:
             return
-        if len(self._waiting) >= WAITERS_MAX:
+        if len(self._waiting) >= WAITERS_MAX and not always:
             raise Unavailable("Too many wait for changes here: ask again, or another node", retry_after_s=5)
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = known

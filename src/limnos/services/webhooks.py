@@ -20,7 +20,7 @@ from limnos.access.subjects import principal_of
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.context import Context
-from limnos.services.feed import NOW, Page, page_read
+from limnos.services.feed import NOW, Page, page_read, position_own
 from limnos.services.positions import position_of
 from limnos.services.scene import Scope
 from limnos.store.feed import NEWEST, Clock, clocks_read
@@ -70,7 +70,7 @@ class Standing(NamedTuple):
 
 def url_check(url: str, allowed: tuple[str, ...]) -> None:
     """Refuse an address that the server's settings do not allow. Raises BadRequest."""
-    if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or "@" in urlsplit(url).netloc:
+    if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
         raise BadRequest(
             "A webhook's url is an http or https address of at most 2000 characters, without user or fragment"
         )
@@ -78,6 +78,14 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
         raise BadRequest(
             f"Changes may not be sent to {url}: it lies below none of the setting events.allowed_urls of the server"
         )
+
+
+def _is_plain(url: str) -> bool:
+    """Say whether an address has a host that can be read, and no user."""
+    try:
+        return "@" not in urlsplit(url).netloc
+    except ValueError:
+        return False
 
 
 def _is_below(url: str, root: str) -> bool:
@@ -120,7 +128,7 @@ async def _start(ctx: Context, metalake: str, after: str) -> str:
     given = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, Scope(metalake), given, limit=1, start=NEWEST)
     if given is not None:
-        return after
+        return (await position_own(ctx, given)).text()
     position = page.position
     if after == OLDEST_WORD:
         _, clocks = await ctx.look_up(lambda: clocks_read(position.zones))

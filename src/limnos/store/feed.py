@@ -140,6 +140,16 @@ def _entry_of(row: Row) -> Entry:
     return Entry(change, row[12], row[13], row[14])
 
 
+def zones_read(zones: Iterable[int]) -> Load[dict[int, Lot]]:
+    """Read which zones there are or were, and where they lie; also what lies above them."""
+    rows = yield LOTS, {"nodes": json.dumps(sorted(zones))}
+    return {row[0]: _lot_of(row) for row in rows}
+
+
+def _lot_of(row: Row) -> Lot:
+    return Lot(row[1], row[2], KINDS[row[3]], row[4], row[5] == 0)
+
+
 def lots_read(entries: Mapping[int, list[Entry]]) -> Load[dict[int, Lot]]:
     """Read where the nodes of changes are, or lay; the zones themselves are asked for, too: a catalog may be gone."""
     about: set[int] = set(entries)
@@ -150,4 +160,4 @@ def lots_read(entries: Mapping[int, list[Entry]]) -> Load[dict[int, Lot]]:
     if not about:
         return {}
     rows = yield LOTS, {"nodes": json.dumps(sorted(about))}
-    return {row[0]: Lot(row[1], row[2], KINDS[row[3]], row[4], row[5] == 0) for row in rows}
+    return {row[0]: _lot_of(row) for row in rows}

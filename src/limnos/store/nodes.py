@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.entities import Listing, Node
-from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
+from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
 from limnos.store.changes import ChangeDraft
@@ -78,6 +78,8 @@ UPWARDS = Sql(
     on_sqlite=_UPWARDS.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
 )
 _ALL = 2**62
+BELOW_MAX = 100_000
+"""How many objects a transaction reads to learn how high subtrees are, before it reads another one."""
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
@@ -172,7 +174,7 @@ OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
 HEIGHT = Sql(
     "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
-    " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth) FROM below"
+    " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth), count(*) FROM below"
 )
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
@@ -313,8 +315,18 @@ class NodeWrites:
         )
 
     def height(self, node_id: int) -> int:
-        """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down."""
-        found: int = self.tx.rows(HEIGHT, {"id": node_id})[0][0]
+        """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down.
+
+        Raises BadRequest for one more when those before it in the transaction have read much.
+        """
+        if self.tx.looked_below > BELOW_MAX:
+            raise BadRequest(
+                f"More than {BELOW_MAX} objects lie in what was moved down before it in this transaction: move this one in "
+                "another transaction"
+            )
+        rows = self.tx.rows(HEIGHT, {"id": node_id})
+        self.tx.looked_below += rows[0][1]
+        found: int = rows[0][0]
         return found
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:

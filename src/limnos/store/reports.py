@@ -5,6 +5,7 @@ May import `model` and the room's `sql`, `trash`. Nothing that anybody decides o
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from limnos.model.entities import Report
@@ -25,10 +26,10 @@ TRIM = Sql(
     "DELETE FROM metrics_report WHERE node_id = :node AND id <="
     " (SELECT r.id FROM metrics_report r WHERE r.node_id = :node ORDER BY r.id DESC LIMIT 1 OFFSET :most)"
 )
-PAGE = Sql(
-    "SELECT id, node_id, kind, reporter, at, snapshot_id, body FROM metrics_report"
-    " WHERE node_id = :node AND id < :before AND (kind = :kind OR :kind = '') ORDER BY id DESC LIMIT :limit"
-)
+PAGE_BYTES_MAX = 4 << 20
+_WANTED = "FROM metrics_report WHERE node_id = :node AND id < :before AND (kind = :kind OR :kind = '')"
+SIZES = Sql(f"SELECT length(body) {_WANTED} ORDER BY id DESC LIMIT :limit")
+PAGE = Sql(f"SELECT id, node_id, kind, reporter, at, snapshot_id, body {_WANTED} ORDER BY id DESC LIMIT :limit")
 EXPIRE = Sql("DELETE FROM metrics_report WHERE expires_at <= :now")
 SWEEP = Sql(
     "DELETE FROM metrics_report WHERE NOT EXISTS"
@@ -37,10 +38,18 @@ SWEEP = Sql(
 )
 
 
-def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tuple[Report, ...]]:
-    """Read a table's reports, newest first, those before an id; of one kind unless that is empty."""
-    rows = yield PAGE, {"node": node_id, "kind": kind, "before": before, "limit": limit}
-    return tuple([Report(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+def reports_read(node_id: int, *, kind: str, before: int, limit: int) -> Load[tuple[tuple[Report, ...], bool]]:
+    """Read a table's reports, newest first, those before an id; of one kind unless that is empty. Says whether more may be there.
+
+    No more of them than have some megabytes together, but one at least.
+    """
+    params: dict[str, int | str] = {"node": node_id, "kind": kind, "before": before, "limit": limit}
+    sizes = yield SIZES, params
+    totals = list(accumulate(row[0] for row in sizes))
+    fitting = max(1, sum(total <= PAGE_BYTES_MAX for total in totals))
+    rows = yield PAGE, {**params, "limit": min(fitting, limit)}
+    found = tuple([Report(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+    return found, len(sizes) == limit or fitting < len(sizes)
 
 
 def reports_put(tx: Tx, reports: Sequence[Report], *, keep_ms: int) -> None:

@@ -73,6 +73,8 @@ class Tx:
         self.revision = revision
         self.now_ms = now_ms
         self.drafts: list[ChangeDraft] = []
+        self.looked_below = 0
+        """How many nodes were read to learn how high subtrees are."""
         self.rows = session.rows
         self.count = session.count
         self.next_id = session.next_id

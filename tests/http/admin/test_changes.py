@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from tests.http.driver import OWN, Node
+from limnos.services.positions import position_of
+from tests.http.driver import API, OWN, Node
 from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
 
 LAKE = f"{OWN}/metalakes/lake/changes"
@@ -94,3 +96,25 @@ def test_a_forged_position_tells_nothing(node: Node) -> None:
     assert table is not None
     assert answer.status == 200
     assert {change["zone"] for change in answer["changes"]} <= set(mine.zones)  # type: ignore[attr-defined]
+
+
+def test_position_that_names_others(node: Node) -> None:
+    """What a position names of other metalakes, or of nothing, comes back as it was sent: nobody learns what is there."""
+    node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
+    other = f"{API}/other/catalogs"
+    body = {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}
+    node.done("POST", other, body)
+    node.ask("POST", f"{API}/lake/users", {"name": "eve"})
+    theirs = position_of(node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]).zones
+    own = position_of(node.done("GET", f"{LAKE}?after=now", user="eve")["next"])
+    asked = {zone: at for zone in (*theirs, 2**40) for at in (0, theirs.get(zone, 0), 10**6)}
+    sent = [asked, dict.fromkeys(asked, 0), dict.fromkeys(asked, 1), dict.fromkeys(asked, 10**6)]
+    found = []
+    for zones in sent:
+        forged = msgspec.structs.replace(own, zones=own.zones | zones)
+        found.append(node.get(f"{LAKE}?after={forged.text()}", user="eve"))
+
+    assert len(theirs) == 2
+    assert [answer.status for answer in found] == [200] * len(sent)
+    assert [position_of(str(answer["next"])).zones for answer in found] == [own.zones | zones for zones in sent]
+    assert [(answer["changes"], answer["more"]) for answer in found] == [([], False)] * len(sent)

@@ -140,3 +140,18 @@ def test_bad_questions(node: Node, query: str) -> None:
     make_table(node, "a", "t")
 
     assert node.get(f"{REPORTS}{query}").status == 400
+
+
+def test_an_answer_has_some_megabytes_at_most(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large reports come a few at a time, one at least, and the answer says where to go on."""
+    monkeypatch.setattr(store_reports, "PAGE_BYTES_MAX", 100_000)
+    make_table(node, "a", "t")
+    for size in (40_000, 40_000, 40_000, 150_000, 10):
+        assert report(node, SCAN | {"metadata": {"x": "x" * size}}).status == 204
+    pages, before, most = [], "", 10
+    while before is not None and len(pages) < most:
+        page = shown(node, f"&before={before}" if before else "")
+        pages.append([len(each["report"]["metadata"]["x"]) for each in page["reports"]])
+        before = page["before"]
+
+    assert pages == [[10], [150_000], [40_000, 40_000], [40_000]]

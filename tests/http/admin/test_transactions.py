@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.store import nodes as store_nodes
 from tests.http.driver import OWN, Answer, Node, grant
 from tests.http.iceberg.wire import (
     SCHEMA,
@@ -374,3 +375,21 @@ def test_protected_table_stays(lake: Node) -> None:
 
     assert message(answer)[0] == 409
     assert is_there(lake, "a", "u")
+
+
+def test_moves_down_read_so_much(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full namespace is not moved down again and again in one transaction: each time all of it is looked through."""
+    monkeypatch.setattr(store_nodes, "BELOW_MAX", 5)
+    for name in ("n", "m"):
+        make_space(node, name)
+    for number in range(3):
+        make_space(node, "n", f"k{number}")
+    down = {"do": "move-namespace", "source": ["n"], "target": ["m", "n"]}
+    up = {"do": "move-namespace", "source": ["m", "n"], "target": ["n"]}
+
+    few = node.post(PATH, {"operations": [down, up, down, up]})
+    many = node.post(PATH, {"operations": [down, up] * 3})
+
+    assert few.status == 200
+    assert many.status == 400
+    assert "another transaction" in many.body.decode()

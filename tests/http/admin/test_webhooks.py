@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from limnos.model.errors import BadRequest
+from limnos.services.positions import position_of
 from limnos.services.webhooks import url_check
 from tests.http.driver import API, OWN, Node
 from tests.http.iceberg.wire import make_space
@@ -55,6 +57,9 @@ def test_from_the_oldest(node: Node) -> None:
         {"url": "https://hooks.example.com/a b"},
         {"url": "https://hooks.example.com/#x"},
         {"url": "ftp://hooks.example.com/"},
+        {"url": "https://["},
+        {"url": "https://[::1/"},
+        {"url": "https://[hooks.example.com]/"},
         {"url": "https://hooks.example.com/" + "a" * 2000},
         {"url": ""},
         {"url": URL, "after": "x"},
@@ -124,3 +129,16 @@ def test_webhooks_of_another_metalake(node: Node) -> None:
 def test_no_such_webhook(node: Node, webhook_id: str) -> None:
     """What is no webhook's id is 404."""
     assert node.delete(f"{HOOKS}/{webhook_id}").status == node.post(f"{HOOKS}/{webhook_id}/retry").status == 404
+
+
+def test_position_that_names_others(node: Node) -> None:
+    """A position that somebody made up tells nothing of how busy another metalake is."""
+    other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
+    assert other["code"] == 0
+    found = position_of(node.done("GET", f"{OWN}/metalakes/lake/changes?after=now")["next"])
+    theirs = position_of(node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"])
+    forged = msgspec.structs.replace(found, zones=found.zones | dict.fromkeys(theirs.zones, 0))
+
+    node.done("POST", HOOKS, {"url": URL, "after": forged.text()})
+
+    assert [each["behind"] for each in node.get(HOOKS).json()["webhooks"]] == [0]

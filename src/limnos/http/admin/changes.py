@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
@@ -56,9 +57,10 @@ def encode(told: Told) -> dict[str, object]:
 def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
     if text is None:
         return unset
-    if not (text.isascii() and text.isdecimal() and int(text[:10]) <= most):
+    number = number_of(text, most)
+    if number is None:
         raise BadRequest(f"Query parameter {name} is a number up to {most}, not '{text[:50]}'")
-    return int(text)
+    return number
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import ID_MAX, number_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
 
-NUMBER_MAX = 2**53
 KINDS = ("scan", "commit")
 
 
@@ -38,9 +38,9 @@ async def reports_list(request: Request, ctx: Context) -> Response:
     if kind and kind not in KINDS:
         raise BadRequest(f"'{kind[:50]}' is no type of a report: use one of {', '.join(KINDS)}")
     limit = _number(request, "limit", reports.PAGE_MAX)
-    found = await reports.reports_list(
+    found, more = await reports.reports_list(
         ctx, Scope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
-        before=_number(request, "before", NUMBER_MAX), limit=limit,
+        before=_number(request, "before", ID_MAX), limit=limit,
     )  # fmt: skip
     told = [
         {
@@ -53,7 +53,6 @@ async def reports_list(request: Request, ctx: Context) -> Response:
         }
         for each in found
     ]
-    more = len(found) == min(limit, reports.PAGE_MAX)
     return json_response({"reports": told, "before": found[-1].id if more and found else None})
 
 
@@ -61,9 +60,10 @@ def _number(request: Request, name: str, default: int) -> int:
     text = request.query(name)
     if not text:
         return default
-    if not text.isascii() or not text.isdecimal() or not 0 < int(text[:20]) <= NUMBER_MAX:
+    number = number_of(text)
+    if not number:
         raise BadRequest(f"{name} is a number from 1, not '{text[:20]}'")
-    return int(text)
+    return number
 
 
 ROUTES: tuple[Route[Handler], ...] = (

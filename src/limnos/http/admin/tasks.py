@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
@@ -22,15 +23,14 @@ if TYPE_CHECKING:
     from limnos.model.entities import TaskRow
     from limnos.services.context import Context
 
-ID_MAX = 2**53
-
 
 async def tasks_list(request: Request, ctx: Context) -> Response:
     """Answer tasks of a `state` (`dead`, the default, `waiting` or `done`) by id, a thousand at most, those `after` an id."""
     after = request.query("after") or "0"
-    if not _is_id(after):
+    after_id = number_of(after)
+    if after_id is None:
         raise BadRequest(f"'{after[:50]}' is no task's id: give the last one of the page before")
-    found = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=int(after))
+    found = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=after_id)
     return json_response({"tasks": [_encode(row) for row in found]})
 
 
@@ -47,15 +47,12 @@ async def task_retry(request: Request, ctx: Context) -> Response:
     return json_response({"retried": task_id})
 
 
-def _is_id(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX
-
-
 def _id(request: Request) -> int:
     (text,) = names_of(request)
-    if not _is_id(text):
+    number = number_of(text)
+    if number is None:
         raise tasks.no_task(text[:50])
-    return int(text)
+    return number
 
 
 def _encode(row: TaskRow) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Token
     from limnos.services.context import Context
-
-ID_MAX = 2**53
 
 
 class TokenCreate(Body, frozen=True):
@@ -51,9 +50,10 @@ async def token_create(request: Request, ctx: Context) -> Response:
 async def token_revoke(request: Request, ctx: Context) -> Response:
     """Revoke a token, and answer whether it was valid before."""
     (text,) = names_of(request)
-    if not text.isascii() or not text.isdecimal() or int(text[:20]) > ID_MAX:
-        raise NotFound(f"Token {text} does not exist: the id is a number, see 'limnos token list'", kind="token")
-    return json_response({"revoked": await tokens.token_revoke(ctx, token_id=int(text))})
+    token_id = number_of(text)
+    if token_id is None:
+        raise NotFound(f"Token {text[:50]} does not exist: the id is a number, see 'limnos token list'", kind="token")
+    return json_response({"revoked": await tokens.token_revoke(ctx, token_id=token_id)})
 
 
 def _encode(token: Token) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
 
-ID_MAX = 2**53
 _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 
 
@@ -61,7 +61,7 @@ async def undrop(request: Request, ctx: Context) -> Response:
     body = Request.decode(await request.body() or b"{}", Undrop)
     to = None if body.to is None else check_some_levels(body.to)
     found = await trash.undrop(
-        ctx, Scope(metalake, catalog), dropped_id=int(text) if _is_number(text) else 0, to=to, contents=body.contents
+        ctx, Scope(metalake, catalog), dropped_id=number_of(text) or 0, to=to, contents=body.contents
     )
     return json_response(
         {"kind": found.kind.word, "path": [catalog, *found.path], "contents": found.contents, "left": found.left}
@@ -71,7 +71,7 @@ async def undrop(request: Request, ctx: Context) -> Response:
 async def trash_forget(request: Request, ctx: Context) -> Response:
     """Let go of something before its time: its place is free then, and its files stay."""
     metalake, catalog, text = names_of(request)
-    number = int(text) if _is_number(text) else 0
+    number = number_of(text) or 0
     await trash.trash_forget(ctx, Scope(metalake, catalog), dropped_id=number)
     return json_response({"forgotten": number})
 
@@ -85,22 +85,20 @@ def _before(request: Request) -> tuple[int, int]:
     at, dash, number = (request.query("before") or "").partition("-")
     if not at and not dash:
         return trash.NEWEST
-    if not _is_number(at) or not _is_number(number):
+    mark = number_of(at), number_of(number)
+    if mark[0] is None or mark[1] is None:
         raise BadRequest(
             f"'{request.query('before')}' is no mark of a page: give the one that the page before answered"
         )
-    return int(at), int(number)
+    return mark[0], mark[1]
 
 
 def _limit(request: Request) -> int:
     text = request.query("limit") or str(trash.PAGE_MAX)
-    if not _is_number(text) or int(text) == 0:
+    limit = number_of(text)
+    if not limit:
         raise BadRequest(f"limit is a number from 1 to {trash.PAGE_MAX}, not '{text[:20]}'")
-    return int(text)
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX and len(text) <= 20
+    return limit
 
 
 ROUTES: tuple[Route[Handler], ...] = (

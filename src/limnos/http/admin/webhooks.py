@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.cloudevents import SECRET_PREFIX
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.entities import Webhook
     from limnos.services.context import Context
-
-ID_MAX = 2**53
 
 
 class WebhookCreate(Body, frozen=True):
@@ -70,8 +69,8 @@ async def webhook_retry(request: Request, ctx: Context) -> Response:
 def _names(request: Request) -> tuple[str, int]:
     """Read a metalake's name and a webhook's id; what is no id is that of none."""
     metalake, text = names_of(request)
-    is_id = text.isascii() and text.isdecimal() and int(text[:20]) <= ID_MAX
-    return metalake, int(text) if is_id else -1
+    number = number_of(text)
+    return metalake, -1 if number is None else number
 
 
 def _encode(webhook: Webhook) -> dict[str, object]:
