@@ -98,7 +98,7 @@ async def page_read(ctx: Context, scope: Scope, position: Position | None, *, li
         wanted = _positions(home, position, start)
         strange = wanted.keys() - home.catalogs.keys() - {home.zone}
         if strange:
-            own = await _own_of(ctx, home.zone, strange)
+            own = await _own_of(ctx, strange, home=home.zone)
             wanted = {zone: at for zone, at in wanted.items() if zone not in strange or zone in own}
         part = await ctx.look_up(partial(part_read, wanted, limit=limit))
         _refuse_lost(position, part)
@@ -154,11 +154,11 @@ def _positions(home: _Home, position: Position | None, start: int) -> dict[int, 
 
 async def position_own(ctx: Context, position: Position) -> Position:
     """Return a position without what is no zone of its home: one that somebody made up may name any."""
-    own = await _own_of(ctx, position.home, position.zones.keys())
+    own = await _own_of(ctx, position.zones.keys(), home=position.home)
     return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
 
 
-async def _own_of(ctx: Context, home: int, zones: Collection[int]) -> set[int]:
+async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
     """Return which zones are a home itself, or are or were its catalogs; nobody was given a position in others."""
     lots = await ctx.look_up(partial(zones_read, zones))
     return {zone for zone, lot in lots.items() if zone == home or (lot.kind is Kind.CATALOG and lot.parent_id == home)}

@@ -105,7 +105,7 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: Room | 
     is_near = _is_namespace(tuple(version.default_namespace), path[:-1])
     room = Room() if room is None else room
     return any(
-        _means(parts, path, known, is_near=is_near)
+        _means(parts, path, catalogs=known, is_near=is_near)
         for text in version.representations
         if _may_name(text.sql, path[-1]) and room.takes(text.sql)
         for parts in relations(text.sql, text.dialect)
@@ -214,7 +214,7 @@ def _name(reading: _Reading, frame: _Frame, at: int) -> int:
     return end
 
 
-def _means(parts: tuple[str, ...], path: tuple[str, ...], catalogs: set[str], *, is_near: bool) -> bool:
+def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
     """Whether a name may mean what has that path: relative to the catalog, after its name, or in the default namespace.
 
     `is_near`: the path lies in the default namespace.
