@@ -11,6 +11,8 @@ from cyclopts import App
 
 from limnos.cli.failures import ExitCode
 from limnos.cli.main import app
+from limnos.client import Client
+from limnos.client.flow import Resource
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 
@@ -62,3 +64,13 @@ def test_every_variable_is_told() -> None:
     }
 
     assert {name for name in named if f"`{name}`" not in PAGE} == set()
+
+
+def test_every_resource_is_told() -> None:
+    """The page names the resources of the client, and no others."""
+    told = re.search(r"Resources: (.+?)\. ", PAGE, flags=re.DOTALL)
+    with Client("http://127.0.0.1:1", user="ana") as client:
+        there = {name for name in dir(client) if isinstance(getattr(client, name), Resource)}
+
+    assert told
+    assert set(re.findall(r"`(\w+)`", told[1])) == there

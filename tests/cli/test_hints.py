@@ -75,3 +75,39 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
     hint = hint_for(DeniedError("User ana is disabled", status=403), Typed(["ls", "--user", "ana"]))
 
     assert hint == "'limnos whoami --user ana' shows who you are"
+
+
+@pytest.mark.parametrize("line,message,code,hint", [
+    ("mv main.a.t main.b.u", "Cannot rename a.t to b.u. Table already exists", "already-exists",
+     "choose another name; 'limnos describe main.b.u' shows what has it"),
+    ("mv main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos ls main.b' shows what is there"),
+    ("mv main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos ls main.a' shows what is there"),
+    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos ls main.a' shows what is there"),
+    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos ls main.a' shows what is there"),
+    ("undrop main.a.t", "the trash has no 'main.a.t' that you may bring back", "not-found",
+     "'limnos trash ls main' shows what you may bring back"),
+    ("trash rm main 7", "Nothing that you may bring back has id 7 in the trash of catalog main", "not-found",
+     "'limnos trash ls main' shows what you may bring back"),
+    ("undrop main.a.t", "Table a.t lay in namespace a, which was dropped, too (id 5): bring that back first", "not-found",
+     "'limnos undrop main --id 5' brings that back; or say with --to where this goes"),
+    ("undrop main.a.t --to main.b.t", "Table b.t exists by now", "already-exists",
+     "choose another name; 'limnos describe main.b.t' shows what has it"),
+    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos ls main' shows what is there"),
+    ("undrop main.a.t", "Table a.t exists by now", "already-exists",
+     "choose another name; 'limnos describe main.a.t' shows what has it"),
+    ("trash ls nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos ls' shows what is there"),
+    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' shows those that are there"),
+])  # fmt: skip
+def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:
+    """A hint names the place that the message speaks of: the target where that is at fault, the trash where the trash is."""
+    error = (ConflictError if code == "already-exists" else NotFoundError)(message, status=404, code=code)
+
+    assert hint_for(error, Typed(line.split())) == hint
+
+
+@pytest.mark.parametrize("line", ["drop main --force", "drop main", "drop sea --kind metalake --force"])
+def test_what_is_protected_is_not_to_be_forced(line: str) -> None:
+    """Who is told that something is protected, and how that is ended, is not told to force it."""
+    error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
+
+    assert hint_for(error, Typed(line.split())) is None

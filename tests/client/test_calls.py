@@ -418,6 +418,22 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []},
     ),
     (
+        "explain-through",
+        lambda c: c.access.explain("table_load", "main.a.t", through=["main.b.v", ("main", "c", "w")]),
+        "POST",
+        f"{OWN}/metalakes/lake/access/explain",
+        {"action": "table_load", "path": ["main", "a", "t"], "through": [["b", "v"], ["c", "w"]]},
+        {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []},
+    ),
+    (
+        "protection",
+        lambda c: c.protection.get("main.a", kind="namespace"),
+        "GET",
+        f"{OWN}/metalakes/lake/objects/schema/main.a/protection",
+        None,
+        {"protected": True, "by": {"kind": "catalog", "name": "main"}, "below": True, "set_by": "ana", "set_at": "x"},
+    ),
+    (
         "explain-metalake",
         lambda c: c.access.explain("catalog_create"),
         "POST",

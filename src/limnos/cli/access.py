@@ -28,7 +28,9 @@ def explain(
     kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
     through: Annotated[
         tuple[str, ...],
-        Parameter(help="A view below the catalog that it is read through; the outermost first.", negative=()),
+        Parameter(
+            help="A view that it is read through, as main.raw.late; may be repeated, the outermost first.", negative=()
+        ),
     ] = (),
     common: Common = DEFAULTS,
 ) -> None:

@@ -24,7 +24,8 @@ def changes(
     *,
     catalog: Annotated[str | None, Parameter(help="Only what lies in this catalog.")] = None,
     after: Annotated[
-        str | None, Parameter(help="Position to go on from, as it was shown; `now` for what comes from now on.")
+        str | None,
+        Parameter(help="Position to go on from, as it was shown; `now` for what comes from now on, `oldest` for all."),
     ] = None,
     follow: Annotated[bool, Parameter(negative="", help="Go on with what comes, until interrupted.")] = False,
     common: Common = DEFAULTS,

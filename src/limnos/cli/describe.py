@@ -6,7 +6,7 @@ May import `client` and `names`. Must not know how maps are printed.
 from __future__ import annotations
 
 from limnos.cli.output import Row
-from limnos.client import Client
+from limnos.client import Client, ClientError
 from limnos.client.values import Audit, Json
 from limnos.names import display
 
@@ -23,12 +23,26 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
             **_audit(metalake.audit),
         }
     if kind == "catalog":
-        return _catalog(client, path)
+        return _catalog(client, path) | _protection(client, kind, path)
     if kind == "namespace":
-        namespace = client.namespaces.load(path)
-        name = display.render(namespace.path)
-        return {"kind": kind, "name": name, "path": namespace.path, "properties": namespace.properties}
-    return _view(client, path) if kind == "view" else _table(client, path)
+        return _namespace(client, path) | _protection(client, kind, path)
+    found = _view(client, path) if kind == "view" else _table(client, path)
+    return found | _protection(client, kind, path)
+
+
+def _namespace(client: Client, path: str) -> dict[str, object]:
+    namespace = client.namespaces.load(path)
+    name = display.render(namespace.path)
+    return {"kind": "namespace", "name": name, "path": namespace.path, "properties": namespace.properties}
+
+
+def _protection(client: Client, kind: str, path: str) -> dict[str, object]:
+    """Tell what keeps it from being dropped; a server that does not say is no reason to show nothing."""
+    try:
+        found = client.protection.get(path, kind=kind)
+    except ClientError:
+        return {}
+    return {} if found is None else {"protected_by": f"{found.by.kind} {found.by.name}"}
 
 
 def _catalog(client: Client, path: str) -> dict[str, object]:

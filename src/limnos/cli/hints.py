@@ -23,7 +23,9 @@ _FLAGS_ALONE = frozenset({
 })  # fmt: skip
 """Flags without a value, as far as commands with a path among their words have them."""
 
-_NAMED = re.compile(r"(?:there is no |Illegal )?'?(user|group|role|tag|token|metalake|catalog)\b", re.IGNORECASE)
+_NAMED = re.compile(
+    r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog)\b", re.IGNORECASE
+)
 """How a message begins that says what of these is missing."""
 
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
@@ -35,14 +37,19 @@ _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists
 _STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
 """What who is no member of a metalake is told."""
 
-_OF_LISTS = {"user": "user list", "group": "group list", "role": "role list", "token": "token list"}
+_LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
+"""Where a message says what must be brought back first."""
+
+_OF_LISTS = {
+    "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
+}  # fmt: skip
 
 _IN_METALAKE = frozenset(
     {"user_list", "user_manage", "group_list", "group_manage", "role_list", "role_create", "role_assign"}
 )
 """Actions on the metalake whose bare word would be read with a name as one on a user, group or role."""
 
-_PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv"})
+_PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotect", "reports", "undrop"})
 
 
 class Typed:
@@ -70,10 +77,21 @@ class Typed:
         at = 2 if self.words[:1] == ("create",) else 1
         if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
             return ()
-        try:
-            return tuple(display.parse(self.words[at]))
-        except InvalidName:
-            return ()
+        return _parts(self.words[at])
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """The path where the command puts something; none when it puts nothing anywhere, or the path makes no sense."""
+        if self.words[:1] == ("mv",):
+            return _parts(self.words[2]) if len(self.words) > 2 else ()
+        if self.words[:1] != ("undrop",):
+            return self.path
+        for at, token in enumerate(self.tokens):
+            if token == "--to" and at + 1 < len(self.tokens):  # noqa: S105 - a flag
+                return _parts(self.tokens[at + 1])
+            if token.startswith("--to="):
+                return _parts(token.removeprefix("--to="))
+        return self.path
 
     def located(self, message: str) -> str:
         """Add the catalog to a message that names what lies in it by its levels alone, as Iceberg's do."""
@@ -105,6 +123,13 @@ class Typed:
             if name in _CONNECTION:
                 found += [token] if "=" in token else list(self.tokens[at : at + 2])
         return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    try:
+        return tuple(display.parse(path))
+    except InvalidName:
+        return ()
 
 
 def hint_for(error: ClientError, typed: Typed) -> str | None:
@@ -152,6 +177,11 @@ def _not_found(error: ClientError, typed: Typed) -> str:
     path = typed.path
     if typed.words[:2] == ("create", "namespace") and len(path) > 2:
         return f"'{typed.again('--parents')}' makes the missing parents too"
+    if (hint := _of_trash(error, typed)) is not None:
+        return hint
+    place = typed.target[:-1]
+    if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
+        return f"'{typed.command('ls', display.render(place[:-1]))}' shows what is there"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind in _OF_LISTS:
@@ -164,14 +194,30 @@ def _not_found(error: ClientError, typed: Typed) -> str:
     return f"'{typed.command('ls')}' shows what is there"
 
 
+def _of_trash(error: ClientError, typed: Typed) -> str | None:
+    """Say where to look for what the trash does not have, or what must come back before it."""
+    catalog = typed.path[:1] or (_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
+    if not catalog or typed.words[0] not in {"trash", "undrop"}:
+        return None
+    if lain_in := _LAIN_IN.search(error.message):
+        first = typed.command("undrop", display.render(catalog), "--id", lain_in[1])
+        return f"'{first}' brings that back; or say with --to where this goes"
+    if "you may bring back" in error.message:
+        return f"'{typed.command('trash', 'ls', display.render(catalog))}' shows what you may bring back"
+    return None
+
+
 def _by_code(error: ClientError, typed: Typed) -> str | None:
     path = display.render(typed.path) if typed.path else ""
     if error.code == "already-exists":
+        path = display.render(typed.target) if typed.target else ""
         return (
             f"choose another name; '{typed.command('describe', path)}' shows what has it"
             if path
             else "choose another name"
         )
+    if "limnos unprotect" in error.message:
+        return None
     if error.code in {"not-empty", "in-use"}:
         if typed.words[:1] != ("drop",) or not path:
             return None

@@ -21,7 +21,7 @@ def protect(
     kind: KindFlag = None,
     common: Common = DEFAULTS,
 ) -> None:
-    """Protect something: nobody can drop, purge or replace it until whoever owns something above it ends that.
+    """Protect something: nobody can drop, purge, unregister or replace it until whoever owns something above it ends that.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def undrop(
     contents: Annotated[bool, Parameter(negative="", help="Bring back what was dropped in a namespace, too.")] = False,
     common: Common = DEFAULTS,
 ) -> None:
-    """Bring back a namespace or table that was dropped, with its owner and the grants on it.
+    """Bring back a namespace, table or view that was dropped, with its owner and the grants on it.
 
     Parameters
     ----------

@@ -42,6 +42,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     """
     with common.client() as client:
         found = kind or (client.objects.kind(path) if path else "metalake")
+        _check_is_in_tree(found, path or "", verb="describe")
         fields = fields_of(client, found, path or common.metalake)
     show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
 
@@ -65,6 +66,7 @@ def drop(
     """
     with common.client() as client:
         found = kind or client.objects.kind(path)
+        _check_is_in_tree(found, path, verb="delete")
         _check_drop_flags(found, purge=purge, force=force)
         confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
         if found == "table":
@@ -121,6 +123,12 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
 
 def _row(parts: Parts, kind: str) -> Row:
     return {"name": display.render(parts), "kind": kind, "path": parts}
+
+
+def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
+    """Refuse tags, which lie beside the tree and have commands of their own. Raises UsageError."""
+    if kind == "tag":
+        raise UsageError("a tag is not in the tree of names", hint=f"'limnos tag {verb} {path}'")
 
 
 def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:

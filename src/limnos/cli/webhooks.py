@@ -60,7 +60,7 @@ def list_webhooks(*, common: Common = DEFAULTS) -> None:
 
 
 @app.command
-def drop(webhook_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+def drop(webhook_id: int, /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
     """Send nothing more to an address.
 
     Parameters
@@ -76,7 +76,7 @@ def drop(webhook_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> 
 
 @app.command
 def retry(
-    webhook_id: str,
+    webhook_id: int,
     /,
     *,
     after: Annotated[

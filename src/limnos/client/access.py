@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Resource, S, decode, request, verb
 from limnos.client.paths import own_url, parts_of
-from limnos.client.values import Explanation
+from limnos.client.values import Explanation, Parts
+from limnos.names import display
 
 
 class Access(Resource[S]):
@@ -25,11 +27,23 @@ class Access(Resource[S]):
         """Explain a decision without acting; for oneself, or for another user with the right to manage grants.
 
         An empty `path` is the metalake itself. `through` are the views that a table or view is read through, the outermost
-        first, each below the catalog.
+        first, each with its catalog as any path.
         """
         parts = parts_of(path, least=0) if path else ()
         body: dict[str, object] = {"user": user, "action": action, "path": parts, "kind": kind}
         if through:
-            body["through"] = [parts_of(view, least=2) for view in through]
+            body["through"] = [_below(view, parts[:1]) for view in through]
         reply = yield request("POST", own_url(self.scope.metalake, "access", "explain"), body=body)
         return decode(reply, Explanation)
+
+
+def _below(view: str | Sequence[str], catalog: Parts) -> Parts:
+    """Return a view's parts below the catalog of what is read through it. Raises ArgumentError."""
+    parts = parts_of(view, least=2)
+    if catalog and (parts[:1] != catalog or len(parts) < 3):
+        told = display.render((*catalog, *parts))
+        raise ArgumentError(
+            f"'{display.render(parts)}' is no view of catalog {catalog[0]}, and views lend in their own alone: "
+            f"give its whole path, as {told}"
+        )
+    return parts[1:]

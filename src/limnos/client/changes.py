@@ -24,7 +24,7 @@ class Changes(Resource[S]):
         limit: int | None = None,
         wait_s: int | None = None,
     ) -> Flow[ChangesPage]:
-        """Return the next changes after a position: `next` of the page before, `now`, or None for all that are kept.
+        """Return the next changes after a position: `next` of the page before, `now`, or None or `oldest` for all that are kept.
 
         `wait_s`: so long the server waits for the first one, at most 60.
         """

@@ -12,16 +12,31 @@ import msgspec
 from limnos.client.flow import Flow, Resource, S, decode, request, verb
 from limnos.client.objects import object_name
 from limnos.client.paths import TYPES, own_url
+from limnos.client.values import ObjectName, Protector
 
 
 class _RemovedAnswer(msgspec.Struct):
     removed: bool
 
 
+class _LoadAnswer(msgspec.Struct):
+    protected: bool
+    by: ObjectName | None = None
+    below: bool = False
+    set_by: str | None = None
+    set_at: str | None = None
+
+
 class Protection(Resource[S]):
     """What may not be dropped until that is ended."""
 
     __slots__ = ()
+
+    @verb
+    def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
+        """Tell what protects a catalog, namespace, table or view: itself or what is above it; None when nothing does."""
+        found = decode((yield request("GET", (yield from self._url(path, kind)))), _LoadAnswer)
+        return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
 
     @verb
     def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:

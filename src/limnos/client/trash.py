@@ -42,11 +42,7 @@ class Trash(Resource[S]):
             if each.path == parts:
                 return (yield from self._undrop(parts[0], each.id, to=to, contents=contents))
         shown = display.render(parts)
-        raise NotFoundError(
-            f"the trash has no '{shown}' that you may bring back: see 'limnos trash ls {display.render(parts[:1])}'",
-            status=404,
-            code="not-found",
-        )
+        raise NotFoundError(f"the trash has no '{shown}' that you may bring back", status=404, code="not-found")
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:

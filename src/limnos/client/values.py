@@ -168,6 +168,15 @@ class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
     type: str
 
 
+class Protector(msgspec.Struct, frozen=True):
+    """What protects an object: itself or, with `below`, something above it; `set_at` is an ISO-8601 text, UTC."""
+
+    by: ObjectName
+    below: bool
+    set_by: str
+    set_at: str
+
+
 class Owner(msgspec.Struct, frozen=True):
     """Who owns an object; `type` is `user` or `group`."""
 

@@ -313,7 +313,7 @@ class Store(Section):
     )
     trash_retention_s: NonNegativeInt = Field(
         default=604_800,
-        description="How long a namespace or table that was dropped without its files can be brought back, in seconds; "
+        description="How long a namespace, table or view that was dropped without its files can be brought back, in seconds; "
         "0: it is gone at once.",
     )
 

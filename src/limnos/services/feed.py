@@ -39,6 +39,7 @@ PARTS_MAX: Final = 20
 """Parts that one request reads in which there is nothing for the caller."""
 ATTEMPTS_MAX: Final = 20
 NOW: Final = "now"
+OLDEST_WORD: Final = "oldest"
 
 
 class Page(NamedTuple):
@@ -70,13 +71,13 @@ class _Home(NamedTuple):
 
 
 async def changes_read(ctx: Context, scope: Scope, *, after: str | None, limit: int, wait_s: float = 0) -> Page:
-    """Return the next changes after a position (None: the oldest that are kept; `now`: none yet), about `limit` revisions.
+    """Return the next changes after a position (None, `oldest`: the oldest kept; `now`: none yet), about `limit` revisions.
 
     Waits up to `wait_s` for the first one. Raises BadRequest, Pruned, NotFound, Forbidden.
     """
     limit, wait_s = min(max(limit, 1), LIMIT_MAX), min(wait_s, WAIT_S_MAX)
     loop = asyncio.get_running_loop()
-    until, position = loop.time() + wait_s, None if after in (None, NOW) else position_of(after or "")
+    until, position = loop.time() + wait_s, None if after in (None, NOW, OLDEST_WORD) else position_of(after or "")
     start, parts = NEWEST if after == NOW else OLDEST, 0
     while True:
         page = await page_read(ctx, scope, position, limit=limit, start=start)

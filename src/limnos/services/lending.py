@@ -132,7 +132,7 @@ def _step(
     shown = render(path)
     if lender.view is None:
         if not scene.decide_for(lender.user, action, chain).allowed:
-            raise _Broken(f"{lender.user} may not load view {shown}")
+            raise _Broken(f"{lender.user} may not load view {shown}, or there is none")
         return chain
     if not names(lender.document, path, scene.catalog.name, room=room):
         raise _Broken(f"the text of view {render(lender.view)} does not name {shown}")

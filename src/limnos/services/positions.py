@@ -43,7 +43,7 @@ def position_of(text: str) -> Position:
             raise ValueError
     except (ValueError, binascii.Error, msgspec.DecodeError):
         raise BadRequest(
-            f"'{text[:50]}' is no position in the changes: give 'next' of the answer before, 'now', or nothing"
+            f"'{text[:50]}' is no position in the changes: give 'next' of the answer before, 'now' or 'oldest'"
         ) from None
     return found
 

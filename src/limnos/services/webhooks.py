@@ -20,7 +20,7 @@ from limnos.access.subjects import principal_of
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.context import Context
-from limnos.services.feed import NOW, Page, page_read, position_own
+from limnos.services.feed import NOW, OLDEST_WORD, Page, page_read, position_own
 from limnos.services.positions import position_of
 from limnos.services.scene import Scope
 from limnos.store.feed import NEWEST, Clock, clocks_read
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 URL_MAX: Final = 2_000
 _URL = re.compile(r"https?://[!-~]+")
-OLDEST_WORD: Final = "oldest"
 
 
 class WebhookCreate(msgspec.Struct, frozen=True):
@@ -76,7 +75,8 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
         )
     if not any(_is_below(url, root) for root in allowed):
         raise BadRequest(
-            f"Changes may not be sent to {url}: it lies below none of the setting events.allowed_urls of the server"
+            f"Changes may not be sent to {url}: it lies below none of the setting events.allowed_urls of the server; "
+            "whoever runs the server adds an address above it there"
         )
 
 

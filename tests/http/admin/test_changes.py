@@ -77,6 +77,13 @@ def test_malformed(node: Node, query: str) -> None:
     assert node.get(f"{LAKE}?{query}").status == 400
 
 
+def test_from_the_oldest(node: Node) -> None:
+    """`after=oldest` is what no position is: all that is kept, as webhooks spell it."""
+    make_space(node, "a")
+
+    assert node.get(f"{LAKE}?after=oldest")["changes"] == node.get(LAKE)["changes"] != []
+
+
 def test_a_forged_position_tells_nothing(node: Node) -> None:
     """Who makes up a position with zones of others reads nothing of them."""
     from limnos.services.positions import Position, position_of

@@ -27,7 +27,7 @@ LIMIT = 500
 
 
 async def changes(request: Request, ctx: Context) -> Response:
-    """Answer the changes `after` a position (`now`: none; unset: from the oldest kept), whole revisions, about `limit` of them.
+    """Answer the changes `after` a position (`now`: none; unset or `oldest`: from the oldest kept), whole revisions, about `limit` of them.
 
     `wait_s`: so long it waits for the first one.
     """
