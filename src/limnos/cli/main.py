@@ -24,7 +24,7 @@ COMMANDS = {
     "create": "Make a metalake, catalog or namespace.",
     "drop": "Drop a metalake, catalog, namespace, table or view.",
     "trash": "List what was dropped and can be brought back.",
-    "undrop": "Bring back a namespace or table that was dropped.",
+    "undrop": "Bring back a namespace, table or view that was dropped.",
     "protect": "Protect something from being dropped.",
     "unprotect": "End the protection of something.",
     "reports": "List what clients tell of their scans of a table and commits to it.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.decisions import display_names
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -38,7 +39,7 @@ class Unprotect(msgspec.Struct, frozen=True):
 
 
 class Shown(NamedTuple):
-    """What protects an object: `by` is the kind and the name of itself or of what is above it; None when nothing does."""
+    """What protects an object: `by` is the kind and the path of itself or of what is above it; None when nothing does."""
 
     by: tuple[Kind, str] | None
     below: bool = False
@@ -52,7 +53,8 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
     def read(scene: Scene) -> dict[int, tuple[Kind, str]]:
         scene.require_in_metalake_use()
         target = target_require(scene, kind, full_name, codec_of(scene), Action.METADATA_LOAD)
-        return {link.id: (link.kind, link.name) for link in target.chain} | {0: (kind, str(target.id))}
+        named = zip(target.chain, display_names(target.chain), strict=True)
+        return {link.id: (link.kind, name) for link, name in named} | {0: (kind, str(target.id))}
 
     scope = scope_for(metalake, kind, full_name)
     links = await ctx.read(scope, read)

@@ -95,7 +95,7 @@ def test_what_protects_is_told(node: Node) -> None:
 
     assert before == {"protected": False}
     assert (told["protected"], told["by"], told["below"], told["set_by"]) == (
-        True, {"kind": "namespace", "name": "a"}, True, "admin",
+        True, {"kind": "namespace", "name": "main.a"}, True, "admin",
     )  # fmt: skip
     assert node.put(of("TAG", "red")).status == 400
     assert node.done("DELETE", of("TABLE", "main.a.t")) == {"removed": False}
