@@ -173,18 +173,6 @@ def test_describe_namespace(fake: Fake, limnos: Run) -> None:
     assert result == {"kind": "namespace", "name": "main.raw", "path": ["main", "raw"], "properties": {"k": "v"}}
 
 
-def test_describe_tells_of_protection(fake: Fake, limnos: Run) -> None:
-    """What protects something from being dropped is shown, and nothing where nothing does."""
-    is_namespace(fake, "raw")
-    where = f"{OWN}/metalakes/lake/objects/schema/main.raw/protection"
-    fake.on("GET", where, {"protected": True, "by": {"kind": "catalog", "name": "main"}, "below": True})
-    fake.on("GET", where, {"protected": False})
-
-    shown = [limnos("describe", "main.raw").result for _ in range(2)]
-
-    assert [row.get("protected_by") for row in shown if isinstance(row, dict)] == ["catalog main", None]
-
-
 def test_describe_table(fake: Fake, limnos: Run) -> None:
     """A table is shown with its current columns, partitioning and place; JSON has the whole metadata."""
     is_table(fake, "raw", "t")
@@ -781,29 +769,6 @@ def test_explain_shows_the_reasons(fake: Fake, limnos: Run) -> None:
         "role": "r",
         "group": "staff",
     }
-
-
-def test_a_chain_of_views_is_of_one_catalog(fake: Fake, limnos: Run) -> None:
-    """`--through` takes whole paths, as every flag does; one that lies elsewhere is told back with the catalog, before anything is asked."""
-    fake.on("POST", f"{OWN}/metalakes/lake/access/explain", EXPLANATION)
-    words = ("access", "explain", "table_load", "main.raw.t", "--through", "main.raw.v", "--through")
-
-    assert limnos(*words, "main.raw.w").code == 0
-    assert fake.asked[-1].body["through"] == [["raw", "v"], ["raw", "w"]]  # type: ignore[index]
-    for other in ("raw.w", "lab.raw.w", "main.w"):
-        done = limnos(*words, other)
-        assert done.code == 2, other
-        assert f"give its whole path, as main.{other}" in str(done.error["message"])
-    assert len(fake.asked) == 1
-
-
-@pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
-def test_a_tag_is_not_in_the_tree(fake: Fake, limnos: Run, verb: str, told: str) -> None:
-    """A tag is neither shown nor dropped as if it were a catalog of its name: the command for tags is named, and nothing is sent."""
-    done = limnos(verb, "main", "--kind", "tag")
-
-    assert (done.code, done.error["hint"]) == (2, f"'limnos tag {told} main'")
-    assert fake.calls == []
 
 
 def test_whoami_names_the_user(fake: Fake, limnos: Run) -> None:

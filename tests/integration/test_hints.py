@@ -78,6 +78,11 @@ def furnished(server: LiveServer) -> None:
     ("ls hints.a.nowhere", ["limnos ls hints"]),
     ("drop hints.a --yes", ["limnos ls hints.a"]),
     ("drop brim --yes", ["limnos ls brim", "limnos drop brim --yes --force"]),
+    ("undrop hints.a.gone", ["limnos trash ls hints"]),
+    ("trash rm hints 999999999 --yes", ["limnos trash ls hints"]),
+    ("webhook retry 999999999", ["limnos webhook list"]),
+    ("mv hints.a.t hints.gone.t", ["limnos ls hints"]),
+    ("reports hints.a.nowhere", ["limnos ls hints.a"]),
     ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
 ])  # fmt: skip
 def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str]) -> None:

@@ -23,11 +23,11 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
             **_audit(metalake.audit),
         }
     if kind == "catalog":
-        return _catalog(client, path) | _protection(client, kind, path)
+        return _catalog(client, path) | _protection(client, path, kind=kind)
     if kind == "namespace":
-        return _namespace(client, path) | _protection(client, kind, path)
+        return _namespace(client, path) | _protection(client, path, kind=kind)
     found = _view(client, path) if kind == "view" else _table(client, path)
-    return found | _protection(client, kind, path)
+    return found | _protection(client, path, kind=kind)
 
 
 def _namespace(client: Client, path: str) -> dict[str, object]:
@@ -36,7 +36,7 @@ def _namespace(client: Client, path: str) -> dict[str, object]:
     return {"kind": "namespace", "name": name, "path": namespace.path, "properties": namespace.properties}
 
 
-def _protection(client: Client, kind: str, path: str) -> dict[str, object]:
+def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
     """Tell what keeps it from being dropped; a server that does not say is no reason to show nothing."""
     try:
         found = client.protection.get(path, kind=kind)

@@ -1,6 +1,6 @@
 """Calls that explain access (own API).
 
-May import this room.
+May import `names` and this room.
 """
 
 from __future__ import annotations
