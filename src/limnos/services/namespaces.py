@@ -72,6 +72,8 @@ class NamespaceMove(msgspec.Struct, frozen=True):
     into: Node
     name: str
     room: int | None
+    frees: bool = False
+    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
 
 
 def already_exists(levels: Levels) -> AlreadyExists:
@@ -239,13 +241,15 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 
 def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
-    node, _, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+    node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
     into, above = parent_of(scene, target)
     decisions = [decision]
-    if into.id != node.parent_id:
+    stays = into.id == node.parent_id
+    if not stays:
         decisions.append(scene.require(Action.NAMESPACE_CREATE, above))
     room = PARTS_MAX - len(target) if len(target) > len(source) else None
-    return scene.permit(NamespaceMove(node, into, target[-1], room), *decisions)
+    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
+    return scene.permit(NamespaceMove(node, into, target[-1], room, frees), *decisions)
 
 
 def parent_of(scene: Scene, levels: Levels) -> tuple[Node, Chain]:
@@ -265,6 +269,8 @@ def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
     into = tx.nodes.confirm(command.into)
     if tx.nodes.is_below(into.id, held.id):
         raise BadRequest(f"Namespace {held.name} cannot be moved into itself or below itself: choose another target")
+    if held.parent_id != into.id and not command.frees:
+        tx.protection.refuse_move(held)
     if command.room is not None and tx.nodes.height(held.id) > command.room:
         raise BadRequest(f"Moved there, what lies in namespace {held.name} would be deeper than {PARTS_MAX} levels")
     tx.nodes.move(held, parent_id=into.id, name=command.name, moves_access=True)

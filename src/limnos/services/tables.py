@@ -62,6 +62,8 @@ class TableMove(msgspec.Struct, frozen=True):
     table: Node
     into: Node
     name: str
+    frees: bool = False
+    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
 
 
 def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
@@ -239,7 +241,7 @@ def table_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[TableM
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-    node, _, decision = table_find(scene, source[:-1], source[-1], action)
+    node, chain, decision = table_find(scene, source[:-1], source[-1], action)
     into, above = parent_of(scene, target)
     decisions = [decision]
     if not stays:
@@ -249,11 +251,14 @@ def table_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[TableM
         if other.kind is Kind.TABLE:
             raise name_taken(target, wanted=Kind.TABLE, holder=other.kind.word)
         raise in_the_way(source, target, holder=other.kind)
-    return scene.permit(TableMove(node, into, target[-1]), *decisions)
+    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
+    return scene.permit(TableMove(node, into, target[-1], frees), *decisions)
 
 
 def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
     """Put the table where it goes. Grants hang on its id and move with it; what is above it changes who may."""
     held = tx.nodes.confirm(permit.command.table)
     into = tx.nodes.confirm(permit.command.into)
+    if held.parent_id != into.id and not permit.command.frees:
+        tx.protection.refuse_move(held)
     tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)

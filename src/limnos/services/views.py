@@ -67,6 +67,8 @@ class ViewMove(msgspec.Struct, frozen=True):
     view: Node
     into: Node
     name: str
+    frees: bool = False
+    """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
 
 
 def view_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
@@ -153,7 +155,7 @@ def view_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[ViewMov
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.VIEW_RENAME if stays else Action.VIEW_MOVE
-    node, _, decision = view_find(scene, source[:-1], source[-1], action)
+    node, chain, decision = view_find(scene, source[:-1], source[-1], action)
     into, above = parent_of(scene, target)
     decisions = [decision]
     if not stays:
@@ -161,13 +163,16 @@ def view_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[ViewMov
     taken, _ = scene.find(target, Kind.VIEW)
     if taken is not None and taken.id != node.id:
         raise in_the_way(source, target, holder=taken.kind)
-    return scene.permit(ViewMove(node, into, target[-1]), *decisions)
+    frees = stays or scene.decide(Action.UNPROTECT, chain).allowed
+    return scene.permit(ViewMove(node, into, target[-1], frees), *decisions)
 
 
 def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> Held:
     """Put the view where it goes. Grants hang on its id and move with it; what is above it changes who may."""
     held = tx.nodes.confirm(permit.command.view)
     into = tx.nodes.confirm(permit.command.into)
+    if held.parent_id != into.id and not permit.command.frees:
+        tx.protection.refuse_move(held)
     tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
     document = tx.documents.read(held.id)
     if document is None:

@@ -30,6 +30,7 @@ ON = Sql(
     f"{_UP} SELECT p.node_id, p.below, p.set_by, p.set_at FROM up JOIN protection p ON p.node_id = up.id"
     " AND (p.below OR p.node_id = :id) ORDER BY up.depth LIMIT 1"
 )
+ITSELF = Sql("SELECT 1 FROM protection WHERE node_id = :id")
 NAMES = Sql(f"{_UP} SELECT n.kind, n.name FROM up JOIN node n ON n.id = up.id ORDER BY up.depth DESC")
 WITHIN = Sql(
     "SELECT p.node_id FROM protection p JOIN node n ON n.id = p.node_id AND n.deleted = 0 WHERE p.zone = :id OR p.zone IN"
@@ -81,6 +82,17 @@ class ProtectionWrites:
         rows = self.tx.rows(ON, {"id": node.id})
         if rows:
             self._raise(node, rows[0][0])
+
+    def refuse_move(self, node: Node) -> None:
+        """Raise Protected when the node itself is protected: elsewhere it may lie in what its mover owns, who could end that then."""
+        if not self.tx.rows(ITSELF, {"id": node.id}):
+            return
+        _, path = self._named(node.id)
+        raise Protected(
+            f"{node.kind.word.capitalize()} {render((node.name,))} is protected: to put it elsewhere takes what 'limnos unprotect "
+            f"{path}' takes, the ownership of something above it",
+            kind=node.kind.word,
+        )
 
     def refuse_within(self, node: Node) -> None:
         """Raise Protected when anything in a catalog or metalake is protected, however it is dropped."""

@@ -6,6 +6,7 @@ import pytest
 
 from tests.http.driver import API, OWN, Answer, Node, grant
 from tests.http.iceberg.wire import (
+    ROOT,
     SPACES,
     commit,
     make_table,
@@ -117,3 +118,40 @@ def test_owner_may_set_it_and_not_end_it(node: Node) -> None:
     ]
 
     assert [answer.status for answer in answers] == [403, 200, 403, 403, 200], [answer.body for answer in answers]
+
+
+@pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
+def test_moving_ends_no_protection(node: Node, kind: str) -> None:
+    """Who owns a protected object moves it into nothing of their own, where they could end its protection; alone or in a transaction."""
+    make_table(node, "a", "t")
+    make_view(node, "a", "v")
+    node.done("POST", SPACES, {"namespace": ["a", "s"]})
+    name, word = {"TABLE": ("t", "table"), "VIEW": ("v", "view"), "SCHEMA": ("s", "namespace")}[kind]
+    between = ":" if kind == "SCHEMA" else "."
+    at = f"main.a{between}{name}"
+    grant(node, "ana", "use_catalog use_schema create_schema", kind="CATALOG", on="main")
+    node.done("PUT", f"{API}/lake/owners/{kind}/{at}", {"name": "ana", "type": "USER"})
+    assert node.post(SPACES, {"namespace": ["mine"]}, user="ana").status == 200
+    node.done("PUT", of(kind, at))
+    transactions = f"{LAKE}/catalogs/main/transactions"
+
+    def move(user: str, *target: str) -> Answer:
+        step = {"do": f"move-{word}", "source": ["a", name], "target": list(target)}
+        return node.post(transactions, {"operations": [step]}, user=user)
+
+    ends = {"source": {"namespace": ["a"], "name": name}, "destination": {"namespace": ["mine"], "name": name}}
+    refused = [move("ana", "mine", name)]
+    if kind != "SCHEMA":
+        refused.append(node.post(f"{ROOT}/{word}s/rename", ends, user="ana"))
+
+    assert {answer.status for answer in refused} == {409}
+    assert all(f"limnos unprotect main.a.{name}" in words(answer) for answer in refused)
+    assert node.delete(of(kind, at), user="ana").status == 403
+    assert move("ana", "a", "renamed").status == 200
+    assert (
+        node.post(
+            transactions, {"operations": [{"do": f"move-{word}", "source": ["a", "renamed"], "target": ["mine", name]}]}
+        ).status
+        == 200
+    )
+    assert node.done("GET", of(kind, f"main.mine{between}{name}"))["protected"] is True
