@@ -155,3 +155,16 @@ def test_an_answer_has_some_megabytes_at_most(node: Node, monkeypatch: pytest.Mo
         before = page["before"]
 
     assert pages == [[10], [150_000], [40_000, 40_000], [40_000]]
+
+
+@pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
+def test_what_nobody_could_read_is_no_report(node: Node, inner: bytes) -> None:
+    """A report is shown as it was sent, among others: one that is no JSON in a part that nobody looks at is 400, too."""
+    make_table(node, "a", "t")
+    body = b'{"report-type":"scan-report","filter":' + inner + b"}"
+
+    refused = node.ask("POST", f"{table_path('a', 't')}/metrics", body)
+    report(node, SCAN)
+
+    assert refused.status == 400
+    assert [each["report"] for each in shown(node)["reports"]] == [SCAN]

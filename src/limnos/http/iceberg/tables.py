@@ -323,6 +323,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)
+    request.decode(data, object)  # it is told as it was sent, so all of it must be what whoever reads it can read
     if body.snapshot_id is not None and abs(body.snapshot_id) >= 1 << 63:
         raise BadRequest("Field 'snapshot-id' is no number of 64 bits")
     await reports.report_take(
