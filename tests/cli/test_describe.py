@@ -27,3 +27,12 @@ def test_a_tag_is_not_in_the_tree(fake: Fake, limnos: Run, verb: str, told: str)
 
     assert (done.code, done.error["hint"]) == (2, f"'limnos tag {told} main'")
     assert fake.calls == []
+
+
+@pytest.mark.parametrize("kind", ["table", "view", "tag"])
+def test_what_holds_nothing_is_not_listed(fake: Fake, limnos: Run, kind: str) -> None:
+    """`--kind` says what the path is, and is no filter: what has nothing in it is refused before anything is asked."""
+    done = limnos("ls", "main.raw", "--kind", kind)
+
+    assert (done.code, fake.calls) == (2, [])
+    assert f"a {kind} has nothing in it" in str(done.error["message"])

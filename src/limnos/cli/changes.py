@@ -1,23 +1,27 @@
 """`changes`.
 
-May import `client`, `names` and this room. Prints each change once, in the order in which it comes, and where to go on.
+May import `client`, `names` and this room. Prints each change once, in the order in which it comes, and where to go on, also when it is interrupted.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, Common
 from limnos.cli.output import Format, to_json, visible
+from limnos.client.errors import UnavailableError
 from limnos.names.display import render
 
 if TYPE_CHECKING:
     from limnos.client.values import ChangeInfo, ChangesPage
 
 WAIT_S_MAX = 20
+PAUSE_S = 2.0
+"""How long who follows waits for a server that does not answer."""
 
 
 def changes(
@@ -32,17 +36,26 @@ def changes(
 ) -> None:
     """Show what was committed, as far as you may see it: all that is kept, or what comes after a position.
 
+    Who follows goes on when a server that went away is back. However it ends, it says where to go on.
     As JSON, each line is one answer of the server: its changes, and `next`, the position after them.
     """
-    with common.client() as client:
-        more = True
-        while more or follow:
-            wait_s = min(WAIT_S_MAX, int(common.timeout / 2)) if follow and not more else None
-            page = client.changes.read(after=after, catalog=catalog, wait_s=wait_s)
-            _show(page, shape=common.shape)
-            more, after = page.more, page.next
-    if common.shape == "table":
-        print(f"go on with --after {after}", file=sys.stderr)
+    more, begun = True, False
+    try:
+        with common.client() as client:
+            while more or follow:
+                wait_s = min(WAIT_S_MAX, int(common.timeout / 2)) if follow and not more else None
+                try:
+                    page = client.changes.read(after=after, catalog=catalog, wait_s=wait_s)
+                except UnavailableError:
+                    if not (follow and begun):
+                        raise
+                    time.sleep(PAUSE_S)
+                    continue
+                _show(page, shape=common.shape)
+                more, after, begun = page.more, page.next, True
+    finally:
+        if common.shape == "table" and begun:
+            print(f"go on with --after {after}", file=sys.stderr)
 
 
 def _show(page: ChangesPage, *, shape: Format) -> None:

@@ -230,6 +230,7 @@ def _by_code(error: ClientError, typed: Typed) -> str | None:
 
 
 _PLAIN = {
+    "pruned": "--after oldest goes on with what is kept",
     "commit-conflict": "somebody else was faster: look again and repeat",
     "not-in-use": "it is disabled: its owner enables it through Gravitino's clients",
     "state-unknown": "look whether it was done before you repeat it",

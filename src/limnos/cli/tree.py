@@ -27,6 +27,9 @@ def ls(path: str | None = None, /, *, kind: KindFlag = None, common: Common = DE
     path
         A catalog or namespace, as `main` or `main.raw.nyc`.
     """
+    if kind in {"table", "view", "tag"}:
+        hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
+        raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
     with common.client() as client:
         rows = _children(client, path, kind)
     show_rows(rows, ["name", "kind"], shape=common.shape)
