@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     Decide = Callable[[Scene], Permit["WebhookChange"]]
 
 URL_MAX: Final = 2_000
+DECODINGS_MAX: Final = 4
+"""What is still encoded after so many times is nobody's address."""
+WEBHOOKS_MAX: Final = 100
+"""Of one metalake, so that each has room on a node beside the others'."""
 _URL = re.compile(r"https?://[!-~]+")
 
 
@@ -94,8 +98,18 @@ def _is_below(url: str, root: str) -> bool:
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
     path, above = one.path or "/", other.path.rstrip("/")
-    climbs = ".." in unquote(path).replace("\\", "/").split("/")
-    return not climbs and (path == above or path.startswith(f"{above}/"))
+    return not _climbs(path) and (path == above or path.startswith(f"{above}/"))
+
+
+def _climbs(path: str) -> bool:
+    """Say whether whoever reads a path may come to lie above it: encoded, also more than once, or with parameters at a step."""
+    for _ in range(DECODINGS_MAX):
+        path, before = unquote(path), path
+        if ".." in (step.partition(";")[0] for step in path.replace("\\", "/").split("/")):
+            return True
+        if path == before:
+            return False
+    return True
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
@@ -137,8 +151,10 @@ async def _start(ctx: Context, metalake: str, after: str) -> str:
 
 
 def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
-    """Insert it."""
+    """Insert it. Raises BadRequest when there are too many."""
     command = permit.command
+    if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
+        raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
     return tx.webhooks.create(
         metalake_id=command.metalake_id, user_id=permit.actor_id or 0, url=command.url, secret=command.secret,
         position=command.position,

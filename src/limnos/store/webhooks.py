@@ -26,6 +26,7 @@ INSERT = Sql(
     "INSERT INTO webhook (id, metalake_id, user_name, user_id, url, secret, position, created_at, due_at, leased_until,"
     " holder, attempts, stopped) VALUES (:id, :metalake, :user, :user_id, :url, :secret, :position, :now, :now, 0, '', 0, FALSE)"
 )
+COUNT = Sql("SELECT count(*) FROM webhook WHERE metalake_id = :metalake")
 DELETE = Sql("DELETE FROM webhook WHERE id = :id AND metalake_id = :metalake")
 _FREE = "due_at <= :now AND leased_until <= :now AND stopped = FALSE"
 ANY_DUE = Sql(f"SELECT 1 FROM webhook WHERE {_FREE} LIMIT 1")
@@ -97,6 +98,11 @@ class WebhookWrites:
             None,
             None,
         )
+
+    def count(self, metalake_id: int) -> int:
+        """Count a metalake's webhooks."""
+        found: int = self.tx.rows(COUNT, {"metalake": metalake_id})[0][0]
+        return found
 
     def drop(self, metalake_id: int, webhook_id: int) -> bool:
         """Delete a webhook; says whether there was one."""

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from limnos.model.errors import BadRequest
+from limnos.services import webhooks
 from limnos.services.positions import position_of
 from limnos.services.webhooks import url_check
 from tests.http.driver import API, OWN, Node
@@ -83,6 +84,11 @@ def test_refused(node: Node, body: dict[str, object]) -> None:
         ("https://h.example.com/", False),
         ("https://h.example.com/in/../out", False),
         ("https://h.example.com/in/%2e%2E/out", False),
+        ("https://h.example.com/in/%252e%252E/out", False),
+        ("https://h.example.com/in/..;x=1/out", False),
+        ("https://h.example.com/in/%2e%2e%3b/out", False),
+        ("https://h.example.com/in/%2525252525252e/out", False),
+        ("https://h.example.com/in/100%25/x..;y", True),
         ("https://h.example.com/in/..%5Cout", False),
         ("https://h.example.com\\@elsewhere/in/", False),
         ("https://h.example.com/in\r\nx: y", False),
@@ -142,3 +148,16 @@ def test_position_that_names_others(node: Node) -> None:
     node.done("POST", HOOKS, {"url": URL, "after": forged.text()})
 
     assert [each["behind"] for each in node.get(HOOKS).json()["webhooks"]] == [0]
+
+
+def test_so_many_and_no_more(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A metalake has a limited number of webhooks, so that it leaves room for those of others."""
+    monkeypatch.setattr(webhooks, "WEBHOOKS_MAX", 2)
+    node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
+    made = [node.post(HOOKS, {"url": URL}) for _ in range(3)]
+    other = node.post(f"{OWN}/metalakes/other/webhooks", {"url": URL})
+    node.done("DELETE", f"{HOOKS}/{made[0]['id']}")
+
+    assert [answer.status for answer in made] == [200, 200, 400]
+    assert other.status == 200
+    assert node.post(HOOKS, {"url": URL}).status == 200
