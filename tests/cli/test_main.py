@@ -122,6 +122,19 @@ def test_wrong_command_line_is_usage(run: Run, words: list[str], expected: str) 
     assert expected in done.err
 
 
+@pytest.mark.parametrize("words,page", [
+    (["webhook", "retry", "abc"], "limnos webhook retry --help"),
+    (["server", "start", "--port", "1"], "limnos server start --help"),
+    (["webhook", "nope"], "limnos webhook --help"),
+    (["ls", "--nope"], "limnos ls --help"),
+    (["nope"], "limnos --help"),
+])  # fmt: skip
+def test_the_page_that_helps_is_that_of_the_command(run: Run, words: list[str], page: str) -> None:
+    """Who mistypes is led to the help of the very command, and that page is there."""
+    assert f"'{page}' shows" in run(*words, "--output", "table").err
+    assert run(*page.split()[1:]).code == 0
+
+
 @pytest.mark.parametrize(
     "flags,environ,expected",
     [

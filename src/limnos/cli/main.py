@@ -140,8 +140,13 @@ def _fail(failure: failures.Failure, shape: Format) -> int:
 
 def _command(tokens: Sequence[str]) -> str:
     """Name the command that was meant, as far as it is one, for the hint about its help page."""
-    words = [token for token in tokens[:1] if token in COMMANDS]
-    return " ".join(["limnos", *words])
+    words, tree = ["limnos"], build()
+    for token in tokens[:2]:
+        if token.startswith("-") or token not in tree:
+            break
+        words.append(token)
+        tree = tree[token]
+    return " ".join(words)
 
 
 if __name__ == "__main__":
