@@ -7,6 +7,7 @@ as they were, below whatever it lay in. What the caller may not bring back is no
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 PAGE_MAX = 1000
+SLICE_MAX = 1000
+"""How much of the trash is read and decided on at once."""
+SLICES_MAX = 20
+"""Slices that one request reads in which there is nothing for the caller."""
 CONTENTS_MAX = 10_000
 """How much of a namespace's contents comes back with it at once."""
 NEWEST = (2**62, 2**62)
@@ -110,24 +115,40 @@ def _path(scene: Scene, chain: Chain) -> Levels:
 
 
 async def trash_list(ctx: Context, scope: Scope, *, below: Levels, before: tuple[int, int], limit: int) -> TrashPage:
-    """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, Forbidden (catalog)."""
+    """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, Forbidden (catalog).
+
+    Where the next page begins is told by the last thing that is shown: what is hidden in between leaves no trace.
+    """
     catalog_id = await ctx.read(scope, _catalog_id)
     count = max(1, min(limit, PAGE_MAX))
-    found = await ctx.look_up(lambda: trash_read(catalog_id, before=before, limit=count))
+    shown: list[Dropped] = []
+    for _ in range(SLICES_MAX):
+        found: Found = await ctx.look_up(partial(trash_read, catalog_id, before=before, limit=SLICE_MAX))
+        shown += await ctx.read(scope, partial(_shown, catalog_id=catalog_id, found=found, below=below))
+        is_last = len(found.rows) < SLICE_MAX
+        if len(shown) > count or (len(shown) == count and not is_last):
+            return TrashPage(tuple(shown[:count]), _mark(shown[count - 1].row))
+        if is_last:
+            return TrashPage(tuple(shown), None)
+        before = _mark(found.rows[-1])
+    return TrashPage(tuple(shown), before)
 
-    def look(scene: Scene) -> tuple[Dropped, ...]:
-        if _catalog_id(scene) != catalog_id:
-            return ()
 
-        def judge(row: Trashed) -> Dropped | None:
-            chain = _chain(scene, row, found.above)
-            return Dropped(row, _path(scene, chain)) if scene.decide(Action.UNDROP, chain).allowed else None
+def _mark(row: Trashed) -> tuple[int, int]:
+    return row.dropped_at, row.id
 
-        shown = for_each(found.rows, judge)
-        return tuple([each for each in shown if each is not None and each.path[: len(below)] == below])
 
-    last = found.rows[-1] if len(found.rows) == count else None
-    return TrashPage(await ctx.read(scope, look), None if last is None else (last.dropped_at, last.id))
+def _shown(scene: Scene, *, catalog_id: int, found: Found, below: Levels) -> tuple[Dropped, ...]:
+    """Keep what the caller may bring back, below a path."""
+    if _catalog_id(scene) != catalog_id:
+        return ()
+
+    def judge(row: Trashed) -> Dropped | None:
+        chain = _chain(scene, row, found.above)
+        return Dropped(row, _path(scene, chain)) if scene.decide(Action.UNDROP, chain).allowed else None
+
+    shown = for_each(found.rows, judge)
+    return tuple([each for each in shown if each is not None and each.path[: len(below)] == below])
 
 
 async def undrop(

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.http.driver import OWN, Node
+from limnos.services import trash
+from tests.http.driver import API, OWN, Node, grant
 from tests.http.iceberg.wire import (
     SPACES,
     files_of,
@@ -153,3 +154,27 @@ def test_purged_files_are_gone(node: Node, tmp_path: Path) -> None:
 
     assert node.get(TRASH).json()["trash"] == []
     assert files_of(node) == []
+
+
+def test_pages_tell_nothing_of_what_is_hidden(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages begin and end with what is shown: who may bring back little learns nothing of what lies between, nor that it is there."""
+    monkeypatch.setattr(trash, "SLICE_MAX", 2)
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "eve", "use_catalog", kind="CATALOG", on="main")
+    for name in ("t", "u", "v", "w", "x"):
+        make_table(node, "a", name)
+        if name in ("t", "w"):
+            node.done("PUT", f"{API}/lake/owners/TABLE/main.a.{name}", {"name": "ana", "type": "USER"})
+        node.delete(table_path("a", name))
+    ids = {each["path"][-1]: each["id"] for each in node.done("GET", TRASH)["trash"]}
+    pages, before = [], ""
+    for _ in range(5):
+        page = node.done("GET", f"{TRASH}?limit=1{before}", user="ana")
+        pages.append([each["id"] for each in page["trash"]])
+        if page["before"] is None:
+            break
+        assert page["before"].endswith(f"-{pages[-1][0]}")
+        before = f"&before={page['before']}"
+
+    assert pages in ([[ids["w"]], [ids["t"]]], [[ids["w"]], [ids["t"]], []])
+    assert node.done("GET", f"{TRASH}?limit=1", user="eve") == {"trash": [], "before": None}
