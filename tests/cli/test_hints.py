@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.cli import hints
-from limnos.cli.hints import Typed, hint_for
+from limnos.cli.hints import Typed, hint_for, hint_for_argument
 from limnos.cli.main import app
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
 from tests.cli.test_docs import commands_of
@@ -111,3 +111,13 @@ def test_what_is_protected_is_not_to_be_forced(line: str) -> None:
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
 
     assert hint_for(error, Typed(line.split())) is None
+
+
+def test_a_path_of_two_meanings_is_typed_again() -> None:
+    """Where a namespace and a view have one path, both commands are spelled; of other arguments nobody knows better."""
+    typed = Typed(["drop", "main.a.v", "--yes"])
+
+    hint = hint_for_argument("'main.a.v' is both a namespace and a view; say which one with its kind", typed)
+
+    assert hint == "'limnos drop main.a.v --yes --kind namespace', or 'limnos drop main.a.v --yes --kind view'"
+    assert hint_for_argument("'main' is too short", typed) is None

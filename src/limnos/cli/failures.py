@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from limnos.cli.hints import Typed, hint_for, of_extra
+from limnos.cli.hints import Typed, hint_for, hint_for_argument, of_extra
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
@@ -93,7 +93,9 @@ def failure_of(error: Exception, typed: Typed) -> Failure | None:
         hint = "write a path as catalog.namespace.table and put parts with special characters in `back-quotes`"
         return Failure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
     if isinstance(error, ArgumentError):
-        return Failure(exit_code=ExitCode.USAGE, code="usage", message=str(error))
+        return Failure(
+            exit_code=ExitCode.USAGE, code="usage", message=str(error), hint=hint_for_argument(str(error), typed)
+        )
     if isinstance(error, ModuleNotFoundError) and (library := (error.name or "").partition(".")[0]) in _EXTRAS:
         hint = of_extra(_EXTRAS[library])
         return Failure(

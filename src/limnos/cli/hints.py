@@ -37,6 +37,9 @@ _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists
 _STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
 """What who is no member of a metalake is told."""
 
+_BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
+"""What is said of a path with two meanings."""
+
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
 """Where a message says what must be brought back first."""
 
@@ -148,6 +151,13 @@ def hint_for(error: ClientError, typed: Typed) -> str | None:
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
         return _not_found(error, typed)
     return _by_code(error, typed)
+
+
+def hint_for_argument(message: str, typed: Typed) -> str | None:
+    """Say what to type instead of a command that the client could not send."""
+    if found := _BOTH.search(message):
+        return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', found[1])}'"
+    return None
 
 
 def _denied(error: DeniedError, typed: Typed) -> str:
