@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from limnos.store.readers import CONNECT_S
+from limnos.store.readers import BY_INDEX, CONNECT_S
 from limnos.store.silence import Line
 
 T = TypeVar("T")
@@ -85,6 +85,7 @@ def open_line(url: str) -> WriteLine:
     try:
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         connection.execute(_SET)
+        connection.execute(f"SELECT {BY_INDEX}")
         pid, began = connection.execute(_HELLO).fetchone() or (None, None)
         connection.commit()
     except BaseException:

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 CONNECT_S = 2.0
 """How long a new connection may take to come about."""
+BY_INDEX = ", ".join(f"set_config('enable_{way}', 'off', false)" for way in ("seqscan", "hashjoin", "mergejoin"))
+"""Every statement of the room has an index to go by. A table that was small when its plan was made is else read whole by
+it, however large it has become, until the database next analyzes it."""
 _HELLO = (
     "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),"
-    " (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+    f" (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {BY_INDEX}"
 )
 _NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 _AT_WORK = (
