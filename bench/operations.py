@@ -204,6 +204,30 @@ def _create_tables(case: Case) -> list[bytes]:
     return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
 
 
+def _create_views(case: Case) -> list[bytes]:
+    """Views of ten columns."""
+    serial = next(_serial)
+    version = {
+        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {"engine-name": "bench"}, "default-namespace": ["made"],
+        "representations": [{"type": "sql", "sql": "SELECT * FROM made.t WHERE column_0001 > 10", "dialect": "spark"}],
+    }  # fmt: skip
+    body = {
+        "name": f"view_{serial:03}_00000", "schema": new_table("", width=10)["schema"], "view-version": version, "properties": {},
+    }  # fmt: skip
+    whole = request(case, "POST", f"{namespace_path(['made'])}/views", user="writer", body=body)
+    return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
+
+
+def _load_views(case: Case) -> list[bytes]:
+    """Each connection makes a view, which warms it, and loads that view from then on."""
+    made, name = _create_views(case)[: case.connections], f"view_{next(_serial) - 1:03}"
+    loads = [
+        request(case, "GET", f"{namespace_path(['made'])}/views/{name}_{i:05}", user="writer")
+        for i in range(case.connections)
+    ]
+    return made + loads * (40_000 // case.connections)
+
+
 def _create_namespaces(case: Case) -> list[bytes]:
     serial = next(_serial)
     path = f"{PREFIX}/namespaces"
@@ -409,6 +433,8 @@ OPERATIONS: Final = (
         key="deep-cold", title="the same, never asked before", requests=_cold_namespaces, once=True, big_tree_only=True
     ),
     Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True, files=(2, 2_300)),
+    Operation(key="create-view", title="create view", requests=_create_views, writes=True, once=True, files=(2, 1_900)),
+    Operation(key="load-view", title="load view", requests=_load_views, writes=True, once=True, count_max=39_000),
     Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)),
     Operation(key="commit-2", title="commit of 2 tables, set one property of each", requests=_sets(2), writes=True, files=(0, 13_000)),
     Operation(key="commit-20", title="commit of 20 tables, set one property of each", requests=_sets(20), writes=True),

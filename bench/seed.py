@@ -388,7 +388,8 @@ def _plant_users(
     denials = [(tables[len(tables) // 2], Kind.TABLE, p.SELECT_TABLE, False) for tables in listed]
     forest.role("reading_but", [*reader, *denials], held_by=forest.principal("denied"))
     forest.role("picking", _picked(catalog, lists, listed), held_by=forest.principal("picker"))
-    rights = (p.USE_CATALOG, p.USE_SCHEMA, p.CREATE_SCHEMA, p.CREATE_TABLE, p.MODIFY_TABLE, p.SELECT_TABLE)
+    rights = (p.USE_CATALOG, p.USE_SCHEMA, p.CREATE_SCHEMA, p.CREATE_TABLE, p.MODIFY_TABLE, p.SELECT_TABLE,
+              p.CREATE_VIEW, p.SELECT_VIEW)  # fmt: skip
     forest.role("writing", [(*catalog, right, True) for right in rights], held_by=forest.principal("writer"))
 
 
