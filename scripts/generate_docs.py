@@ -1,5 +1,7 @@
 """Write the tables of docs/errors.md and docs/metrics.md from the code: codes and metrics with their own words.
 
+The JSON Schema of a pipeline's file, and the tables of docs/pipelines.md, are written from its keys.
+
 Usage: generate_docs.py [--check]. What stands above the marker in each page is written by hand and kept.
 """
 
@@ -9,6 +11,10 @@ import ast
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from limnos.pipeline.file import schema_made
+from limnos.pipeline.keys import FILE
+from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
 
 ROOT = Path(__file__).parents[1]
 MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
@@ -47,6 +53,43 @@ def metric_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
     ]
 
 
+def key_rows(file: Record) -> list[str]:
+    """A heading and a table for each record of a pipeline's file, the outer ones first."""
+    lines: list[str] = []
+    told: set[str] = set()
+    waiting = [file]
+    for record in waiting:  # grows while it is walked
+        if record.name in told:
+            continue
+        told.add(record.name)
+        lines += [
+            "",
+            f"### {record.name[0].upper()}{record.name[1:]}",
+            "",
+            "| key | what it is | for example |",
+            "|---|---|---|",
+        ]
+        lines += [_key_row(name, key) for name, key in record.keys.items()]
+        waiting += [inner for key in record.keys.values() for inner in _records(key.shape)]
+    return lines[1:]
+
+
+def _key_row(name: str, key: Key) -> str:
+    required = "" if not key.required else " *Required.*"
+    default = f" Default: {key.default}." if key.default else ""
+    return f"| `{name}` | {_cell(key.told)}{required}{default} | `{_cell(key.example)}` |"
+
+
+def _records(shape: Shape) -> list[Record]:
+    """The nearest records that a shape leads to."""
+    if isinstance(shape, Record):
+        return [shape]
+    if isinstance(shape, Cases):
+        return list(shape.cases.values())
+    inner = [shape.item] if isinstance(shape, ListOf) else [shape.value] if isinstance(shape, MapOf) else []
+    return [record for each in inner for record in _records(each)]
+
+
 def _code(owner: ast.ClassDef) -> str:
     """Return the stable code that a class body sets; empty for none."""
     for node in owner.body:
@@ -80,8 +123,10 @@ def pages() -> dict[Path, str]:
         "errors.md": ["| code | meaning | room |", "|---|---|---|", *error_rows(parsed)],
         "metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
+    tables["pipelines.md"] = key_rows(FILE)
     docs = ROOT / "docs"
-    return {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+    found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+    return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": schema_made()}
 
 
 def _head(page: Path) -> str:
@@ -94,7 +139,7 @@ def _head(page: Path) -> str:
 
 def main(*, check: bool) -> int:
     """Write the pages, or with `check` only tell which ones are behind; return the exit code."""
-    behind = [page for page, text in pages().items() if page.read_text(encoding="utf-8") != text]
+    behind = [page for page, text in pages().items() if not page.exists() or page.read_text(encoding="utf-8") != text]
     for page in behind:
         print(f"{page.relative_to(ROOT)}: {'behind the code; run `make docs`' if check else 'written'}")
         if not check:

@@ -23,6 +23,7 @@ from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Protocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.routing import Route
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 TITLES = {
     "iceberg": ("Limnos: Iceberg REST", "What Limnos serves of the Iceberg REST catalog protocol."),
     "gravitino": ("Limnos: Gravitino REST", "What Limnos serves of Gravitino's REST protocol: administration."),
+    "lance": ("Limnos: Lance REST", "What Limnos serves of the Lance REST Namespace protocol."),
     "admin": ("Limnos: own API", "What no other protocol offers, and what lies at the server's root."),
 }
 ERRORS: dict[str, Json] = {
@@ -55,6 +57,9 @@ ERRORS: dict[str, Json] = {
     "gravitino": {
         "code": {"type": "integer"}, "type": {"type": "string"}, "message": {"type": "string"},
         "stack": {"type": "array", "items": {"type": "string"}},
+    },
+    "lance": {
+        "error": {"type": "string"}, "code": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"},
     },
     "admin": {
         "error": {
@@ -72,7 +77,7 @@ KEY: Json = {
     "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
 }  # fmt: skip
 """The header of requests that may be repeated."""
-REQUIRED = {"iceberg": ["error"], "gravitino": ["code", "type", "message"], "admin": ["error"]}
+REQUIRED = {"iceberg": ["error"], "lance": ["code"], "gravitino": ["code", "type", "message"], "admin": ["error"]}
 MEANINGS = {
     200: "Done; the body tells the result.",
     204: "Done; there is nothing to tell.",
@@ -82,6 +87,7 @@ MEANINGS = {
     403: "Refused: the message names who is asking, or the missing privilege and on what.",
     404: "Not there, as far as the caller may know.",
     405: "Not offered for this object, or not as the server is configured.",
+    406: "Not served, or not for what lies there: the message says what to do instead.",
     409: "In conflict with what is there: a name that is taken, a container that is full, a requirement that fails.",
     410: "What comes after the position is not kept any longer: start anew.",
     413: "The body is over the limit.",
@@ -160,7 +166,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
     if route.method not in ("GET", "HEAD"):
         refused.append(409)
     if protocol.name != "iceberg":
-        refused.append(405)
+        refused.append(406 if protocol.name == "lance" else 405)
     refused += [410] if route.operation.endswith("-changes") else []
     refused += [413] if known.body is not None else []
     refused += [422] if "Unprocessable" in text else []
@@ -231,7 +237,7 @@ def document_of(protocol: Protocol) -> Json:
                 "token": {"type": "http", "scheme": "bearer", "description": "An API token."},
                 "simple": {"type": "http", "scheme": "basic", "description": "The user is believed, where the server says so."},
             },
-            "responses": {str(status): _failure(status) for status in MEANINGS if status >= 400},
+            "responses": {str(status): _failure(status) for status in MEANINGS if status >= 400 and (status != 406 or protocol.name == "lance")},
             "schemas": {**dict(sorted(components.items())), "Error": error},
         },
     }  # fmt: skip
@@ -239,7 +245,7 @@ def document_of(protocol: Protocol) -> Json:
 
 def documents() -> dict[Path, str]:
     """Return each document as it should be."""
-    protocols: list[Protocol] = [IcebergProtocol(), GravitinoProtocol(), AdminProtocol()]
+    protocols: list[Protocol] = [IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AdminProtocol()]
     return {
         FOLDER / f"{protocol.name}.json": json.dumps(document_of(protocol), indent=2, ensure_ascii=False) + "\n"
         for protocol in protocols

@@ -27,7 +27,8 @@ from limnos.model.permits import Permit
 from limnos.store.changes import Moved
 from limnos.store.migrate import migrate
 from limnos.store.postgres import PostgresStore
-from limnos.store.sql import Load
+from limnos.store.sql import Load, Row
+from limnos.store.sql import Query as OneRead
 from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 
@@ -220,6 +221,11 @@ class Lab:
         if isinstance(chosen, SqliteStore):
             return chosen.load(self.epoch(), ((0, -1),), lambda: load)[1]
         return self.run(chosen.load_async(self.epoch(), ((0, -1),), lambda: load))[1]
+
+    def find(self, query: OneRead) -> list[Row]:
+        """Read by one statement, as a request does that wants nothing else."""
+        chosen = self.store
+        return chosen.find(query) if isinstance(chosen, SqliteStore) else self.run(chosen.find_async(query))
 
     def write(
         self, mutation: Callable[[Tx], T], *, zone: int = 0, zones: tuple[int, ...] = (), store: Store | None = None

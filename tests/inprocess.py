@@ -10,7 +10,8 @@ from typing import Any
 
 from limnos.access.authentication import Authenticator, Credential, trusted
 from limnos.files import everything
-from limnos.services.catalogs import ICEBERG, catalog_create
+from limnos.model.kinds import ICEBERG_PROVIDER as ICEBERG
+from limnos.services.catalogs import catalog_create
 from limnos.services.context import Context, Services
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files

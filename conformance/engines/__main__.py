@@ -16,7 +16,7 @@ from conformance.engines import chdb, duck, flink, trino
 from conformance.engines.checks import Check, Lake, as_json, as_text
 from limnos.client import Client
 from limnos.model.errors import LimnosError
-from limnos.spark.demo.server import running_server
+from limnos.pipeline.demo.server import running_server
 
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 ENGINES: dict[str, Callable[[Lake], list[Check]]] = {

@@ -13,6 +13,7 @@ import duckdb
 
 from conformance.engines.checks import Check, Checks, Lake
 from conformance.engines.page import block
+from conformance.engines.views import make_view
 
 _EXTENSIONS = ("avro", "httpfs", "iceberg")
 
@@ -38,6 +39,7 @@ def run(lake: Lake) -> list[Check]:
         checks.expect("create and insert in one transaction", lambda: _together(duck), [(2,)])
         checks.expect("two tables in one transaction", lambda: _two(duck), [(1, 1)])
         checks.expect("a rolled back CREATE TABLE AS leaves no table", lambda: _rolled_back(duck), [(0,)])
+        _views(checks, lake, duck)
         checks.expect("DROP TABLE", lambda: [ask(f"DROP TABLE lake.duck.{name}") for name in "ct"], [[], []])
     with attached(lake.iceberg, lake.reader) as duck:
         checks.expect("a reader selects", lambda: duck.execute("SELECT count(*) FROM lake.open.t").fetchall(), [(2,)])
@@ -45,6 +47,27 @@ def run(lake: Lake) -> list[Check]:
             "a reader may not write", lambda: duck.execute("INSERT INTO lake.open.t VALUES (3, 'x')"), "MODIFY_TABLE"
         )
     return checks.made
+
+
+def _views(checks: Checks, lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
+    """It has no views over Iceberg REST yet: it neither makes nor sees one, and says so; none is harmed. Its own read tables."""
+    for dialect in ("spark", "duckdb"):
+        make_view(lake, "duck", f"of_{dialect}", dialect=dialect, text="SELECT id FROM lake.duck.c")
+        read = f"SELECT * FROM lake.duck.of_{dialect}"
+        checks.expect_refusal(
+            f"a view with a text for {dialect}", lambda read=read: duck.execute(read), "does not exist"
+        )  # type: ignore[misc]
+    make = "CREATE VIEW lake.duck.v AS SELECT id FROM lake.duck.c"
+    checks.expect_refusal("CREATE VIEW", lambda: duck.execute(make), "Not implemented Error: Create View")
+    checks.expect_refusal(
+        "a table of a view's name",
+        lambda: duck.execute("CREATE TABLE lake.duck.of_spark (id BIGINT)"),
+        "already exists",
+    )
+    duck.execute("CREATE VIEW memory.main.v AS SELECT id FROM lake.duck.c")
+    checks.expect(
+        "a view of its own over a table", lambda: duck.execute("SELECT * FROM memory.main.v").fetchall(), [(1,)]
+    )
 
 
 def _together(duck: duckdb.DuckDBPyConnection) -> object:

@@ -17,6 +17,7 @@ from pathlib import Path
 from conformance.engines.archives import java_25, trino_home
 from conformance.engines.checks import Check, Checks, Lake
 from conformance.engines.page import block
+from conformance.engines.views import make_view
 
 _START_S = 300
 _STATEMENT_S = 120
@@ -92,33 +93,11 @@ def _views(checks: Checks, lake: Lake, ask: Callable[[str], list[list[object]]])
     checks.expect_refusal(
         "a table of a view's name", lambda: ask("CREATE TABLE lake.trino.v (id bigint)"), "already exists"
     )
-    _make_spark_view(lake)
+    make_view(lake, "open", "of_spark", dialect="spark", text="SELECT 1 AS id")
     checks.expect_refusal("a view in Spark's dialect", lambda: ask("SELECT * FROM lake.open.of_spark"), "of_spark")
     checks.expect("rename a view", lambda: ask(f"ALTER VIEW {view} RENAME TO lake.trino.w"), [])
     checks.expect("it is read by its new name", lambda: ask("SELECT * FROM lake.trino.w"), [["Rome"]])
     checks.expect("DROP VIEW", lambda: ask("DROP VIEW lake.trino.w"), [])
-
-
-def _make_spark_view(lake: Lake) -> None:
-    """Make a view in Spark's dialect, as Spark does."""
-    texts = [{"type": "sql", "dialect": "spark", "sql": "SELECT 1 AS id"}]
-    version = {
-        "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": ["open"],
-        "representations": texts,
-    }  # fmt: skip
-    fields = [{"id": 1, "name": "id", "required": True, "type": "int"}]
-    body = {
-        "name": "of_spark",
-        "schema": {"type": "struct", "fields": fields},
-        "view-version": version,
-        "properties": {},
-    }
-    request = urllib.request.Request(
-        f"{lake.iceberg}/v1/lake.main/namespaces/open/views", data=json.dumps(body).encode(), method="POST",
-        headers={"Authorization": f"Bearer {lake.admin}", "Content-Type": "application/json"},
-    )  # fmt: skip
-    with urllib.request.urlopen(request, timeout=_STATEMENT_S) as answer:
-        answer.read()
 
 
 def _travel(address: str) -> object:

@@ -15,7 +15,7 @@ from limnos.access.decide import decide
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 from limnos.model.privileges import BINDS, Privilege
-from tests.access.world import GROUP, INNER, LAKE, MAIN, OUTER, ROLE, TARGET, USER, chain_for, role
+from tests.access.world import GROUP, INNER, LAKE, MAIN, OUTER, ROLE, TARGET, TEMPLATE, USER, chain_for, role
 
 FILE = Path(__file__).with_name("permission_matrix.txt")
 
@@ -79,6 +79,7 @@ WHO = (
     Situation("owns the outer namespace", owns=OUTER),
     Situation("owns the outer namespace, has USE_CATALOG", owns=OUTER, allow=USE_CATALOG),
     Situation("owns the inner namespace, has USE_CATALOG", owns=INNER, allow=USE_CATALOG),
+    Situation("owns the pipeline of the run", owns=TEMPLATE),
     Situation("owns the target", owns=TARGET),
     Situation("owns the target, has USE_CATALOG", owns=TARGET, allow=USE_CATALOG),
     Situation("owns the target, has USE_CATALOG and USE_SCHEMA", owns=TARGET, allow=USE),

@@ -10,6 +10,7 @@ from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 
 LAKE, MAIN, OUTER, INNER, TARGET = 1, 2, 3, 4, 5
+TEMPLATE = 7
 USER, GROUP, OTHER, ROLE = 100, 200, 300, 400
 
 METALAKE_CHAIN: Chain = (Link(LAKE, Kind.METALAKE, "lake"),)
@@ -28,6 +29,8 @@ def chain_for(kind: Kind, target: int = TARGET) -> Chain:
         return CONTAINERS[kind]
     if kind is Kind.COLUMN:
         return (Link(6, kind, "col"), *TABLE_CHAIN)
+    if kind is Kind.JOB:
+        return (Link(target, kind, "t"), Link(TEMPLATE, Kind.JOB_TEMPLATE, "p"), *METALAKE_CHAIN)
     return (Link(target, kind, "t"), *(INNER_CHAIN if kind in LEAVES else METALAKE_CHAIN))
 
 

@@ -130,8 +130,8 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
     """When even a fresh process dies, whoever asked hears that nothing was changed."""
 
     class Dying(module.Hand):
-        def __init__(self) -> None:
-            super().__init__()
+        def __init__(self, module: str) -> None:
+            super().__init__(module)
             os.kill(self.pid, signal.SIGKILL)
 
     monkeypatch.setattr(module, "Hand", Dying)

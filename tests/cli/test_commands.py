@@ -85,13 +85,13 @@ def test_ls_lists_namespaces_tables_and_views(fake: Fake, limnos: Run) -> None:
 
 
 def test_ls_of_a_catalog_asks_for_no_tables(fake: Fake, limnos: Run) -> None:
-    """A catalog holds namespaces only; an empty one is told on standard error, so that pipes see nothing."""
+    """A catalog holds namespaces, and only Lance tables beside them; an empty one is told on standard error, so that pipes see nothing."""
     fake.on("GET", f"{I}/namespaces?{PAGE}", {"namespaces": []})
 
     done = limnos("ls", "main", "--output", "table")
 
     assert (done.code, done.out, done.err) == (0, "", "nothing\n")
-    assert len(fake.asked) == 1
+    assert len(fake.asked) == 2
 
 
 STEERING = "\x1b]0;owned\x07\u202egpj.exe\u200b\x9b2J\x7f"

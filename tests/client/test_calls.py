@@ -26,6 +26,9 @@ ROLE = {
     ],
     "audit": {},
 }
+PIPES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
+PIPELINE = {"name": "nyc", "version": 2, "digest": "d", "declaration": {"steps": []}}
+RUN = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 1, "user": "ana", "holder": "h:1"}
 TAG = {"name": "red", "comment": "c", "properties": {}, "audit": {}}
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
 PAGE = "pageToken=&pageSize=1000"
@@ -237,6 +240,85 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"name": "r", "properties": {}, "securableObjects": []},
         {"role": ROLE},
     ),
+    (
+        "pipeline-put",
+        lambda c: c.pipelines.put("nyc", {"steps": []}).version,
+        "PUT",
+        f"{PIPES}/nyc",
+        {"declaration": {"steps": []}},
+        PIPELINE,
+    ),
+    ("pipelines", lambda c: c.pipelines.list()[0].name, "GET", PIPES, None, {"pipelines": [PIPELINE]}),
+    (
+        "pipeline",
+        lambda c: c.pipelines.load("a b", version=2).digest,
+        "GET",
+        f"{PIPES}/a%20b?version=2",
+        None,
+        PIPELINE,
+    ),
+    ("pipeline-drop", lambda c: c.pipelines.drop("nyc"), "DELETE", f"{PIPES}/nyc", None, {"dropped": "nyc"}),
+    (
+        "findings",
+        lambda c: c.pipelines.findings("nyc", rule="r", step="s", limit=5),
+        "GET",
+        f"{PIPES}/nyc/findings?rule=r&step=s&limit=5",
+        None,
+        {"findings": [], "next": None},
+    ),
+    (
+        "run-start",
+        lambda c: (
+            c.runs.start("nyc", "r-1", holder="h:1", steps=[{"name": "raw"}], parameters={"day": "x"}, version=2).state
+        ),
+        "POST",
+        f"{PIPES}/nyc/runs",
+        {
+            "id": "r-1",
+            "holder": "h:1",
+            "lease_s": 30.0,
+            "parameters": {"day": "x"},
+            "options": {},
+            "steps": [{"name": "raw"}],
+            "version": 2,
+        },
+        RUN,
+    ),
+    ("runs", lambda c: c.runs.list(state="lost", limit=5), "GET", f"{RUNS}?state=lost&limit=5", None, {"runs": [RUN]}),
+    ("run", lambda c: c.runs.load("r-1").steps, "GET", f"{RUNS}/r-1", None, RUN),
+    (
+        "run-beat",
+        lambda c: c.runs.beat("r-1", 2, progress={"raw": {"tasks": 3}}).state,
+        "POST",
+        f"{RUNS}/r-1/beat",
+        {"attempt": 2, "progress": {"raw": {"tasks": 3}}},
+        {"state": "running", "attempt": 2},
+    ),
+    (
+        "run-resume",
+        lambda c: c.runs.resume("r-1", holder="h:2", lease_s=5, after=1).attempt,
+        "POST",
+        f"{RUNS}/r-1/resume",
+        {"holder": "h:2", "lease_s": 5, "after": 1},
+        RUN,
+    ),
+    (
+        "step-put",
+        lambda c: c.runs.step_put("r-1", "a/b", attempt=1, state="done", rows=7, outputs=[]).rows,
+        "PUT",
+        f"{RUNS}/r-1/steps/a%2Fb",
+        {"attempt": 1, "state": "done", "rows": 7, "outputs": []},
+        {"name": "a/b", "rows": 7},
+    ),
+    (
+        "run-finish",
+        lambda c: c.runs.finish("r-1", 1, state="failed", message="so").state,
+        "POST",
+        f"{RUNS}/r-1/finish",
+        {"attempt": 1, "state": "failed", "message": "so"},
+        RUN,
+    ),
+    ("run-cancel", lambda c: c.runs.cancel("r-1").state, "POST", f"{RUNS}/r-1/cancel", None, RUN),
     ("tags", lambda c: c.tags.list()[0].name, "GET", f"{M}/tags?details=true", None, {"tags": [TAG]}),
     ("tag", lambda c: c.tags.get("red").comment, "GET", f"{M}/tags/red", None, {"tag": TAG}),
     (

@@ -177,6 +177,37 @@ def test_pause_before_another_attempt(method: str, error: Exception, attempt: in
     assert retry_pause_s(Request(method, "/"), error, attempt) == pause
 
 
+def test_a_key_travels_and_makes_a_transaction_repeatable(fake: Fake) -> None:
+    """A transaction whose answer was lost is sent again under the same key; without a key it is not."""
+    url = "/api/limnos/v1/metalakes/lake/catalogs/main/transactions"
+    key = "01912345-0000-7000-8000-000000000001"
+    done = {"revision": 7, "operations": []}
+    fake.on("POST", url, hang_up=True).on("POST", url, done).on("POST", url, hang_up=True)
+
+    with Client(fake.uri) as client:
+        assert client.transactions.run("main", [], key=key).revision == 7
+        with pytest.raises(UnavailableError):
+            client.transactions.run("main", [])
+
+    assert [asked.headers.get("Idempotency-Key") for asked in fake.asked] == [key, key, None]
+
+
+def test_what_a_runner_tells_is_sent_again(fake: Fake) -> None:
+    """A beat whose answer was lost is sent again, as twice is the same; a resume only when it says which attempt it follows."""
+    runs = "/api/limnos/v1/metalakes/lake/runs/r-1"
+    run = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 2, "user": "ana", "holder": "h:1"}
+    fake.on("POST", f"{runs}/beat", hang_up=True).on("POST", f"{runs}/beat", {"state": "running", "attempt": 1})
+    fake.on("POST", f"{runs}/resume", hang_up=True).on("POST", f"{runs}/resume", run).on(
+        "POST", f"{runs}/resume", hang_up=True
+    )
+
+    with Client(fake.uri) as client:
+        assert client.runs.beat("r-1", 1).state == "running"
+        assert client.runs.resume("r-1", holder="h:1", after=1).attempt == 2
+        with pytest.raises(UnavailableError):
+            client.runs.resume("r-1", holder="h:1")
+
+
 def test_slow_server_is_unavailable(fake: Fake) -> None:
     """No answer within the time given is told as that, without another attempt."""
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from tests.faults.rig import Rig
 from tests.http.iceberg.wire import creation, replaced_by, view_body, view_version
@@ -25,6 +26,7 @@ from tests.nodes.wire import (
 )
 
 PURGED_WITHIN_S = 30
+PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
 
 
 class Case(NamedTuple):
@@ -149,6 +151,94 @@ def transaction(rig: Rig) -> Case:
 
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
     return Case("POST", path, {"operations": operations}, is_done, (409,))
+
+
+def _pipeline(rig: Rig) -> tuple[str, str]:
+    """Declare a pipeline; returns its name, and the id of a run of it that was started."""
+    tag, run = rig.tag(), str(uuid4())
+    rig.admin.do("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": []}})
+    rig.admin.do(
+        "POST", f"{PIPELINES}/{tag}/runs", {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "s"}]}
+    )
+    return tag, run
+
+
+def _state(rig: Rig, run: str) -> object:
+    return rig.admin.do("GET", f"{RUNS}/{run}").body["state"]
+
+
+def run_publish(rig: Rig) -> Case:
+    """Move two tables and publish the run that made them."""
+    tag, (_, run) = _table(rig), _pipeline(rig)
+    rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
+    marked = properties_body(mark=tag)
+    operations = [
+        {"do": "commit-table", "path": [tag, "t"], **marked}, {"do": "publish-run", "run": run, "attempt": 1},
+        {"do": "commit-table", "path": [tag, "u"], **marked},
+    ]  # fmt: skip
+
+    def is_done() -> bool:
+        found = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
+            _state(rig, run) == "published"
+        ]
+        assert found in ([True] * 3, [False] * 3), f"a run was published by half: {found}"
+        return found[0]
+
+    return Case("POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": operations}, is_done, (409,))
+
+
+def pipeline_declare(rig: Rig) -> Case:
+    """Declare the next version of a pipeline."""
+    tag, _ = _pipeline(rig)
+
+    def is_done() -> bool:
+        told = rig.admin.do("GET", f"{PIPELINES}/{tag}").body
+        found = [told["version"] == 2, told["declaration"] == {"steps": [1]}]
+        assert found in ([True] * 2, [False] * 2), f"half a version: {told}"
+        return found[0]
+
+    return Case("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": [1]}}, is_done)
+
+
+def run_start(rig: Rig) -> Case:
+    """Start a run with its steps."""
+    tag, run = rig.tag(), str(uuid4())
+    rig.admin.do("PUT", f"{PIPELINES}/{tag}", {"declaration": {}})
+
+    def is_done() -> bool:
+        answer = rig.admin.ask("GET", f"{RUNS}/{run}")
+        assert answer.status == 404 or [step["name"] for step in answer.body["steps"]] == ["a", "b"]
+        return answer.status == 200
+
+    body = {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "a"}, {"name": "b"}]}
+    return Case("POST", f"{PIPELINES}/{tag}/runs", body, is_done)
+
+
+def step_put(rig: Rig) -> Case:
+    """Tell of a step, with what its rules found."""
+    _, run = _pipeline(rig)
+    found = {"rule": "r", "kind": "row", "action": "warn", "broken": 1, "checked": 2}
+
+    def is_done() -> bool:
+        told = rig.admin.do("GET", f"{RUNS}/{run}").body
+        parts = [told["steps"][0]["state"] == "done", len(told["findings"]) == 1]  # type: ignore[index, arg-type]
+        assert parts in ([True] * 2, [False] * 2), f"half a step: {told}"
+        return parts[0]
+
+    return Case("PUT", f"{RUNS}/{run}/steps/s", {"attempt": 1, "state": "done", "findings": [found]}, is_done)
+
+
+def run_resume(rig: Rig) -> Case:
+    """Begin the next attempt."""
+    _, run = _pipeline(rig)
+    rig.admin.do("POST", f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"})
+
+    def is_done() -> bool:
+        told = rig.admin.do("GET", f"{RUNS}/{run}").body
+        assert (told["attempt"], told["state"]) in ((2, "running"), (1, "failed"))
+        return bool(told["attempt"] == 2)
+
+    return Case("POST", f"{RUNS}/{run}/resume", {"holder": "h:2", "after": 1, "lease_s": 3600}, is_done)
 
 
 def table_purge(rig: Rig) -> Case:
@@ -369,9 +459,37 @@ def tags_associate(rig: Rig) -> Case:
     return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
 
 
-WITH_FILE = (table_create, table_commit, tables_commit, transaction, view_create, view_replace)
+def lineage_take(rig: Rig) -> Case:
+    """Say what two tables come from, columns and a dataset outside among it."""
+    tag = _table(rig)
+    for name in ("one", "two"):
+        rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
+    own, lineage = "limnos://lake", f"{OWN}/metalakes/lake/lineage"
+    sources = [{"namespace": own, "name": f"main.{tag}.t"}, {"namespace": "kafka://k", "name": tag}]
+    columns = {"fields": {"id": {"inputFields": [{**sources[0], "field": "id"}]}}}
+    outputs = [
+        {"namespace": own, "name": f"main.{tag}.{name}", "facets": {"columnLineage": columns}}
+        for name in ("one", "two")
+    ]
+    event = {
+        "eventType": "COMPLETE", "eventTime": "2026-01-31T00:00:00Z", "run": {"runId": tag},
+        "job": {"namespace": "n", "name": tag}, "inputs": sources, "outputs": outputs,
+    }  # fmt: skip
+
+    def is_done() -> bool:
+        asked = [f"{lineage}?path=main.{tag}.{name}{more}" for name in ("one", "two") for more in ("", "&column=id")]
+        found = [len(rig.admin.do("GET", each).body["edges"]) for each in asked]  # type: ignore[arg-type]
+        assert found in ([2, 1, 2, 1], [0] * 4), f"half of it: {found}"
+        return bool(found[0])
+
+    return Case("POST", lineage, event, is_done, (201,))
+
+
+WITH_FILE = (table_create, table_commit, tables_commit, transaction, run_publish, view_create, view_replace)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    user_disable, token_create, tags_associate,
+    user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
 )  # fmt: skip
+WITHOUT_CHANGES = (lineage_take, step_put)
+"""They leave nothing in the feed, and move no clock."""

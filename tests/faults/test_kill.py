@@ -7,25 +7,28 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import DEED_POINT, POINTS
-from tests.faults.mutations import MUTATIONS, WITH_FILE, Case, tables_commit, transaction
+from tests.faults.mutations import MUTATIONS, WITH_FILE, WITHOUT_CHANGES, Case, run_publish, tables_commit, transaction
 from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 
 EVERY = 1 if FULL else 6
 """Of the whole matrix, a run takes each sixth: every kind and every point is among them."""
+KILLED = (*MUTATIONS, *WITHOUT_CHANGES)
 MATRIX = [
-    (mutation, point) for mutation in MUTATIONS for point in POINTS if point != "file-written" or mutation in WITH_FILE
+    (mutation, point)
+    for mutation in KILLED
+    for point in POINTS
+    if (point != "file-written" or mutation in WITH_FILE) and (point != "drafted" or mutation in MUTATIONS)
 ]
-SAMPLE = [
-    pair
-    for pair in MATRIX
-    if (MUTATIONS.index(pair[0]) + POINTS.index(pair[1])) % EVERY == 0 or pair[1] == "file-written"
-]
+ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {
+    (mutation, "before-commit") for mutation in WITHOUT_CHANGES
+}
+SAMPLE = [pair for pair in MATRIX if (KILLED.index(pair[0]) + POINTS.index(pair[1])) % EVERY == 0 or pair in ALWAYS]
 
 
 def test_sample_has_every_kind_and_point() -> None:
     """However few of the matrix are tried, each mutation and each point is among them."""
-    assert {mutation for mutation, _ in SAMPLE} == set(MUTATIONS)
+    assert {mutation for mutation, _ in SAMPLE} == set(KILLED)
     assert {point for _, point in SAMPLE} == set(POINTS)
 
 
@@ -49,7 +52,7 @@ def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], 
     assert complaints(rig.database) == []
 
 
-@pytest.mark.parametrize("mutation", [tables_commit, transaction], ids=lambda value: value.__name__)
+@pytest.mark.parametrize("mutation", [tables_commit, transaction, run_publish], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("point", [f"{DEED_POINT}:{count}" for count in (1, 2, 3)] + ["file-written:2"])
 def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
     """A node killed between the operations of one transaction, or between its files, leaves nothing of it."""

@@ -62,12 +62,30 @@ WOUNDS = {
     "another file": ("files_are_there", f"UPDATE document SET body = x'7b7d' WHERE node_id = {A_TABLE}"),
     "untold name": ("feed_tells_the_tree", f"UPDATE node SET name = 'other' WHERE id = {A_TABLE}"),
     "untold drop": ("feed_tells_the_tree", f"UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
+    "columns of no edge": ("lineage_holds", "DELETE FROM lineage_edge"),
+    "edge from nowhere": ("lineage_holds", "DELETE FROM lineage_dataset"),
+    "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
+    "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),
+    "published at no time": ("runs_are_whole", "UPDATE pipeline_run SET state = 'published'"),
+    "run of nobody": ("runs_are_whole", "DELETE FROM owner WHERE object_id IN (SELECT id FROM pipeline_run)"),
+    "steps of no run": ("runs_are_whole", "DELETE FROM pipeline_run"),
     "purge of the living": (
         "tasks_are_readable",
         "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) SELECT node_id, 'purge-table', metadata_location, 0, 0, 0, 0 FROM document",
     ),
 }
 """What is wrong, the check that must say so, and how it is done."""
+RUN = {
+    "id": "0f7a4a52-5f0b-4c4e-9f3a-2f8f5d2b8d10", "holder": "here:1", "lease_s": 30, "parameters": {}, "options": {},
+    "steps": [{"name": "a.b.t", "reads": [], "output": "main.a.b.t"}],
+}  # fmt: skip
+EVENT = {
+    "eventType": "COMPLETE", "eventTime": "2026-01-31T00:00:00Z", "run": {"runId": "r"}, "job": {"namespace": "n", "name": "j"},
+    "inputs": [{"namespace": "kafka://k", "name": "x"}, {"namespace": "limnos://lake", "name": "main.a.b.u"}],
+    "outputs": [{"namespace": "limnos://lake", "name": "main.a.b.t", "facets": {"columnLineage": {"fields": {
+        "id": {"inputFields": [{"namespace": "limnos://lake", "name": "main.a.b.u", "field": "id"}]}
+    }}}}],
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +102,10 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         admin.do("PUT", rights_path("reader", "catalog", "main", "grant"), rights_body("use_catalog"))
         admin.do("PUT", f"{GRAVITINO}/permissions/users/ana/grant", {"roleNames": ["reader"]})
         admin.do("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["ana"]})
+        admin.do("POST", f"{OWN}/metalakes/lake/lineage", EVENT)
+        admin.do("PUT", f"{OWN}/metalakes/lake/pipelines/nyc", {"declaration": {"pipeline": "nyc"}})
+        admin.do("POST", f"{OWN}/metalakes/lake/pipelines/nyc/runs", RUN)
+        admin.do("PUT", f"{OWN}/metalakes/lake/runs/{RUN['id']}/steps/a.b.t", {"attempt": 1, "state": "running"})
         rig.node.stop()
         yield Path(rig.database)
 

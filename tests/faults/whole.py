@@ -138,6 +138,7 @@ def owners_are_there(store: Store) -> Iterator[str]:
         " WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.id = o.principal_id)"
         " OR (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = o.object_id AND n.deleted = 0)"
         " AND NOT EXISTS (SELECT 1 FROM role r WHERE r.id = o.object_id AND r.deleted = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM pipeline_run r WHERE r.id = o.object_id)"
         " AND NOT EXISTS (SELECT 1 FROM trash t WHERE t.node_id = o.object_id))"
     ):
         yield f"owner {owner} of {node}: one of the two is not there"
@@ -218,7 +219,47 @@ def tasks_are_readable(store: Store) -> Iterator[str]:
             yield f"task {task} would purge a live table"
 
 
+def lineage_holds(store: Store) -> Iterator[str]:
+    """Each pair of columns has its edge, and an edge with an end that is no object has a dataset there."""
+    pairs = store.rows(
+        "SELECT c.target_id, c.source_id FROM lineage_column c WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e"
+        " WHERE e.target_id = c.target_id AND e.source_id = c.source_id AND e.job_digest = c.job_digest)"
+    )
+    yield from (f"columns of {target} from {source} without an edge" for target, source in pairs)
+    known = {row[0] for row in store.rows("SELECT id FROM node UNION SELECT id FROM lineage_dataset")}
+    for target, source in store.rows("SELECT target_id, source_id FROM lineage_edge"):
+        if target not in known or source not in known:
+            yield f"an edge from {source} to {target}, one of which never was"
+
+
+def runs_are_whole(store: Store) -> Iterator[str]:
+    """Each live pipeline has its newest declaration; each of its runs has an owner, a state that is one, one live run at most, and was
+    published in a revision that its catalog's clock has reached. Steps and findings are of runs.
+    """
+    for (node,) in store.rows(
+        "SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind = 13"  # a job template
+        " AND NOT EXISTS (SELECT 1 FROM pipeline_version v WHERE v.pipeline_id = n.id)"
+    ):
+        yield f"pipeline {node} declares nothing"
+    states = "'running', 'cancelling', 'held', 'failed', 'cancelled', 'discarded', 'published'"
+    for (run,) in store.rows(
+        f"SELECT r.id FROM pipeline_run r WHERE r.state NOT IN ({states}) OR (r.state = 'published') <> (r.revision IS NOT NULL)"
+        " OR NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = r.id)"
+        " OR (r.revision IS NOT NULL AND NOT EXISTS (SELECT 1 FROM clock c WHERE c.zone = r.catalog_id AND c.revision >= r.revision))"
+    ):
+        yield f"run {run} is not whole"
+    live = "SELECT pipeline_id FROM pipeline_run WHERE state IN ('running', 'cancelling') GROUP BY pipeline_id HAVING count(*) > 1"
+    yield from (f"pipeline {row[0]} has two live runs" for row in store.rows(live))
+    for table in ("run_step", "run_finding"):
+        orphans = (
+            f"SELECT t.run_id FROM {table} t WHERE NOT EXISTS (SELECT 1 FROM pipeline_run r WHERE r.id = t.run_id)"
+        )
+        yield from (f"{table} of run {row[0]}, which is not there" for row in store.rows(orphans))
+
+
 CHECKS = (
+    lineage_holds,
+    runs_are_whole,
     clocks_are_dense,
     zones_have_clocks,
     tree_holds,

@@ -165,13 +165,15 @@ class Story:
         if before is None:
             return
         home, named = before.home, self.names()
-        may = {node_id: await self.may_load(reader.who, *name) for node_id, name in named.items()}
-        expected, rows = set[Row](), dict[Row, int]()
+        may, expected, rows = dict[int, bool](), set[Row](), dict[Row, int]()
+        fresh, metalake = Node(self.nodes[0].store, bytes_max=16 << 20), self.world.metalake()
         after = "SELECT revision, ordinal, node_id FROM change WHERE zone = ? AND revision > ?"
         for zone in (home, *[node_id for node_id, (kind, _) in named.items() if kind is Kind.CATALOG]):
             for revision, ordinal, node_id in self.sql(after, zone, before.zones.get(zone, 0)):
                 if node_id in named:
                     rows[zone, revision, ordinal] = node_id
+                    if node_id not in may:
+                        may[node_id] = await may_load(fresh.ctx(reader.who), metalake, *named[node_id])
                     if may[node_id]:
                         expected.add((zone, revision, ordinal))
         assert {row for row in told if row in rows} == expected, reader.who
@@ -191,17 +193,17 @@ class Story:
                 found[node_id] = (Kind(kind), full_name(Kind(kind), list(reversed(parts))))
         return found
 
-    async def may_load(self, who: str, kind: Kind, name: str) -> bool:
-        """Ask for an object's owner, by its name, a node that knows nothing yet: that takes the right to load it."""
-        node = Node(self.nodes[0].store, bytes_max=1 << 20)
-        while True:
-            try:
-                await owner_load(node.ctx(who), metalake=self.world.metalake(), kind=kind, full_name=name)
-            except (Forbidden, NotFound):
-                return False
-            except Unavailable:
-                continue
-            return True
+
+async def may_load(ctx: Context, metalake: str, kind: Kind, name: str) -> bool:
+    """Ask for an object's owner, by its name: that takes the right to load it."""
+    while True:
+        try:
+            await owner_load(ctx, metalake=metalake, kind=kind, full_name=name)
+        except (Forbidden, NotFound):
+            return False
+        except Unavailable:
+            continue
+        return True
 
 
 def full_name(kind: Kind, parts: list[str]) -> str:

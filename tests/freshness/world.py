@@ -139,7 +139,10 @@ class World:
 
     def metalake(self) -> str:
         """The metalake's name now."""
-        return next((names[0] for kind, names in self.tree() if kind == Kind.METALAKE), LAKE)
+        there = self.sql(
+            "SELECT name FROM node WHERE parent_id = ? AND deleted = 0 AND kind = ?", ROOT_ID, Kind.METALAKE
+        )
+        return str(there[0][0]) if there else LAKE
 
     def scope(self) -> Scope:
         """One of the catalogs, mostly one that is there."""

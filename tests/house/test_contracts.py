@@ -32,7 +32,8 @@ UPWARDS = {
     "view": "access",
     "access": "services",
     "services": "spark",
-    "spark": "http",
+    "spark": "pipeline",
+    "pipeline": "http",
     "http": "app",
     "app": "cli",
 }

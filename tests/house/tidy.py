@@ -289,6 +289,12 @@ def _beginnings(text: str) -> Iterator[str]:
     return (" ".join(words[:count]) for count in range(1, len(words)))
 
 
+def _for_statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether it is a function of SQL++ (`@scalar`), which takes the arguments that a statement gives it, by position."""
+    calls = (each.func for each in node.decorator_list if isinstance(each, ast.Call))
+    return any(isinstance(each, ast.Name) and each.id == "scalar" for each in calls)
+
+
 def by_position(source: Source) -> dict[str, int]:
     """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls aside."""
     found: dict[str, int] = {}
@@ -296,7 +302,9 @@ def by_position(source: Source) -> dict[str, int]:
     def look(node: ast.AST, within: str, *, method: bool) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-                names = [each.arg for each in (*child.args.posonlyargs, *child.args.args)]
+                names = (
+                    [] if _for_statements(child) else [each.arg for each in (*child.args.posonlyargs, *child.args.args)]
+                )
                 count = len(names) - (method and names[:1] in (["self"], ["cls"]))
                 if count > POSITIONAL_MAX:
                     found[f"{source.module}:{within}{child.name}"] = count

@@ -38,6 +38,9 @@ CALLERS: dict[str, tuple[str, str]] = {
     "leader": ("manage_groups manage_grants", ""),
     "tagger": ("create_tag", ""),
     "applier": ("apply_tag", USE),
+    "registrar": ("register_job_template", ""),
+    "planner": ("use_job_template", ""),
+    "runner": ("use_job_template run_job", ""),
     "holder": ("", ""),
     "keeper": ("", "use_catalog"),
     "tabler": ("", f"{USE} create_schema"),
@@ -48,7 +51,7 @@ CALLERS: dict[str, tuple[str, str]] = {
 """Each column: what the caller is granted on the metalake, and on the catalog.
 
 `nobody` sends no credential, `stranger` is no user of the metalake. `holder` holds the roles and is in the groups, `keeper` owns the
-namespaces, the roles and the tags, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
+namespaces, the roles, the tags and the pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
 a mere member who owns the roles that were made to grant the others their rights.
 """
 OWN_OBJECTS = ("mv", "away", "empty", "alter")

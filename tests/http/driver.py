@@ -129,6 +129,7 @@ def node_at(
         finally:
             runner.run(built.services.store.close())
             built.services.chores.close()
+            built.services.lance.close()
             built.services.files.close()
 
 

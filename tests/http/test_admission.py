@@ -17,8 +17,12 @@ from tests.http.iceberg import wire
 from tests.http.test_coverage import NAMES
 
 PIECE = b" " * 20_000
-OWNERS_MAY = ("create-namespace", "create-schema", "transaction")
-"""Who owns a namespace may make others in it, and which one is told in the body: members may have it read."""
+OWNERS_MAY = (
+    "create-namespace", "create-schema", "transaction", "put-pipeline", "put-step", "take-lineage", "take-lineage-v1",
+    "take-lineage-of-metalake",
+)  # fmt: skip
+"""What these are about is told in the body, or not known before it: who owns a namespace may make others in it, who owns a table may say what it
+came from, who owns a pipeline or a run may go on with it. Members may have a long body read; strangers may not."""
 METHODS = ("POST", "PUT", "PATCH")
 
 

@@ -126,6 +126,63 @@ def test_not_modified(wire: Wire) -> None:
     assert following.status == 200
 
 
+def test_what_was_asked_before_is_answered_the_same(wire: Wire) -> None:
+    """The same bytes again, alone, behind others, before others or in pieces: each request has its answer, and each its own id."""
+    load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
+    ids = set[str]()
+    for _ in range(4):
+        for sent in ((load,), (head,), (load, load), (load, other, load), (head, load), (other,), (load,)):
+            wire.send(b"".join(sent))
+            for each in sent:
+                answer = wire.answer(bodiless=each is head)
+                assert answer.status == {load: 200, head: 204, other: 404}[each]
+                assert each is not load or json.loads(answer.body)["metadata-location"]
+                ids.add(answer.headers["x-request-id"])
+        for place in (1, 4, 30, len(load) - 2):
+            wire.send(load[:place])
+            time.sleep(0.01)
+            wire.send(load[place:])
+            ids.add(wire.answer().headers["x-request-id"])
+
+    assert len(ids) == 4 * (11 + 4)
+    assert wire.held == b""
+
+
+def test_what_is_like_what_was_asked_before_is_looked_at(served: Served) -> None:
+    """A request that ends as the last one did, or begins so, is another one: what it asks for is what it gets."""
+    usual = request("GET", TABLE)
+    for other, status in (
+        (request("GET", TABLE, authorization="Bearer nobody"), 401),
+        (usual.replace(b"GET ", b"PUT "), 405),
+        (usual.replace(b"/t HTTP", b"/u HTTP"), 404),
+        (usual.replace(b"GET ", b"GET  "), 200),
+        (usual.replace(b"\r\n", b"\r\nx-more: 1\r\n", 1), 200),
+        (b"\r\n" + usual, 200),
+        (usual.replace(b"GET ", b" "), 400),
+        (usual.replace(b"/t HTTP", b"/t\0 HTTP"), 400),
+        (request("GET", TABLE, b"\r\n\r\n"), 200),
+    ):
+        with closing(Wire(served.port)) as each:
+            for sent in (usual, usual, usual, other):
+                each.send(sent)
+                answer = each.answer()
+            assert answer.status == status, other
+            if status != 400:
+                each.send(usual)
+                assert each.answer().status == 200
+
+
+@pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
+def test_what_follows_a_request_that_had_more_behind_it(wire: Wire, second: str, holds: bytes) -> None:
+    """Of two requests that came in one piece nothing is remembered that would swallow the second when they come again."""
+    two = request("GET", TABLE) + request("GET", second)
+    for _ in range(4):
+        wire.send(two)
+        assert b"metadata-location" in wire.answer().body
+        assert holds in wire.answer().body
+    assert wire.held == b""
+
+
 @pytest.mark.parametrize("path", [TABLE, f"{TABLES}/big", f"{TABLES}/gone"])
 def test_connection_close(wire: Wire, path: str) -> None:
     """Who asks to close gets the whole answer first, and then the end."""

@@ -6,12 +6,14 @@ A 503 says that nothing was committed. An answer that needed another read could 
 from __future__ import annotations
 
 from typing import NamedTuple, NoReturn
+from uuid import UUID
 
 import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import Unavailable
 from tests.http.admin.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, Node
@@ -29,16 +31,21 @@ from tests.http.iceberg.wire import (
     view_path,
     view_version,
 )
+from tests.http.lance.wire import lay
+from tests.http.test_coverage import LINEAGE
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"
+RUN = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
+LANCE = "/lance/v1/table/lance$s"
 ROLE = f"{LAKE}/permissions/roles/hands"
 RULES = [{"name": "use_schema", "condition": "allow"}]
 OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access"
+    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists",
+    "register-job-template", "run-job",
 }  # fmt: skip
 """Operations with a body that write nothing."""
 
@@ -79,6 +86,14 @@ WRITES: dict[str, Write] = {
     "create-schema-view": Write("POST", f"{MAIN}/schemas/a/views", schema_view("n")),
     "alter-schema-view": Write("PUT", f"{MAIN}/schemas/a/views/v", {"updates": [{"@type": "rename", "newName": "n"}]}),
     "drop-schema-view": Write("DELETE", f"{MAIN}/schemas/a/views/v"),
+    "lance-create-namespace": Write("POST", "/lance/v1/namespace/lance$n/create", {}),
+    "lance-drop-namespace": Write("POST", "/lance/v1/namespace/lance$s/drop", {"behavior": "cascade"}),
+    "lance-declare-table": Write("POST", f"{LANCE}$n/declare", {}),
+    "lance-create-empty-table": Write("POST", f"{LANCE}$n/create-empty", {}),
+    "lance-register-table": Write("POST", f"{LANCE}$n/register", {"location": "laid"}),
+    "lance-drop-table": Write("POST", f"{LANCE}$t/drop"),
+    "lance-deregister-table": Write("POST", f"{LANCE}$t/deregister", {}),
+    "lance-rename-table": Write("POST", f"{LANCE}$t/rename", {"new_table_name": "n"}),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
     "set-metalake": Write("PATCH", LAKE, {"inUse": False}),
@@ -107,6 +122,10 @@ WRITES: dict[str, Write] = {
     "transaction": Write(
         "POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [{"do": "create-namespace", "path": ["n"]}]}
     ),
+    **{
+        f"take-lineage{more}": Write("POST", path, LINEAGE)
+        for more, path in (("", "/api/lineage"), ("-v1", "/api/v1/lineage"), ("-of-metalake", f"{OWN}/metalakes/lake/lineage"))
+    },
     "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
     "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
     "alter-tag": Write("PUT", f"{LAKE}/tags/red", PROPERTY),
@@ -123,6 +142,17 @@ WRITES: dict[str, Write] = {
     "create-webhook": Write("POST", HOOKS, {"url": "https://hooks.example.com/x"}),
     "drop-webhook": Write("DELETE", f"{HOOKS}/HOOK"),
     "retry-webhook": Write("POST", f"{HOOKS}/HOOK/retry"),
+    "put-pipeline": Write("PUT", f"{OWN}/metalakes/lake/pipelines/new", {"declaration": {"steps": []}}),
+    "drop-pipeline": Write("DELETE", f"{OWN}/metalakes/lake/pipelines/idle"),
+    "start-run": Write("POST", f"{OWN}/metalakes/lake/pipelines/idle/runs", {"id": str(UUID(int=1)), "holder": "h:1"}),
+    "beat-run": Write("POST", f"{RUN}/beat", {"attempt": 1}),
+    "put-step": Write("PUT", f"{RUN}/steps/s", {"attempt": 1, "state": "done"}),
+    "finish-run": Write("POST", f"{RUN}/finish", {"attempt": 1, "state": "failed"}),
+    "cancel-run": Write("POST", f"{RUN}/cancel"),
+    "resume-run": Write("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/resume", {"holder": "h:2"}),
+    "alter-job-template": Write("PUT", f"{LAKE}/jobs/templates/idle", {"updates": [{"@type": "rename", "newName": "n"}]}),
+    "drop-job-template": Write("DELETE", f"{LAKE}/jobs/templates/idle"),
+    "cancel-job": Write("POST", f"{LAKE}/jobs/runs/{UUID(int=2)}"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
@@ -131,7 +161,7 @@ WRITES: dict[str, Write] = {
 
 def operations() -> set[str]:
     """Every operation of every protocol that is no read."""
-    routers = [each().router for each in (IcebergProtocol, GravitinoProtocol, AdminProtocol)]
+    routers = [each().router for each in (IcebergProtocol, GravitinoProtocol, LanceProtocol, AdminProtocol)]
     found = {route.operation for router in routers for route in router.routes if route.method not in ("GET", "HEAD")}
     return {name.removesuffix("-default-catalog") for name in found}
 
@@ -159,14 +189,28 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("PATCH", f"{LAKE}/catalogs/side", {"inUse": False})
     node.done("POST", API, {"name": "pond"})
     node.done("PATCH", f"{API}/pond", {"inUse": False})
+    node.done("POST", "/lance/v1/namespace/lance$s/create", {})
+    node.done("POST", f"{LANCE}$t/declare", {})
+    lay(node, "laid")
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
+    _furnish_runs(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
     return {"LOCATION": location, "VIEW": view, **{word: str(found["id"]) for word, found in ids.items()}}
+
+
+def _furnish_runs(node: Node) -> None:
+    """Make a pipeline that nobody runs, one with a run, and one with a run that failed."""
+    for number, name in ((0, "idle"), (2, "busy"), (3, "broken")):
+        node.done("PUT", f"{OWN}/metalakes/lake/pipelines/{name}", {"declaration": {}})
+        if number:
+            body = {"id": str(UUID(int=number)), "holder": "h:1", "steps": [{"name": "s"}]}
+            node.done("POST", f"{OWN}/metalakes/lake/pipelines/{name}/runs", body)
+    node.done("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/finish", {"attempt": 1, "state": "failed"})
 
 
 def cut_after_commit(node: Node, patch: pytest.MonkeyPatch) -> list[int]:

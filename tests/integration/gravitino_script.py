@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from urllib.request import Request, urlopen
 
 from gravitino import GravitinoAdminClient, GravitinoClient, GravitinoMetalake
 from gravitino.api.authorization.owner import Owner
@@ -16,6 +17,7 @@ from gravitino.api.authorization.privileges import CreateSchema, UseCatalog, Use
 from gravitino.api.authorization.securable_objects import SecurableObjects
 from gravitino.api.catalog import Catalog
 from gravitino.api.catalog_change import CatalogChange
+from gravitino.api.job.job_template_change import JobTemplateChange
 from gravitino.api.metadata_object import MetadataObject
 from gravitino.api.metadata_objects import MetadataObjects
 from gravitino.api.metalake_change import MetalakeChange
@@ -143,6 +145,7 @@ def grants(lake: GravitinoClient) -> None:
     )
     see("refused-again", lambda: main.create_schema("A:B:E", "", {}))
     tags(lake, schema)
+    jobs(lake.get_metalake())
     see("grant-unknown-role", lambda: lake.grant_roles_to_user(["none"], "ana"))
     see("grant-group", lambda: lake.grant_roles_to_group(["r"], "staff").roles())
     see("revoke-group", lambda: lake.revoke_roles_from_group(["r"], "staff").roles())
@@ -172,6 +175,42 @@ def tags(lake: GravitinoClient, schema: MetadataObject) -> None:
     see("tags", lambda: [lake.list_tags(), [tag.name() for tag in lake.list_tags_info()]])
     see("tag-delete", lambda: [lake.delete_tag("blue"), lake.delete_tag("blue"), on.list_tags()])
     see("tag-missing", lambda: lake.get_tag("blue"))
+
+
+def own(method: str, path: str, body: object) -> None:
+    """Ask the server's own API, where pipelines are declared and run."""
+    sent = Request(f"{URI}/api/limnos/v1/metalakes/{LAKE}/{path}", json.dumps(body).encode(), method=method)
+    sent.add_header("Authorization", "Basic YWRtaW46eA==")
+    sent.add_header("Content-Type", "application/json")
+    with urlopen(sent, timeout=30) as answer:
+        answer.read()
+
+
+def jobs(lake: GravitinoMetalake) -> None:
+    """Templates and jobs, which are pipelines and their runs."""
+    runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
+    for name, run in zip(("nyc", "idle"), runs, strict=True):
+        own("PUT", f"pipelines/{name}", {"declaration": {"steps": []}, "comment": "c"})
+        own("POST", f"pipelines/{name}/runs", {"id": run, "holder": "h:1", "lease_s": 600})
+    own("POST", f"runs/{runs[1]}/finish", {"attempt": 1, "state": "failed"})
+    see("templates", lambda: [each.name for each in lake.list_job_templates()])
+    see(
+        "template",
+        lambda: [lake.get_job_template("nyc").comment, lake.get_job_template("nyc").custom_fields["limnos.version"]],
+    )
+    see("template-missing", lambda: lake.get_job_template("none"))
+    see("template-busy", lambda: lake.delete_job_template("nyc"))
+    see("template-alter", lambda: lake.alter_job_template("idle", JobTemplateChange.rename("rest")).name)
+    see(
+        "jobs",
+        lambda: sorted([each.job_id(), each.job_template_name(), each.job_status().value] for each in lake.list_jobs()),
+    )
+    see("jobs-of", lambda: [each.job_id() for each in lake.list_jobs("nyc")])
+    see("job", lambda: lake.get_job(runs[0]).job_status().value)
+    see("job-missing", lambda: lake.get_job("none"))
+    see("job-run", lambda: lake.run_job("nyc", {}))
+    see("job-cancel", lambda: [lake.cancel_job(run).job_status().value for run in runs])
+    see("template-delete", lambda: [lake.delete_job_template(name) for name in ("rest", "rest")])
 
 
 def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:

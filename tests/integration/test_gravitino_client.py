@@ -161,6 +161,26 @@ def test_grants(seen: Seen) -> None:
     assert seen["role-delete"] == [True, False]
 
 
+def test_jobs(seen: Seen) -> None:
+    """Pipelines are listed, loaded, renamed and dropped as templates, and their runs listed, loaded and cancelled as jobs."""
+    runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
+    assert seen["templates"] == ["idle", "nyc"]
+    assert seen["template"] == ["c", "1"]
+    assert seen["template-alter"] == "rest"
+    assert seen["jobs"] == [[runs[0], "nyc", "started"], [runs[1], "rest", "failed"]]
+    assert seen["jobs-of"] == runs[:1]
+    assert seen["job"] == "started"
+    assert seen["job-cancel"] == ["cancelling", "failed"]
+    assert seen["template-delete"] == [True, False]
+    expected = {
+        "template-missing": "NoSuchJobTemplateException none",
+        "template-busy": "InUseException h:1",
+        "job-missing": "NoSuchJobException none",
+        "job-run": "UnsupportedOperationException limnos.pipeline",
+    }
+    assert starts(seen, expected) == {}
+
+
 def test_tags(seen: Seen) -> None:
     """Tags are made, renamed, attached, inherited and dropped as the client calls it."""
     assert seen["tag-create"] == ["red", "blue"]

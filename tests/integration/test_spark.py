@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx2
 import pytest
@@ -14,9 +13,6 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from limnos.spark import session
-from limnos.spark.demo import pipeline
-from limnos.spark.demo.data import COLUMNS, Source, take_census
-from limnos.spark.demo.expectations import Expectation, ExpectationFailed, Unique, check
 from tests.http.iceberg import wire
 from tests.integration.live import LiveServer
 
@@ -324,34 +320,6 @@ def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin:
 
     assert everything.sql("SHOW NAMESPACES IN second_one").collect() == []
     assert nothing.conf.get("spark.sql.catalog.second_one", "none") == "none"
-
-
-def test_a_violated_expectation_fails_on_real_rows(spark: SparkSession) -> None:
-    """A duplicate, a false condition and an unknown one are each found by Spark and named."""
-    data = spark.sql("SELECT * FROM VALUES (1, 5), (1, 5), (2, -1), (3, NULL) AS t(id, v)")
-    rules = (Unique("once", ("id", "v")), Expectation("positive", "v > 0"), Expectation("known", "id IS NOT NULL"))
-
-    with pytest.raises(ExpectationFailed) as caught:
-        check(data, rules, what="The test's data")
-
-    assert "once: 1 of 4 rows" in caught.value.message
-    assert "positive: 2 of 4 rows" in caught.value.message
-    assert "known" not in caught.value.message
-
-
-def test_a_bad_delivery_is_not_published(spark: SparkSession, tmp_path: Path) -> None:
-    """A flight to nowhere in the first delivery fails the load with words, and the table stays empty."""
-    pipeline.make_namespaces(spark)
-    file = tmp_path / "flights.csv"
-    names = ",".join(part.split()[0] for part in COLUMNS["flights"].split(", "))
-    good = "2013,1,1,517,515,2,830,819,11,UA,1545,N14228,EWR,IAH,227,1400,5,15,2013-01-01T10:00:00Z"
-    file.write_text(f"{names}\n{good}\n{good.replace('IAH', 'EWR').replace('1545', '1546')}\n")
-    source = Source(name="flights", file=file, columns=COLUMNS["flights"], census=take_census(file))
-
-    with pytest.raises(ExpectationFailed, match="goes somewhere else: 1 of 2 rows"):
-        pipeline.load_first_flights(spark, source)
-
-    assert pipeline.row_count(spark, "main.raw.nyc.flights") == 0
 
 
 def test_views_four_deep(spark: SparkSession, space: str) -> None:

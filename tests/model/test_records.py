@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import fields, replace
 
@@ -17,6 +18,7 @@ from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.records import (
     CATALOG_TYPES,
     CatalogRecord,
+    JobTemplateRecord,
     MetalakeRecord,
     NamespaceRecord,
     Record,
@@ -34,10 +36,11 @@ RECORDS = st.one_of(
     st.builds(MetalakeRecord, COMMENT, PROPERTIES, st.booleans()),
     st.builds(CatalogRecord, st.sampled_from(CATALOG_TYPES), TEXT, COMMENT, PROPERTIES, st.booleans()),
     st.builds(NamespaceRecord, COMMENT, PROPERTIES),
-    st.builds(TableRecord, COMMENT, PROPERTIES),
+    st.builds(TableRecord, COMMENT, PROPERTIES, st.booleans(), st.booleans()),
     st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
     st.builds(TagRecord, COMMENT, PROPERTIES),
+    st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     MetalakeRecord: records.MetalakeRecord.read,
@@ -47,6 +50,7 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     ViewRecord: records.ViewRecord.read,
     RoleRecord: records.RoleRecord.read,
     TagRecord: records.TagRecord.read,
+    JobTemplateRecord: records.JobTemplateRecord.read,
 }
 PLAIN: list[Record] = [
     MetalakeRecord("lake", {"a": "1"}, True),
@@ -56,6 +60,7 @@ PLAIN: list[Record] = [
     ViewRecord("view", {"a": "1"}, 7),
     RoleRecord({"a": "1"}),
     TagRecord("tag", {"a": "1"}),
+    JobTemplateRecord("template", {"a": "1"}, 2, "digest"),
 ]
 
 
@@ -167,7 +172,7 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
     """The refusal names the kind, the version found, the version known and what to do."""
     newer = other_version(("version", 1, 11))
     data = records.encode(record) + newer(version={"major_version": 2, "minor_version": 3}).SerializeToString()
-    kind = type(record).__name__.removesuffix("Record").lower()
+    kind = re.sub(r"(?<!^)([A-Z])", r" \1", type(record).__name__.removesuffix("Record")).lower()
 
     with pytest.raises(UnreadableRecord) as caught:
         DECODERS[type(record)](data)

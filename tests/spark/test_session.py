@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import os
 from pathlib import Path
 
@@ -10,7 +11,15 @@ import pytest
 
 from limnos.model.errors import BadRequest, Unsupported
 from limnos.spark import session
-from limnos.spark.session import EXTENSIONS, _environment, authorization, config_for, is_local
+from limnos.spark.session import (
+    EXTENSIONS,
+    LISTENER,
+    _environment,
+    authorization,
+    config_for,
+    is_local,
+    lineage_environment,
+)
 
 
 def test_no_table_is_kept_from_before() -> None:
@@ -149,3 +158,27 @@ def test_environment_is_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert inside == ["/theirs", "127.0.0.1"]
     assert os.environ["JAVA_HOME"] == "/mine"
     assert "SPARK_LOCAL_IP" not in os.environ
+
+
+def test_lineage_is_a_listener_beside_others() -> None:
+    """The listener's archive and class stand beside those that the caller names; without it nothing is set."""
+    extra = {"spark.jars": "/y.jar", "spark.extraListeners": "mine"}
+    settings = config_for("http://h", jar=Path("/x.jar"), listener=Path("/l.jar"), config=extra)
+
+    assert settings["spark.jars"] == "/x.jar,/l.jar,/y.jar"
+    assert settings["spark.extraListeners"] == f"{LISTENER},mine"
+    assert "spark.extraListeners" not in config_for("http://h", jar=Path("/x.jar"))
+
+
+def test_lineage_is_sent_with_the_credential_from_the_environment() -> None:
+    """Address, metalake and credential are in one variable, and in no setting of Spark's."""
+    (told,) = lineage_environment("http://h:1/", metalake="lake", authorization="Bearer secret-1").values()
+    transport = json.loads(told or "")
+
+    assert (transport["url"], transport["urlParams"]) == ("http://h:1", {"metalake": "lake"})
+    assert transport["headers"] == {"Authorization": "Bearer secret-1"}
+    settings = config_for("http://h", authorization="Bearer secret-1", listener=Path("/l.jar"))
+    assert [key for key, value in settings.items() if "secret-1" in value] == [
+        "spark.sql.catalog.main.header.Authorization"
+    ]
+    assert "headers" not in str(lineage_environment("http://h", metalake="lake", authorization=None))

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import asyncpg
 import pytest
 
-from limnos.store.idempotency import PRUNED_AT_ONCE, Key, Outcome, outcome_read
+from limnos.store.idempotency import PRUNED_AT_ONCE, Key, Outcome, outcome_of, outcome_query
+from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from tests.backends import Lab
 from tests.store.world import World
@@ -27,7 +32,7 @@ def keep(lab: Lab, where: Key, outcome: Outcome, *, lifetime_ms: int = 60_000) -
 
 def read(lab: Lab, where: Key, *, now_ms: int = 1) -> Outcome | None:
     """Read an outcome past every view."""
-    return lab.load(outcome_read(where, now_ms=now_ms))
+    return outcome_of(lab.find(outcome_query(where, now_ms=now_ms)))
 
 
 def test_first_outcome_stays(lab: Lab, world: World) -> None:
@@ -36,6 +41,30 @@ def test_first_outcome_stays(lab: Lab, world: World) -> None:
 
     assert told == [None, DONE]
     assert read(lab, key(world)) == DONE
+
+
+def test_looking_takes_one_statement(lab: Lab, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every request with a key looks first, so that is one statement and no more: nothing before it, nothing behind it."""
+    keep(lab, key(world), DONE)
+    read(lab, key(world))
+    sent = list[str]()
+    if isinstance(lab.store, SqliteStore):
+        lab.store._reader.set_trace_callback(sent.append)
+    else:
+        for name in ("fetch", "execute"):
+            monkeypatch.setattr(asyncpg.Connection, name, _noted(getattr(asyncpg.Connection, name), sent))
+
+    assert read(lab, key(world)) == DONE
+
+    assert len(sent) == 1, sent
+
+
+def _noted(asked: Callable[..., Any], sent: list[str]) -> Callable[..., Any]:
+    def noting(self: object, text: str, *params: object, **named: object) -> object:
+        sent.append(text)
+        return asked(self, text, *params, **named)
+
+    return noting
 
 
 def test_keys_are_apart(lab: Lab, world: World) -> None:

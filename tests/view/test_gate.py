@@ -12,7 +12,7 @@ from limnos.model.entities import Change, ClockRow
 from limnos.model.errors import Unavailable
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.store.changes import NOTHING, UNKNOWN, Moved
-from limnos.view.gate import COLD_READS, COLD_REFUSED, GATE_READS, GATE_SHARED, SharedGate
+from limnos.view.gate import COLD_READS, COLD_REFUSED, GATE_READS, GATE_SHARED, TURNS_MAX, SharedGate
 from limnos.view.keys import ABSENT, Key, node_key, owner_key
 from limnos.view.view import View
 
@@ -125,6 +125,38 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
         await asyncio.gather(first, *late)
 
         assert len(store.gates) == 2
+
+    run(story)
+
+
+def test_question_waits_for_company_while_some_comes() -> None:
+    """Requests of several turns of the loop share one statement, as long as each turn brings one; it waits no turn in vain."""
+
+    async def story(gate: SharedGate, store: FakeStore) -> None:
+        asked = []
+        for _ in range(TURNS_MAX - 1):
+            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            await asyncio.sleep(0)
+        await asyncio.gather(*asked)
+        assert len(store.gates) == 1
+
+        for number in range(2, 5):
+            await gate.ask(ZONES, "arrival")
+            assert len(store.gates) == number
+
+    run(story)
+
+
+def test_question_does_not_wait_for_ever() -> None:
+    """However many come, one in each turn of the loop, the question is asked after some turns."""
+
+    async def story(gate: SharedGate, store: FakeStore) -> None:
+        asked = []
+        for _ in range(3 * TURNS_MAX):
+            asked.append(asyncio.create_task(gate.ask(ZONES, "arrival")))
+            await asyncio.sleep(0)
+        assert len(store.gates) >= 1
+        await asyncio.gather(*asked)
 
     run(story)
 

@@ -180,7 +180,7 @@ _LEAF: Final[dict[Action, Rule]] = {
 }
 
 _ROLE_LOAD: Final = AnyOf(Allowed(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRole())
-_JOB_OWNED: Final = _own(Kind.JOB)
+_JOB_OWNED: Final = owns(Kind.JOB, Kind.JOB_TEMPLATE, Kind.METALAKE)  # who owns a pipeline answers for its runs
 
 _APART_RULES: Final[dict[Action, Rule]] = {
     # Lists are open to members and shrink to what each may load.

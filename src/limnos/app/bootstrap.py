@@ -1,4 +1,4 @@
-"""What an empty store gets: a metalake, a catalog with a local warehouse, a token for the admin.
+"""What an empty store gets: a metalake, a catalog for Iceberg tables and one for Lance tables, a token for the admin.
 
 May import every room below. Several nodes may do this at once: the first one wins, the others find it done.
 """
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, cast
 
 from limnos.access.authentication import Credential
 from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
-from limnos.services.catalogs import ICEBERG, catalog_create
+from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
+from limnos.services.catalogs import catalog_create
 from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
 from limnos.services.scene import Scope
@@ -43,21 +44,29 @@ async def _fill(ctx: Context, settings: Settings) -> None:
     if not await ctx.read(Scope(), metalakes_list):
         with suppress(AlreadyExists):  # another node was first
             await metalake_create(ctx, name=server.metalake, comment=COMMENT, properties={})
-    if await _is_untouched(ctx, server.metalake):
-        with suppress(AlreadyExists):
-            await catalog_create(
-                ctx, metalake=server.metalake, name=server.catalog, catalog_type="relational", provider=ICEBERG,
-                comment=COMMENT, properties={"warehouse": f"{ctx.services.defaults.warehouse}/{server.catalog}"},
-            )  # fmt: skip
+    catalogs = {server.catalog: ICEBERG_PROVIDER}
+    if settings.lance.catalog:
+        catalogs.setdefault(settings.lance.catalog, GENERIC_PROVIDER)
+    for made, (name, provider) in enumerate(catalogs.items()):
+        if await _is_untouched(ctx, server.metalake, made=made):
+            await _make_catalog(ctx, server.metalake, name=name, provider=provider)
 
 
-async def _is_untouched(ctx: Context, metalake: str) -> bool:
-    """Say whether a first start made the metalake, and nothing was done in it since."""
+async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str) -> None:
+    with suppress(AlreadyExists):
+        await catalog_create(
+            ctx, metalake=metalake, name=name, catalog_type="relational", provider=provider, comment=COMMENT,
+            properties={"warehouse": f"{ctx.services.defaults.warehouse}/{name}"},
+        )  # fmt: skip
+
+
+async def _is_untouched(ctx: Context, metalake: str, *, made: int) -> bool:
+    """Say whether a first start made the metalake, and nothing was done in it since but to make so many catalogs."""
 
     def read(scene: Scene) -> bool:
         comment = cast("MetalakeRecord", scene.metalake.record).comment
         ((_, revision),) = scene.view.known((scene.metalake.id,))
-        return comment == COMMENT and revision == 0
+        return comment == COMMENT and revision == made
 
     try:
         return await ctx.read(Scope(metalake), read, refuse_disabled=False)

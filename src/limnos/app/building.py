@@ -13,6 +13,7 @@ from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.chores import ChoreProcesses
 from limnos.app.deliveries import Deliveries
+from limnos.app.lance import lance_reader
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
 from limnos.files import Allowed, is_within, root_of
@@ -21,6 +22,7 @@ from limnos.http.application import Application
 from limnos.http.door import Door
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
+from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.patience import patience_of
 from limnos.services.context import Services
 from limnos.services.defaults import Defaults, Rules
@@ -105,6 +107,25 @@ def make_data_directory(settings: Settings) -> Path:
     return data
 
 
+def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
+    """Return the settings as services see them."""
+    return Defaults(
+        settings.server.metalake,
+        settings.server.catalog,
+        warehouse_of(settings),
+        settings.names.separator,
+        settings.names.separator_policy,
+        settings.iceberg.verify_metadata_file,
+        allowed,
+        settings.iceberg.idempotency_lifetime_s,
+        settings.store.trash_retention_s * 1000,
+        settings.iceberg.report_retention_s * 1000,
+        settings.iceberg.report_sample,
+        settings.events.allowed_urls,
+        settings.lance.root_schema,
+    )
+
+
 def build(settings: Settings) -> Built:
     """Build a node. Opens the store; nothing listens yet."""
     make_data_directory(settings)
@@ -119,7 +140,11 @@ def build(settings: Settings) -> Built:
     files = Files(allowed, timeout_s=settings.storage.timeout_s)
     believes_basic = settings.access.authentication == "simple"
     upkeep = Upkeep(
-        store, keep_ms=settings.store.change_retention_s * 1000, allowed=allowed, warehouse=warehouse_of(settings)
+        store,
+        keep_ms=settings.store.change_retention_s * 1000,
+        allowed=allowed,
+        warehouse=warehouse_of(settings),
+        keep_runs_ms=settings.store.run_retention_s * 1000,
     )
     services = Services(
         store=store,
@@ -130,27 +155,15 @@ def build(settings: Settings) -> Built:
             trusted(access_enabled=settings.access.enabled, believes_basic=believes_basic),
         ),
         authenticator=Authenticator(believes_basic=believes_basic),
-        defaults=Defaults(
-            settings.server.metalake,
-            settings.server.catalog,
-            warehouse_of(settings),
-            settings.names.separator,
-            settings.names.separator_policy,
-            settings.iceberg.verify_metadata_file,
-            allowed,
-            settings.iceberg.idempotency_lifetime_s,
-            settings.store.trash_retention_s * 1000,
-            settings.iceberg.report_retention_s * 1000,
-            settings.iceberg.report_sample,
-            settings.events.allowed_urls,
-        ),
+        defaults=defaults_of(settings, allowed),
         files=files,
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
+        lance=lance_reader(settings.lance),
     )
     application = Application(
         services,
-        [IcebergProtocol(), GravitinoProtocol(), AdminProtocol()],
+        [IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AdminProtocol()],
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
         door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),

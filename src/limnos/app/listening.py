@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from limnos.config.settings import Settings
 
 DEFAULT_LISTEN = "127.0.0.1:8090"
-EXTRA_PORT = 9001
+EXTRA_PORTS = (9001, 9101)
+"""Where clients of Iceberg REST and of Lance REST look by themselves."""
 BACKLOG = 2048
 
 
@@ -27,13 +28,14 @@ class CannotListen(CannotStart):
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address that was asked for; by default also the customary Iceberg port, when it is free."""
+    """Bind the address that was asked for; by default also the customary ports of Iceberg and Lance, when they are free."""
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
     sockets = [_bind(host, port)]
     if settings.server.listen is None:
-        with suppress(CannotListen):
-            sockets.append(_bind(host, EXTRA_PORT))
+        for extra in EXTRA_PORTS:
+            with suppress(CannotListen):
+                sockets.append(_bind(host, extra))
     for each in sockets:
         _begin(each)
     return sockets

@@ -118,6 +118,7 @@ async def _serve(
                 await task
         built.application.stop()
         built.services.chores.close()
+        built.services.lance.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(built.services.reports.flush(), LAST_REPORTS_S)
         await built.services.store.close()

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
 from limnos.services.task_kinds import KINDS
+from limnos.services.trash import trash_sweep
 from limnos.services.work import Work
 from limnos.store.reports import reports_expire
-from limnos.store.trash import trash_sweep
 from limnos.store.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -46,11 +46,12 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 class Upkeep:
     """Runs tasks when woken, at least now and then."""
 
-    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str) -> None:
+    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str, keep_runs_ms: int) -> None:
         self.allowed = allowed
         self.warehouse = warehouse
         self.store = store
         self.keep_ms = keep_ms
+        self.keep_runs_ms = keep_runs_ms
         self._woken = asyncio.Event()
         self._permit = upkeep_permit("limnos")
 
@@ -111,7 +112,7 @@ class Upkeep:
     def _work(self, task: Task, kind: TaskKind) -> Work:
         return Work(
             task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
-            lease_ms=kind.lease_ms,
+            lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms,
         )  # fmt: skip
 
     async def _failed(self, task: Task, kind: TaskKind, error: Exception) -> None:

@@ -15,7 +15,9 @@ from limnos.cli.output import Row, show_done, show_rows, visible
 from limnos.client.values import Decision, Explanation
 
 app = App(name="access")
-ExplainedKind = Literal["metalake", "catalog", "namespace", "table", "view", "role", "user", "group", "tag"]
+ExplainedKind = Literal[
+    "metalake", "catalog", "namespace", "table", "view", "role", "user", "group", "tag", "job_template"
+]
 
 
 @app.command

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
 
-Kind = Literal["metalake", "catalog", "namespace", "table", "view", "tag"]
+Kind = Literal["metalake", "catalog", "namespace", "table", "view", "tag", "job_template"]
 KindFlag = Annotated[
     Kind | None,
-    Parameter(help="What PATH is, when it is not plain: with `metalake` or `tag`, PATH is its name."),
+    Parameter(
+        help="What PATH is, when it is not plain: with `metalake`, `tag` or `job_template` (a pipeline), PATH is its name."
+    ),
 ]
 Yes = Annotated[bool, Parameter(name="--yes", negative="", help="Do not ask.")]
 Comment = Annotated[str | None, Parameter(help="A remark for people.")]

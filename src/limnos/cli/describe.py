@@ -6,7 +6,7 @@ May import `client` and `names`. Must not know how maps are printed.
 from __future__ import annotations
 
 from limnos.cli.output import Row
-from limnos.client import Client, ClientError
+from limnos.client import ArgumentError, Client, ClientError, NotFoundError
 from limnos.client.values import Audit, Json
 from limnos.names import display
 
@@ -40,7 +40,7 @@ def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
     """Tell what keeps it from being dropped; a server that does not say is no reason to show nothing."""
     try:
         found = client.protection.get(path, kind=kind)
-    except ClientError:
+    except (ClientError, ArgumentError):  # what lies directly in a catalog has another full name
         return {}
     return {} if found is None else {"protected_by": f"{found.by.kind} {found.by.name}"}
 
@@ -68,8 +68,37 @@ def _audit(audit: Audit) -> Row:
     }
 
 
+def _lance_table(client: Client, path: str) -> dict[str, object]:
+    table = client.lance.load(path)
+    return {
+        "kind": "table",
+        "name": display.render(table.path),
+        "path": table.path,
+        "format": "lance",
+        "location": table.location,
+        "version": table.version,
+        "columns": {str(field.get("name")): _lance_type(field) for field in _items(table.table_schema, "fields")},
+        "stats": table.stats,
+        "properties": table.properties,
+    }
+
+
+def _lance_type(field: Json) -> str:
+    kind = field.get("type")
+    inner = kind if isinstance(kind, dict) else {}
+    items = ", ".join(_lance_type(each) for each in _items(inner, "fields"))
+    length = f"[{inner['length']}]" if "length" in inner else ""
+    word = f"{inner.get('type')}{length}{f'<{items}>' if items else ''}"
+    return word if field.get("nullable", True) else f"{word} required"
+
+
 def _table(client: Client, path: str) -> dict[str, object]:
-    table = client.tables.load(path)
+    if len(display.parse(path)) < 3:
+        return _lance_table(client, path)
+    try:
+        table = client.tables.load(path)
+    except NotFoundError:
+        return _lance_table(client, path)
     metadata = table.metadata
     return {
         "kind": "table",

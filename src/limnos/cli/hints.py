@@ -19,12 +19,13 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 
 _FLAGS_ALONE = frozenset({
     "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
-    "--restored", "--dry-run", "--keep-tokens", "--plain-copy",
+    "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full",
 })  # fmt: skip
 """Flags without a value, as far as commands with a path among their words have them."""
 
 _NAMED = re.compile(
-    r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog)\b", re.IGNORECASE
+    r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
+    re.IGNORECASE,
 )
 """How a message begins that says what of these is missing."""
 
@@ -45,6 +46,7 @@ _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
 
 _OF_LISTS = {
     "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
+    "job template": "pipeline list", "pipeline": "pipeline list", "run": "pipeline runs",
 }  # fmt: skip
 
 _IN_METALAKE = frozenset(

@@ -16,8 +16,10 @@ from limnos.client import NotFoundError
 app = App(name="owner")
 
 OwnedKind = Annotated[
-    Literal["metalake", "catalog", "namespace", "table", "view", "role", "tag"] | None,
-    Parameter(help="What PATH is, when it is not plain: with `metalake`, `role` or `tag`, PATH is its name."),
+    Literal["metalake", "catalog", "namespace", "table", "view", "role", "tag", "job_template"] | None,
+    Parameter(
+        help="What PATH is, when it is not plain: with `metalake`, `role`, `tag` or `job_template` (a pipeline), PATH is its name."
+    ),
 ]
 
 

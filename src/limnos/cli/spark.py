@@ -25,6 +25,7 @@ def jars(
     repository: Annotated[str | None, Parameter(help="Maven repository URL; else Maven Central.")] = None,
     cache: Annotated[Path | None, Parameter(help="Directory to keep them in; else in the user's cache.")] = None,
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None,
+    lineage: Annotated[bool, Parameter(negative="", help="Fetch the listener that tells lineage, too.")] = False,
     output: Annotated[
         Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")
     ] = None,
@@ -34,10 +35,14 @@ def jars(
 
     given: dict[str, object] = {"spark.repository": repository, "spark.cache": None if cache is None else str(cache)}
     settings = load(flags=given, file=config, environ=os.environ).settings.spark
-    fetch: Callable[..., Path] = room("limnos.spark.jars", extra="spark").ensure_runtime
-    path = fetch(repository=settings.repository, cache=Path(settings.cache) if settings.cache else None)
+    room_of_jars = room("limnos.spark.jars", extra="spark")
+    fetches: list[Callable[..., Path]] = [room_of_jars.ensure_runtime]
+    if lineage:
+        fetches.append(room_of_jars.ensure_listener)
+    cache_at = Path(settings.cache) if settings.cache else None
+    paths = [str(fetch(repository=settings.repository, cache=cache_at)) for fetch in fetches]
     shape = output or format_of((), os.environ, terminal=sys.stdout.isatty())
-    show_done(str(path), {"jars": [str(path)]}, shape=shape)
+    show_done("\n".join(paths), {"jars": paths}, shape=shape)
 
 
 def demo(directory: Path = Path("demo-out"), /) -> int:
@@ -48,5 +53,5 @@ def demo(directory: Path = Path("demo-out"), /) -> int:
     directory
         Where the demonstration keeps everything; a second run there continues.
     """
-    run: Callable[[Path], int] = room("limnos.spark.demo.run", extra="server,spark,demo").main
+    run: Callable[[Path], int] = room("limnos.pipeline.demo.run", extra="server,spark,demo").main
     return run(directory)

@@ -5,6 +5,7 @@ May import this room, `client` values and `names`. What a path means is asked of
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from limnos.cli.common import DEFAULTS, Common, KindFlag, Yes, confirm
 from limnos.cli.describe import fields_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
-from limnos.client import Client, ClientError, ConflictError, NotFoundError
+from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError
 from limnos.client.values import Parts
 from limnos.names import display
 
@@ -73,7 +74,7 @@ def drop(
         _check_drop_flags(found, purge=purge, force=force)
         confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
         if found == "table":
-            client.tables.drop(path, purge=purge)
+            _drop_table(client, path, purge=purge)
         elif found == "view":
             client.views.drop(path)
         elif found == "namespace":
@@ -121,6 +122,8 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if len(parts) > 1:
         rows += [_row(table, "table") for table in client.tables.list(parts)]
         rows += [_row(view, "view") for view in client.views.list(parts)]
+    with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
+        rows += [_row(table, "table") for table in client.lance.list(parts)]
     return rows
 
 
@@ -139,6 +142,23 @@ def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
         raise UsageError(f"--purge is for tables, and this is a {kind}", hint="leave --purge out")
     if force and kind not in {"catalog", "metalake"}:
         raise UsageError(f"--force is for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
+
+
+def _drop_table(client: Client, path: str, *, purge: bool) -> None:
+    """Drop a table of either format. Raises UsageError for `--purge` of a Lance table, whose files go by themselves."""
+    if len(display.parse(path)) > 2:
+        try:
+            client.tables.drop(path, purge=purge)
+            return
+        except NotFoundError as error:
+            missing: NotFoundError | None = error
+    else:
+        missing = None
+    if purge:
+        if missing is not None:
+            raise missing
+        raise UsageError("--purge is for Iceberg tables", hint="a Lance table's files go when it leaves the trash")
+    client.lance.drop(path)
 
 
 def _drop_container(client: Client, kind: str, path: str, *, common: Common, force: bool) -> None:

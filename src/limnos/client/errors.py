@@ -154,6 +154,11 @@ class _Inner(msgspec.Struct):
     decision: Decision | None = None
 
 
+class _LanceBody(msgspec.Struct):
+    error: str
+    detail: str = ""
+
+
 class _Body(msgspec.Struct):
     """Any of the three error bodies: own and Iceberg's under `error`, Gravitino's at the top."""
 
@@ -199,7 +204,7 @@ def _inner(body: bytes) -> _Inner:
     try:
         parsed = msgspec.json.decode(body, type=_Body)
     except msgspec.DecodeError:
-        return _Inner()
+        return _lance_inner(body)
     if parsed.error is not None:
         return parsed.error
     # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there. What
@@ -207,6 +212,14 @@ def _inner(body: bytes) -> _Inner:
     framed = _FRAME.fullmatch(parsed.message)
     message = (framed[1] if framed else parsed.message).replace("%%", "%")
     return _Inner(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
+
+
+def _lance_inner(body: bytes) -> _Inner:
+    """Read Lance's error body, whose numbers say less than the status does."""
+    try:
+        return _Inner(message=msgspec.json.decode(body, type=_LanceBody).detail)
+    except msgspec.DecodeError:
+        return _Inner()
 
 
 def _code(status: int, inner: _Inner) -> str:

@@ -27,12 +27,18 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request. `path` is percent-encoded and starts at the server's base; `body` is JSON or nothing."""
+    """One HTTP request. `path` is percent-encoded and starts at the server's base; `body` is JSON or nothing.
+
+    `key` is sent as `Idempotency-Key`: the server carries such a request out once, however often it comes. One that is
+    `repeatable` comes to the same without a key, whatever its method.
+    """
 
     method: str
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    key: str | None = None
+    repeatable: bool = False
 
     @property
     def target(self) -> str:
@@ -52,12 +58,18 @@ Flow: TypeAlias = Generator[Request, Reply, T]
 
 
 def request(
-    method: str, path: str, *, query: Mapping[str, str | None] | None = None, body: Mapping[str, object] | None = None
+    method: str,
+    path: str,
+    *,
+    query: Mapping[str, str | None] | None = None,
+    body: Mapping[str, object] | None = None,
+    key: str | None = None,
+    repeatable: bool = False,
 ) -> Request:
     """Describe a request; query parameters and body fields that are None are left out."""
     pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
     fields = None if body is None else {key: value for key, value in body.items() if value is not None}
-    return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields))
+    return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields), key, repeatable)
 
 
 def segments(*names: str) -> str:
@@ -81,13 +93,15 @@ def decode(reply: Reply, shape: type[T]) -> T:
 def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None:
     """Tell how long to wait before trying again, in seconds, or None for not at all.
 
-    A request that never left, or was answered 503 with Retry-After, is repeated when its method is idempotent. One
-    whose answer was lost is repeated only when doing it twice also answers the same, which a DELETE does not.
+    A request that never left, or was answered 503 with Retry-After, is repeated when its method is idempotent or a
+    key makes it so. One whose answer was lost is repeated only when doing it twice also answers the same, which a
+    DELETE without a key does not.
     """
     if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError):
         return None
     lost = error.status == 0 and error.sent
-    if sent.method not in _REPEATABLE and (lost or sent.method != "DELETE"):
+    safe = sent.repeatable or sent.key is not None or sent.method in _REPEATABLE
+    if not safe and (lost or sent.method != "DELETE"):
         return None
     if error.status == 503 and error.retry_after_s is not None:
         return min(error.retry_after_s, PAUSE_MAX_S)

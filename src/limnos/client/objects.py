@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, request, verb
+from limnos.client.lance import lance_request
 from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
@@ -53,9 +54,19 @@ class Objects(Resource[S]):
             raise ArgumentError(
                 f"'{display.render(parts)}' is both a namespace and a {found[-1]}; say which one with its kind"
             )
+        if not found and (yield from self._is_lance(parts)):
+            return "table"
         if not found:
             raise _most_telling(parts, problems)
         return found[0]
+
+    def _is_lance(self, parts: Parts) -> Flow[bool]:
+        """Tell whether the path is that of a Lance table, as far as the caller may know."""
+        try:
+            yield lance_request(self.scope.metalake, parts, action="exists")
+        except (NotFoundError, DeniedError):
+            return False
+        return True
 
     def _candidates(self, parts: Parts) -> tuple[tuple[str, str], ...]:
         namespace = ("namespace", namespace_url(self.scope.metalake, parts))

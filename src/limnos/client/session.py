@@ -21,6 +21,8 @@ from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
+from limnos.client.lance import LanceTables
+from limnos.client.lineage import Lineage
 from limnos.client.metalakes import Metalakes
 from limnos.client.namespaces import Namespaces
 from limnos.client.objects import Objects
@@ -28,6 +30,7 @@ from limnos.client.owners import Owners
 from limnos.client.protection import Protection
 from limnos.client.reports import Reports
 from limnos.client.roles import Roles
+from limnos.client.runs import Pipelines, Runs
 from limnos.client.server import Server
 from limnos.client.tables import Tables
 from limnos.client.tags import Tags
@@ -53,6 +56,7 @@ class _Resources(Generic[S]):
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
         self.tables = Tables(sender, scope)
+        self.lance = LanceTables(sender, scope)
         self.views = Views(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
@@ -65,10 +69,13 @@ class _Resources(Generic[S]):
         self.tasks = Tasks(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)
+        self.lineage = Lineage(sender, scope)
         self.protection = Protection(sender, scope)
         self.access = Access(sender, scope)
         self.changes = Changes(sender, scope)
         self.webhooks = Webhooks(sender, scope)
+        self.pipelines = Pipelines(sender, scope)
+        self.runs = Runs(sender, scope)
 
 
 class _Target:
@@ -102,8 +109,9 @@ def _credential(token: str | None, user: str | None) -> dict[str, str]:
     return {}
 
 
-def _content(sent: Request) -> dict[str, str]:
-    return {} if sent.body is None else {"Content-Type": "application/json"}
+def _headers(sent: Request) -> dict[str, str]:
+    content = {} if sent.body is None else {"Content-Type": "application/json"}
+    return content if sent.key is None else content | {"Idempotency-Key": sent.key}
 
 
 def _reply(answer: httpx2.Response) -> Reply:
@@ -161,7 +169,7 @@ class _BlockingSender:
     def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
         try:
-            answer = self.http.request(wanted.method, url, content=wanted.body, headers=_content(wanted))
+            answer = self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
         except httpx2.TransportError as error:
             raise _unanswered(self.uri, error) from error
         return _reply(answer)
@@ -200,7 +208,7 @@ class _AsyncSender:
     async def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
         try:
-            answer = await self.http.request(wanted.method, url, content=wanted.body, headers=_content(wanted))
+            answer = await self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
         except httpx2.TransportError as error:
             raise _unanswered(self.uri, error) from error
         return _reply(answer)

@@ -87,8 +87,8 @@ class Tables(Resource[S]):
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[Moved]:
         """Rename or move a table within its catalog; grants and tags go with it."""
-        parts = parts_of(target, least=3)
-        return (yield from move(self.scope.metalake, "table", parts_of(source, least=3), parts))
+        parts = parts_of(target, least=2)
+        return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))
 
     def _url(self, parts: Parts) -> str:
         return table_url(self.scope.metalake, parts)

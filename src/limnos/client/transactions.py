@@ -18,11 +18,15 @@ class Transactions(Resource[S]):
     __slots__ = ()
 
     @verb
-    def run(self, catalog: str, operations: Sequence[Mapping[str, object]]) -> Flow[Transacted]:
+    def run(
+        self, catalog: str, operations: Sequence[Mapping[str, object]], *, key: str | None = None
+    ) -> Flow[Transacted]:
         """Do all operations in their order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
 
-        Their paths begin below the catalog.
+        Their paths begin below the catalog. `key`, a UUID of version 7, makes it safe to send the same again when an
+        answer was lost, which the client then does by itself.
         """
         body = {"operations": [dict(each) for each in operations]}
-        reply = yield request("POST", own_url(self.scope.metalake, "catalogs", catalog, "transactions"), body=body)
+        url = own_url(self.scope.metalake, "catalogs", catalog, "transactions")
+        reply = yield request("POST", url, body=body, key=key)
         return decode(reply, Transacted)

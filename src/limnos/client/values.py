@@ -100,6 +100,17 @@ class Table(msgspec.Struct, frozen=True):
     config: dict[str, str] = {}
 
 
+class LanceTable(msgspec.Struct, frozen=True):
+    """A Lance table: where it lies and what its files say; without data it has no version. `path` starts with the catalog."""
+
+    path: Parts
+    location: str
+    properties: dict[str, str]
+    version: int | None
+    table_schema: Json
+    stats: dict[str, int]
+
+
 class View(msgspec.Struct, frozen=True):
     """An Iceberg view: where its metadata lies and what it says; `path` starts with the catalog."""
 
@@ -192,12 +203,13 @@ class Moved(msgspec.Struct, frozen=True):
 
 
 class Deed(msgspec.Struct, frozen=True):
-    """What one operation of a transaction did; `path` starts with the catalog, the rest is a table's new metadata."""
+    """What one operation of a transaction did; `path` starts with the catalog, then come a table's new metadata, and a run's id."""
 
     do: str
-    path: Parts
+    path: Parts = ()
     uuid: str | None = None
     metadata_location: str | None = None
+    run: str | None = None
 
 
 class Transacted(msgspec.Struct, frozen=True):
@@ -349,3 +361,68 @@ class Explanation(msgspec.Struct, frozen=True):
 
     decision: Decision
     suggestions: tuple[str, ...] = ()
+
+
+class LineageNode(msgspec.Struct, frozen=True):
+    """A table or view (with a path), a dataset outside (with namespace and name), or something hidden; `id` holds in its graph."""
+
+    id: str
+    kind: str
+    path: Parts | None = None
+    namespace: str | None = None
+    name: str | None = None
+    column: str | None = None
+
+
+class LineageJob(msgspec.Struct, frozen=True):
+    """The name of a job, as its producer spells it."""
+
+    namespace: str
+    name: str
+
+
+class LineageSaying(msgspec.Struct, frozen=True):
+    """Which job said an edge, in which run, when, in whose name, and how columns come from there."""
+
+    job: LineageJob
+    at: str
+    by: str
+    run: str | None = None
+    kinds: tuple[str, ...] = ()
+
+
+class LineageEdge(msgspec.Struct, frozen=True):
+    """From a source to a target, by their ids in the graph; `depth` is how many steps from the root. Nothing is said of hidden ends."""
+
+    source: str
+    target: str
+    depth: int
+    direct: bool = True
+    said: tuple[LineageSaying, ...] = ()
+
+
+class LineageGraph(msgspec.Struct, frozen=True):
+    """What something came from, or what came from it. `complete` is false where there is more than one graph holds."""
+
+    root: str
+    nodes: tuple[LineageNode, ...]
+    edges: tuple[LineageEdge, ...]
+    direction: str = "up"
+    depth: int = 1
+    complete: bool = True
+    after: str | None = None
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A dataset of an event that was left out, and why."""
+
+    namespace: str
+    name: str
+    reason: str
+
+
+class LineageTaken(msgspec.Struct, frozen=True):
+    """What became of events: how many edges were kept, and what was left out."""
+
+    kept: int
+    left_out: tuple[LeftOut, ...] = ()

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from limnos.model.errors import LimnosError
 from limnos.names.logical import check_separator
-from limnos.names.path import check_catalog_name, check_metalake_name
+from limnos.names.path import check_catalog_name, check_metalake_name, check_part
 
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 VIEW_BYTES_MIN = 16 << 20
@@ -123,7 +123,7 @@ class Server(Section):
     )
     listen: Listen | None = Field(
         default=None,
-        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 when free.",
+        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free.",
     )
     insecure_listen: bool = Field(
         default=False, description="Allow listening beyond loopback although nobody has to prove who they are."
@@ -219,6 +219,10 @@ class Names(Section):
         return self
 
 
+def _catalog_or_none(name: str) -> str:
+    return check_catalog_name(name) if name else name
+
+
 def _root(text: str) -> str:
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
@@ -296,6 +300,26 @@ class Iceberg(Section):
     report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
 
 
+class Lance(Section):
+    """Lance REST."""
+
+    catalog: Annotated[str, AfterValidator(_catalog_or_none)] = Field(
+        default="lance", description="Catalog for Lance tables made on an empty store; empty: none is made."
+    )
+    root_schema: Annotated[str, AfterValidator(check_part)] = Field(
+        default="default",
+        description="Schema in which Gravitino's names have the tables that lie directly in a catalog, as only Lance's may.",
+    )
+    workers_max: PositiveInt = Field(
+        default=2,
+        description="Most processes that read Lance tables; started when there is something to read, ended after a minute.",
+    )
+    worker_bytes_max: PositiveInt = Field(
+        default=2_147_483_648,
+        description="How much memory such a process may have, in bytes: one that has more is ended, and its request refused.",
+    )
+
+
 class View(Section):
     """The in-memory view of the store."""
 
@@ -315,6 +339,10 @@ class Store(Section):
         default=604_800,
         description="How long a namespace, table or view that was dropped without its files can be brought back, in seconds; "
         "0: it is gone at once.",
+    )
+    run_retention_s: PositiveInt = Field(
+        default=7_776_000,
+        description="How long runs of pipelines are kept after they ended, in seconds; what tells of the tables' present state stays.",
     )
 
 
@@ -389,6 +417,7 @@ class Settings(BaseSettings):
     names: Names = Names()
     storage: Storage = Storage()
     iceberg: Iceberg = Iceberg()
+    lance: Lance = Lance()
     view: View = View()
     store: Store = Store()
     events: Events = Events()

@@ -5,7 +5,7 @@ they are, compression is the caller's, and whether a location is allowed is aske
 """
 
 from limnos.files.allowed import Allowed, everything, root_of
-from limnos.files.links import read_within
+from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
 from limnos.files.shares import Shares, run_apart
@@ -22,6 +22,7 @@ __all__ = [
     "everything",
     "is_local",
     "is_within",
+    "leads_within",
     "normalise",
     "path_of",
     "read_within",

@@ -35,6 +35,11 @@ def read_within(location: str, roots: Sequence[str], allowed: Allowed, *, bytes_
         raise trouble.missing(location) from None
 
 
+def leads_within(location: str, roots: Sequence[str], *, allowed: Allowed) -> bool:
+    """Say whether a local place lies within the roots also when links are followed."""
+    return _is_open(real(location), roots, allowed)
+
+
 def _is_open(found: str, roots: Sequence[str], allowed: Allowed) -> bool:
     """Say whether a place without links is in a root, and not in the server's own directories."""
     if not is_within(found, _real(roots)):

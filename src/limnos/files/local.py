@@ -21,7 +21,7 @@ from limnos.files import trouble
 from limnos.files.locations import parse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at this place must not hold the reader for ever
@@ -85,6 +85,12 @@ class LocalFiles:
             if trouble.is_missing(error):
                 return False
             raise trouble.failed("look for", location, error) from error
+
+    def below(self, location: str) -> Iterator[str]:
+        path = _path(location)
+        for directory, _, names in os.walk(path):
+            for name in names:
+                yield f"file://{directory}/{name}"
 
     def take_back(self, location: str) -> None:
         """Delete a new table's first file, and the directories that were made for it, as far as they are empty."""

@@ -19,7 +19,7 @@ from limnos.files.locations import parse
 from limnos.model.errors import BadRequest, Unsupported
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _PACKAGES: Final = {
     "s3": "pip install 'limnos[s3]'",
@@ -59,6 +59,7 @@ class _FileSystem(Protocol):
     def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
     def info(self, path: str) -> dict[str, object]: ...
     def rm_file(self, path: str) -> None: ...
+    def find(self, path: str) -> list[str]: ...
 
 
 class _FileSystemClass(Protocol):
@@ -128,6 +129,19 @@ class RemoteFiles:
             if trouble.is_missing(error):
                 return False
             raise trouble.failed("look for", location, error, remote=True) from error
+
+    def below(self, location: str) -> Iterator[str]:
+        path = self._path(location)
+        scheme = parse(location).scheme
+        try:
+            found = self._fs.find(path)
+        except Exception as error:
+            if trouble.is_missing(error):
+                return
+            raise trouble.failed("list", location, error, remote=True) from error
+        for each in found:
+            if each != path:  # an object of the very name lies not below it
+                yield f"{scheme}://{each}"
 
     def delete(self, location: str) -> None:
         path = self._path(location)

@@ -135,6 +135,8 @@ class Shares:
 
         `late` takes back what the call did, in its thread, when it comes to an end after that.
         """
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
         one = _Call(call, late)
         share = self._share(key)
         share.add(one)

@@ -13,7 +13,7 @@ from limnos.files.locations import LOCAL, ParsedLocation, parse
 from limnos.files.remote import Options, RemoteFiles, options_from
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 _STORES_MAX: Final = 128
 LOCAL_FILES: Final = LocalFiles()
@@ -40,6 +40,9 @@ class FileStore(Protocol):
 
     def exists(self, location: str) -> bool:
         """Say whether a file is there; a directory is none."""
+
+    def below(self, location: str) -> Iterator[str]:
+        """List the files below a location, as locations; none when nothing is there. Links are not followed."""
 
     def delete(self, location: str) -> None:
         """Delete a file; that it is already gone is fine. Never deletes a directory."""

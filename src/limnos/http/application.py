@@ -67,8 +67,9 @@ class Protocol(Interface):
     router: Router[Handler]
     anonymous: frozenset[str]
     """Operations that look at no credential: health, metrics, public configuration."""
+    # `takes_key`, where a protocol has it and it is true: a token may also come in the header `x-api-key`.
 
-    def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a route's path names: the scope, and an object below the catalog, by its kind and levels, if it does."""
         ...
 
@@ -92,6 +93,7 @@ class _Target:
         "route",
         "seconds",
         "takes",
+        "takes_key",
     )
 
     def __init__(
@@ -115,6 +117,7 @@ class _Target:
         self.body_bytes_max = min(SHORT_BODY_BYTES if route is None else route.body_limit, body_bytes_max)
         self.route = route
         self.takes: Takes = "json" if route is None else route.takes
+        self.takes_key = getattr(protocol, "takes_key", False)
 
 
 class Application:
@@ -244,6 +247,8 @@ class Application:
             if kept is not None and keeping is not None and await self._still_holds(kept):
                 return self.again(kept, keeping.key, started, request_id=request_id, peer=peer)
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
+            if target.takes_key and not header and not target.anonymous:
+                header = _header_of_key(headers)
             request.credential = credential = self.services.authenticator.credential(header)
             ctx = Context(self.services, credential, request_id)
             if method not in BODILESS:
@@ -328,7 +333,7 @@ class Application:
     async def _admit(target: _Target, request: Request, ctx: Context) -> None:
         """Refuse a caller who could do nothing with a long body, before it is read."""
         route = cast("Route[Handler]", target.route)
-        scope, kind, name = target.protocol.place_of(route.path, request, ctx)
+        scope, kind, name = target.protocol.place_of(route.path, request, ctx=ctx)
         await ctx.read(scope, lambda scene: require_prospect(scene, route.asks, kind=kind, name=name))
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
@@ -385,6 +390,12 @@ def _refused(target: _Target, error: LimnosError | InvalidName, request_id: str)
     if not response.reason:
         response.reason = plain(str(hidden_metalake(error)))
     return response
+
+
+def _header_of_key(headers: dict[bytes, bytes]) -> bytes:
+    """Read the header `x-api-key`, which some clients send a token in, as what a token is sent in otherwise."""
+    key = headers.get(b"x-api-key", b"")
+    return b"Bearer " + key if key else b""
 
 
 def _no_route(target: _Target) -> LimnosError:

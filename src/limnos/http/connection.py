@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from limnos.http.after_gate import AfterGate
 from limnos.http.door import HEAD_BYTES_MAX
 from limnos.http.guarded import GuardedProtocol
-from limnos.http.kept import depends_of, key_of
+from limnos.http.kept import METHODS, depends_of, key_of
 from limnos.http.patience import Phase
 from limnos.http.pieces import CutShort
 from limnos.model.errors import Unavailable
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 BODY_BYTES_MAX: Final = 1 << 16
 """Longer bodies are received through ASGI, which slows a sender down as they are read."""
+BEHIND_ADDRESS: Final = b" HTTP/1.1\r\n"
+_METHODS: Final = {name.encode(): name for name in METHODS}
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
 _IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 log = get_logger("limnos.http")
@@ -77,6 +80,9 @@ class LaneProtocol(GuardedProtocol):
     _usual_headers: dict[bytes, bytes]
     _usual_depends: tuple[bytes | None, ...] = ()
     """What answers that are kept depend on, of the usual head."""
+    _usual_rest = b""
+    """How the usual head goes on behind its address, to its end, where it was a whole request and all that came at once."""
+    _begun = 0
     _peer = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -87,9 +93,64 @@ class LaneProtocol(GuardedProtocol):
 
     # -- a request comes in ------------------------------------------------------------------------------------
 
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Answer what was asked before, byte for byte, by what is kept; parse everything else."""
+        if self._phase is not _IDLE or self._parting or type(data) is not bytes or len(data) > HEAD_BYTES_MAX:
+            super().data_received(data)
+            return
+        end = data.find(BEHIND_ADDRESS)
+        if end > 0 and self._usual_rest == data[end:] and self._asked_before(data[:end]):
+            return
+        begun = self._begun
+        super().data_received(data)
+        if end > 0 and self._begun == begun + 1:
+            self._learn(data, end)
+
+    def _asked_before(self, line: bytes) -> bool:
+        """Answer a request whose address has an answer that is kept, and the rest of which is as it was on this connection.
+
+        What such bytes are to the parser was seen before, so it is not asked again. Says no where that can't be said.
+        """
+        before = cast("RequestResponseCycle | None", self.cycle)
+        if self._unparsed_bytes or (before is not None and not before.response_complete) or self.flow.write_paused:
+            return False
+        name, _, url = line.partition(b" ")
+        method = _METHODS.get(name)
+        if method is None or not self.application.kept.is_on:
+            return False
+        key, started = (method, url, self._usual_depends), time.perf_counter()
+        kept = self.application.kept.find(key)
+        if kept is None or self.transport.is_closing():
+            return False
+        self._steps += 1
+        self.url = url
+        exchange = Exchange(self._usual_headers)
+        exchange.more_body = False
+        self.cycle = exchange  # type: ignore[assignment]
+        try:
+            self._answer_kept(exchange, kept, key=key, started=started)
+        except Exception:
+            log.exception("unexpected failure in the lane")
+            self.transport.close()
+        return True
+
+    def _learn(self, data: bytes, end: int) -> None:
+        """Remember how a request went on behind its address, if it was ordinary, without a body, and all that came."""
+        exchange: object = self.cycle
+        if (
+            self._phase is _IDLE
+            and not self._unparsed_bytes
+            and self.headers == self._usual_fields
+            and isinstance(exchange, Exchange)
+            and not exchange.body
+            and data[:end] == self.parser.get_method() + b" " + self.url
+        ):
+            self._usual_rest = data[end:]
+
     def on_message_begin(self) -> None:
         """Begin a request; its ASGI scope is made only when it goes that way."""
         self._steps += 1
+        self._begun += 1
         self._phase = _HEAD
         self.url = b""
         self.expect_100_continue = False
@@ -106,7 +167,7 @@ class LaneProtocol(GuardedProtocol):
         headers = dict(self.headers)
         self._enter(headers)
         if may and self._is_ordinary(headers):
-            self._usual_fields, self._usual_headers = self.headers, headers
+            self._usual_fields, self._usual_headers, self._usual_rest = self.headers, headers, b""
             self._usual_depends = depends_of(headers)
             self.cycle = Exchange(headers)  # type: ignore[assignment]
             self._phase = _BODY
@@ -175,15 +236,23 @@ class LaneProtocol(GuardedProtocol):
         answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
             started, kept = time.perf_counter(), answers.find(key)
-            if kept is not None and answers.inline:
-                if answers.holds_now(kept):
-                    self.send_again(exchange, kept, key, started)
-                    return
-            elif kept is not None and answers.ask(kept, waiting := AfterGate(self, exchange, kept, key, started)):
-                self.application.deadlines.watch(waiting)
+            if kept is not None:
+                self._answer_kept(exchange, kept, key=key, started=started)
                 return
             keeping = answers.keeping(key)
         self.answer_afresh(exchange, method, url, keeping)
+
+    def _answer_kept(self, exchange: Exchange, kept: KeptAnswer, *, key: Key, started: float) -> None:
+        """Answer with what is kept, if it holds, now or when the gate was asked; else afresh."""
+        answers = self.application.kept
+        if answers.inline:
+            if answers.holds_now(kept):
+                self.send_again(exchange, kept, key, started)
+                return
+        elif answers.ask(kept, waiting := AfterGate(self, exchange, kept, key, started)):
+            self.application.deadlines.watch(waiting)
+            return
+        self.answer_afresh(exchange, key[0], key[1], answers.keeping(key))
 
     def answer_afresh(self, exchange: Exchange, method: str, url: bytes, keeping: Keeping | None) -> None:
         """Have the application answer; at once, if it can."""
@@ -305,58 +374,6 @@ class LaneProtocol(GuardedProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
-
-
-class AfterGate:
-    """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
-
-    It is a waiter to the gate, and what the deadlines watch.
-    """
-
-    __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
-
-    def __init__(self, lane: LaneProtocol, exchange: Exchange, kept: KeptAnswer, key: Key, started: float) -> None:
-        self._lane, self._exchange = lane, exchange
-        self._kept, self._key, self._started = kept, key, started
-        self._done = False
-
-    def done(self) -> bool:
-        """Say whether it is waited no longer."""
-        return self._done
-
-    def set_result(self, _: object) -> None:
-        """The gate was asked: send what is kept if it holds, and answer afresh otherwise."""
-        self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
-
-    def set_exception(self, _: Exception) -> None:
-        """The gate could not be asked: whoever answers afresh finds out, and says so."""
-        self._end(holds=False)
-
-    def cancel(self) -> None:
-        """The time for the request is over."""
-        self._done = True
-        self._lane.application.deadlines.release(self)
-        method, url, _ = self._key
-        try:
-            self._lane.say_late(self._exchange, url, method)
-        except Exception as error:  # noqa: BLE001 - the deadlines go on
-            self._fail(error)
-
-    def _end(self, *, holds: bool) -> None:
-        self._done = True
-        lane, key = self._lane, self._key
-        lane.application.deadlines.release(self)
-        try:
-            if holds:
-                lane.send_again(self._exchange, self._kept, key, self._started)
-            else:
-                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.kept.keeping(key))
-        except Exception as error:  # noqa: BLE001 - others wait for the gate as well
-            self._fail(error)
-
-    def _fail(self, error: Exception) -> None:
-        log.error("unexpected failure in the lane", exc_info=error)
-        self._lane.transport.close()
 
 
 async def _given(answer: Answer) -> Answer:

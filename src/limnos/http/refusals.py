@@ -1,12 +1,13 @@
 """Refusals that several protocols render alike: who is told what about a metalake, and the decision behind a 403.
 
-May import `model` and `names`. Must not know a protocol's status codes or bodies.
+May import `access`, `model` and `names`. Must not know a protocol's status codes or bodies.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
+from limnos.access.authentication import ANONYMOUS
 from limnos.model.decisions import Decision
 from limnos.model.errors import Forbidden, LimnosError, NotFound
 from limnos.names.display import render_part
@@ -24,6 +25,21 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
     return Forbidden(
         f"Current user {error.context['user']} doesn't exist in the metalake {metalake}, "
         "you should add the user to the metalake first"
+    )
+
+
+def lacks_credential(error: LimnosError | InvalidName) -> bool:
+    """Say whether a failure comes of nobody in particular asking: `anonymous`, who is no user of the metalake.
+
+    Whether the metalake exists makes no difference. With access control off there is no such failure.
+    """
+    if isinstance(error, NotFound):
+        return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
+    decision = error.decision if isinstance(error, Forbidden) else None
+    return (
+        isinstance(decision, Decision)
+        and decision.user == ANONYMOUS
+        and any(factor.kind == "member" for factor in decision.factors)
     )
 
 

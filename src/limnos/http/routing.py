@@ -18,7 +18,7 @@ SHORT_BODY_BYTES: Final = 1 << 16
 LONG_BODY_BYTES: Final = 1 << 20
 ANY_BODY_BYTES: Final = 1 << 40
 """For routes that only the server's limit bounds."""
-Takes = Literal["json", "form"]
+Takes = Literal["json", "form", "any"]
 """What a route's body may be."""
 
 

@@ -220,7 +220,7 @@ class Change(msgspec.Struct, frozen=True):
 
     @property
     def object_id(self) -> int:
-        """The object that a tag is attached to or detached from."""
+        """The object that a tag is attached to or detached from, or the pipeline of a run."""
         return self.new_parent or ROOT_ID
 
     @property

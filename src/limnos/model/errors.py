@@ -162,6 +162,24 @@ class CommitConflict(LimnosError):
     code = "commit-conflict"
 
 
+class RunConflict(LimnosError):
+    """A run of a pipeline is in a state from which what was asked does not follow. Nothing was changed."""
+
+    code = "run-conflict"
+
+
+class PipelineBusy(RunConflict):
+    """A run of the pipeline is under way and somebody holds it: wait for it, or cancel it."""
+
+    code = "pipeline-busy"
+
+
+class AttemptSuperseded(RunConflict):
+    """A process tells of a run under an attempt that is not the newest: another process has it now, and this one stops."""
+
+    code = "attempt-superseded"
+
+
 class StateUnknown(LimnosError):
     """The outcome of a commit is not known; files are kept."""
 
@@ -241,6 +259,12 @@ class StorageFailed(LimnosError):
     """A store of files refused, and will again until someone changes its configuration or credentials."""
 
     code = "storage-failed"
+
+
+class InvalidTable(LimnosError):
+    """A table's own files are not what they should be: there is no table, or none that can be read."""
+
+    code = "invalid-table"
 
 
 class StalePermit(Exception):

@@ -63,7 +63,7 @@ class Kind(IntEnum):
     TAG = 11, Home.METALAKE, Form.APART
     POLICY = 12, Home.METALAKE, Form.APART
     JOB_TEMPLATE = 13, Home.METALAKE, Form.APART
-    JOB = 14, Home.METALAKE, Form.APART
+    JOB = 14, Home.METALAKE, Form.APART, False
     USER = 20, Home.METALAKE, Form.PRINCIPAL, False
     GROUP = 21, Home.METALAKE, Form.PRINCIPAL, False
     ROLE = 22, Home.METALAKE, Form.APART, False
@@ -95,7 +95,12 @@ ROOT_ID = 0
 """Parent of every metalake; zone of the server itself."""
 
 
+ICEBERG_PROVIDER = "lakehouse-iceberg"
 GENERIC_PROVIDER = "lakehouse-generic"
+SHARED_SPACE = "object"
+"""The name space that everything below one parent shares in a Lance catalog."""
+TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
+"""The format of the tables in a catalog of each provider; a node of kind TABLE says its own."""
 
 
 @cache
@@ -108,5 +113,5 @@ def name_space_of(kind: Kind, provider: str = "") -> str:
     if kind.home is not Home.CATALOG:
         return kind.word
     if provider == GENERIC_PROVIDER:
-        return "object"
+        return SHARED_SPACE
     return "table" if kind is Kind.VIEW else kind.word

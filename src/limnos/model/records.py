@@ -57,6 +57,7 @@ _Described = (
     | records_pb2.TableRecord
     | records_pb2.ViewRecord
     | records_pb2.TagRecord
+    | records_pb2.JobTemplateRecord
 )
 _Message = _Described | records_pb2.RoleRecord
 D = TypeVar("D", bound=_Described)
@@ -140,21 +141,27 @@ class NamespaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """A table, without what its metadata document says."""
+    """A table, without what its metadata document says. Of Lance's: made without data, and versions kept by the store."""
 
     comment: str | None
     properties: Mapping[str, str]
+    declared: bool = False
+    managed: bool = False
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.TableRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
-        return _described(records_pb2.TableRecord.FromString(self.unknown), self)
+        message = _described(records_pb2.TableRecord.FromString(self.unknown), self)
+        message.declared, message.managed = self.declared, self.managed
+        return message
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.TableRecord(), data, kind="table")
-        return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
+        return cls(
+            _comment(message), dict(message.properties), message.declared, message.managed, unknown=_unknown(message)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +206,30 @@ class TagRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class JobTemplateRecord:
+    """A job template, which is a pipeline: how often it was declared, and the SHA-256 of the newest declaration."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    declared: int
+    digest: str
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.JobTemplateRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.JobTemplateRecord.FromString(self.unknown), self)
+        message.declared, message.digest = self.declared, self.digest
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.JobTemplateRecord(), data, kind="job template")
+        rest = (message.declared, message.digest)
+        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRecord:
     """A role, without its rules."""
 
@@ -218,7 +249,7 @@ class RoleRecord:
         return cls(dict(message.properties), unknown=_unknown(message))
 
 
-NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | ViewRecord | TagRecord
+NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | ViewRecord | TagRecord | JobTemplateRecord
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.METALAKE: MetalakeRecord,
@@ -227,6 +258,7 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.TABLE: TableRecord,
     Kind.VIEW: ViewRecord,
     Kind.TAG: TagRecord,
+    Kind.JOB_TEMPLATE: JobTemplateRecord,
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""
 

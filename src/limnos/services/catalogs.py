@@ -16,7 +16,7 @@ from limnos.access.filters import list_filter
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
-from limnos.model.kinds import Kind
+from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, Kind
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog_properties import catalog_shown, check_unmasked
@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
-ICEBERG = "lakehouse-iceberg"
-PROVIDERS = {ICEBERG: "RELATIONAL"}
+PROVIDERS = {ICEBERG_PROVIDER: "RELATIONAL", GENERIC_PROVIDER: "RELATIONAL"}
 """Providers that are served, with the catalog type each has."""
 
 
@@ -62,6 +61,8 @@ class CatalogDrop(msgspec.Struct, frozen=True):
 
     catalog: Node
     force: bool
+    in_use_too: bool = False
+    """Whether an empty one goes that is enabled."""
 
 
 def catalog_load(scene: Scene) -> Node:
@@ -243,7 +244,7 @@ def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     """Drop the catalog's node; whatever hung below it can be reached no more."""
     held = tx.nodes.confirm(permit.command.catalog)
     if not permit.command.force:
-        if cast("CatalogRecord", held.record).in_use:
+        if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
         tx.nodes.require_empty(held, ", or force the drop")
     tx.nodes.drop(held)

@@ -30,6 +30,8 @@ class Defaults(NamedTuple):
     reports_sample: float = 1.0
     allowed_urls: tuple[str, ...] = ()
     """Below which addresses webhooks may lie."""
+    root_schema: str = "default"
+    """The schema in which full names have what lies directly in a catalog, as only Lance tables may."""
 
 
 class Rules(NamedTuple):

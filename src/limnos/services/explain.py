@@ -117,6 +117,8 @@ def _chain_beside(scene: Scene, kind: Kind, name: str) -> Chain:
     if kind.is_node:
         node, chain = scene.find_outside(kind, (name,))
         return chain if node is not None else (Link.absent(kind, name), *outer)
+    if kind is Kind.JOB:
+        return (Link.absent(kind, name), *outer)  # runs are in no view: what anybody could do to one that is nobody's
     entity = role_find(scene, name) if kind is Kind.ROLE else principal_of(scene.view, scene.metalake.id, kind, name)
     return (Link.absent(kind, name) if entity is None else Link(entity.id, kind, name), *outer)
 

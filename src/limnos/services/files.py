@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
-from limnos.files import LOCAL_FILES, Shares, is_local, read_within, store_for
+from limnos.files import LOCAL_FILES, Shares, is_local, leads_within, read_within, store_for
 from limnos.model.errors import LimnosError, MissingFile, StateUnknown, StorageFailed, Unavailable
 from limnos.services.parallel import each_of
 from limnos.store.faults import fault_point
@@ -163,6 +163,13 @@ class Files:
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Say whether a file is there."""
         return await self._run(location, properties, lambda store: store.exists(location))
+
+    async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
+        """Say whether any file lies below a location; where links lead out of the roots there is none."""
+        if is_local(location):
+            inside = leads_within(location, roots, allowed=self._allowed)
+            return inside and next(LOCAL_FILES.below(location), None) is not None
+        return await self._run(location, properties, lambda store: next(store.below(location), None) is not None)
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
         """Delete a file; a failure is logged, as nothing depends on it."""

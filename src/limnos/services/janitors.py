@@ -26,6 +26,8 @@ import msgspec
 
 from limnos.files import is_local, path_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.services.lance_purges import LancePurgePayload
+from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.places import place_within
 from limnos.services.purges import PurgePayload
 from limnos.services.tables import PURGE
@@ -153,7 +155,9 @@ class _Sweep:
         after = ""
         while page := await self.work.submit(partial(_page, after)):
             after = page[-1].location
-            here = [one for one in page if is_local(one.current) and self.work.allowed.covers(one.location)]
+            here = [
+                one for one in page if one.current and is_local(one.current) and self.work.allowed.covers(one.location)
+            ]
             for one in await self.work.apart(partial(_with_candidates, here, self.watch)):
                 document = await self.work.submit(partial(_document, one.node_id))
                 if document is not None:
@@ -222,7 +226,9 @@ def _free(places: list[str], tx: Tx) -> list[str]:
 def _pending(tx: Tx) -> set[str]:
     """Return where purges are still to be done, or were given up."""
     payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
-    return {payload.location for payload in payloads if payload.location is not None}
+    lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
+    found = {payload.location for payload in payloads if payload.location is not None}
+    return found | {payload.location for payload in lance}
 
 
 def _with_candidates(page: list[_Live], watch: Watch, beat: Beat) -> list[_Live]:

@@ -173,7 +173,8 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
     parent = tx.nodes.confirm(command.parent)
     for position, name in enumerate(command.names, 1):
         last = position == len(command.names)
-        if not last and tx.nodes.find(parent.id, command.space, name) is not None:
+        taken = None if last else tx.nodes.find(parent.id, command.space, name)
+        if taken is not None and taken.kind is Kind.NAMESPACE:
             tx.stale()  # a parent that was missing has come: decide on it
         parent = tx.nodes.create(
             kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound
-from limnos.model.kinds import LEAVES, SECURABLE, Form, Home, Kind
+from limnos.model.kinds import LEAVES, SECURABLE, TABLE_FORMATS, Form, Home, Kind
 from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.scene import Scope
+from limnos.services.table_formats import least_levels
 from limnos.view.cold import need
 from limnos.view.keys import role_key
 
@@ -56,8 +57,8 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
 
 
 def codec_of(scene: Scene) -> LogicalCodec:
-    """Return how namespaces are spelled in this catalog: only Iceberg's nest."""
-    nested = scene.settled.catalog is None or scene.catalog_record.provider == "lakehouse-iceberg"
+    """Return how namespaces are spelled in this catalog: they nest in those of every provider that is served."""
+    nested = scene.settled.catalog is None or scene.catalog_record.provider in TABLE_FORMATS
     return codec_outside(scene.defaults, nested=nested)
 
 
@@ -124,17 +125,24 @@ def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec)
 
 def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:
     def exists(reading: FullName) -> bool:
-        return scene.find(_levels(reading), kind)[0] is not None
+        return _found(scene, reading, kind=kind)[0] is not None
 
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
     reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec)
     if reading is None:
         raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
-    node, chain = scene.find(_levels(reading), kind)
+    node, chain = _found(scene, reading, kind=kind)
     if node is None or node.kind is not kind:
         raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
     parent = scene.catalog if node.parent_id == scene.catalog.id else scene.node(node.parent_id)
     return Target(node.id, kind, chain, node, parent, scene.catalog_record.type)
+
+
+def _found(scene: Scene, reading: FullName, *, kind: Kind) -> tuple[Node | None, Chain]:
+    """Find what a reading names; in the schema that stands for a Lance catalog itself also what lies directly in that."""
+    node, chain = scene.find(_levels(reading), kind)
+    is_root = reading.levels == (scene.defaults.root_schema,) and least_levels(scene) == 1
+    return scene.find((reading.name,), kind) if node is None and reading.name and is_root else (node, chain)
 
 
 def _levels(reading: FullName) -> tuple[str, ...]:

@@ -105,6 +105,8 @@ def _sight_of(block: Listing, shown: ListFilter) -> Sight:
 
 
 EVERY = Asked()
+NO_PAGE = Page((), None)
+"""Of a listing in which there can be nothing."""
 
 
 def page_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: Asked) -> Page:

@@ -16,6 +16,7 @@ from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
 from limnos.services.scene import Scene
+from limnos.services.table_formats import ICEBERG
 from limnos.view.cold import Cold
 from limnos.view.keys import ABSENT, name_key, node_key, path_key
 
@@ -59,7 +60,7 @@ class Pending(Scene):
             node_id = self._id_of(parent, space, name)
             if node_id is ABSENT:
                 raise Cold({path_key(parent, steps[i:]): self.zone})
-            if node_id is None:
+            if node_id is None or ((i < last or kind is Kind.NAMESPACE) and self._is_leaf(cast("int", node_id), space)):
                 links += [Link.absent(Kind.NAMESPACE, missing) for missing in levels[i:last]]
                 return None, (*reversed(links), *self.settled.outer)
             parent = cast("int", node_id)
@@ -99,13 +100,16 @@ class Pending(Scene):
             return super().decide(action, chain)
         return self.decide_for(self.user, action, chain)
 
-    def note_made(self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE) -> Node:
+    def note_made(
+        self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE
+    ) -> Node:  # fmt: skip
         """Note that something is made, and return it under its own number."""
         node_id = NEW_ID + self._made
         self._made += 1
         space = self.space(kind)
+        node_format = "" if kind is Kind.NAMESPACE else ICEBERG
         node = Node(
-            id=node_id, zone=self.zone, parent_id=parent_id, kind=kind, name_space=space, name=name, format="", implicit=False,
+            id=node_id, zone=self.zone, parent_id=parent_id, kind=kind, name_space=space, name=name, format=node_format, implicit=False,
             created_by=self.user, created_at=0, modified_by=None, modified_at=None, revision=0, record=record,
         )  # fmt: skip
         self._nodes[node_id] = node

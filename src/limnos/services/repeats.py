@@ -15,7 +15,7 @@ from limnos.model.permits import Permit
 from limnos.names.errors import InvalidName
 from limnos.services.context import Context
 from limnos.services.once import Once
-from limnos.store.idempotency import Key, outcome_read
+from limnos.store.idempotency import Key, outcome_of, outcome_query
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -82,7 +82,7 @@ async def key_find(ctx: Context, scope: Scope, text: str) -> Key | None:
 async def outcome_find(ctx: Context, once: Once) -> Outcome | None:
     """Return what became of an earlier request with the key."""
     now_ms = ctx.services.store.time.now_ms()
-    return await ctx.look_up(lambda: outcome_read(once.key, now_ms=now_ms))
+    return outcome_of(await ctx.find(outcome_query(once.key, now_ms=now_ms)))
 
 
 async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) -> bool:

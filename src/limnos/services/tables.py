@@ -21,8 +21,9 @@ from limnos.names.parts import check_levels
 from limnos.services.homes import given
 from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
-from limnos.services.pages import EVERY, Asked, Page, page_of
+from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import Place, place_of
+from limnos.services.table_formats import ICEBERG, format_of, least_levels, of_other_format, require_format
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -66,10 +67,15 @@ class TableMove(msgspec.Struct, frozen=True):
     """Whether who moves it may end its protection; else it stays in what it lies in while it is protected."""
 
 
-def table_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
-    """Find a table for who may do the action to it. Raises NotFound, Forbidden."""
+def table_find(
+    scene: Scene, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
+) -> Found[Node]:  # fmt: skip
+    """Find a table for who may do the action to it; of any format when none is wanted. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    return scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+    found = scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+    if wanted is not None and found.entity.format != wanted:
+        raise of_other_format((*namespace, name), found.entity.format)
+    return found
 
 
 def table_exists(scene: Scene, namespace: Levels, name: str) -> None:
@@ -81,14 +87,19 @@ def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()
     """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
     if through:
         thing = Thing(_TABLE, (*namespace, name), _LOAD, _MAY_PROBE)
-        return scene.document(look_up_through(scene, thing, through).entity.id)
+        found = look_up_through(scene, thing, through).entity
+        if found.format != ICEBERG:
+            raise of_other_format((*namespace, name), found.format)
+        return scene.document(found.id)
     return scene.document(table_find(scene, namespace, name, _LOAD).entity.id)
 
 
 def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
-    """Return a page of what the caller sees of a namespace's tables."""
+    """Return a page of what the caller sees of a namespace's Iceberg tables."""
     scene.require_in_use()
     found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+    if format_of(scene) != ICEBERG:
+        return NO_PAGE
     return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
 
 
@@ -138,6 +149,7 @@ def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> 
     scene.require_in_use()
     check_levels((*namespace, name))
     node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+    require_format(scene, ICEBERG)
     require_free(scene, node.id, (*namespace, name), wanted=Kind.TABLE)
     permit = scene.permit(None, decision)
     return NewTable(permit, node, scene.space(Kind.TABLE), scene.maker_id, place_of(scene), given(scene, chain))
@@ -229,19 +241,26 @@ def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
     permit.command.taken.append(document)
 
 
-async def table_move(ctx: Context, scope: Scope, *, source: Levels, target: Levels) -> None:
-    """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden."""
-    await ctx.write(scope, lambda scene: table_move_of(scene, source, target), table_reparent)
+async def table_move(
+    ctx: Context, scope: Scope, *, source: Levels, target: Levels, wanted: str | None = None
+) -> None:  # fmt: skip
+    """Rename a table, or move it to another namespace of its catalog. Raises NotFound, AlreadyExists, Forbidden.
+
+    `wanted` is the only format that is moved, None for any.
+    """
+    await ctx.write(scope, lambda scene: table_move_of(scene, source, target, wanted=wanted), table_reparent)
 
 
-def table_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[TableMove]:
+def table_move_of(
+    scene: Scene, source: Levels, target: Levels, *, wanted: str | None = None
+) -> Permit[TableMove]:  # fmt: skip
     """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
-    if len(source) < 2 or len(target) < 2:
+    if min(len(source), len(target)) < least_levels(scene):
         raise BadRequest("A table lies in a namespace: name at least two levels")
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-    node, chain, decision = table_find(scene, source[:-1], source[-1], action)
+    node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
     into, above = parent_of(scene, target)
     decisions = [decision]
     if not stays:

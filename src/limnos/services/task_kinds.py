@@ -14,9 +14,12 @@ import msgspec
 
 from limnos.model.errors import StorageFailed, Unavailable
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
+from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
+from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.purges import PurgePayload, purge_run
 from limnos.services.tables import PURGE
 from limnos.store.idempotency import PRUNED_AT_ONCE
+from limnos.store.pipelines import declarations_prune
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,6 +29,10 @@ if TYPE_CHECKING:
 P = TypeVar("P")
 PRUNE_OUTCOMES: Final = "prune-outcomes"
 PRUNE_EVERY_S: Final = 600.0
+PRUNE_RUNS: Final = "prune-runs"
+PRUNE_RUNS_EVERY_S: Final = 3600.0
+RUNS_AT_ONCE: Final = 100
+"""Runs that one transaction deletes, with their steps and findings."""
 TRIES_PASSING: Final = 100
 """How often a task is tried whose storage or database does not answer: with growing pauses, for about four days."""
 
@@ -69,6 +76,10 @@ async def _purge(work: Work, payload: PurgePayload) -> Outcome:
     return Outcome(await purge_run(work, payload))
 
 
+async def _purge_lance(work: Work, payload: LancePurgePayload) -> Outcome:
+    return Outcome(await lance_purge_run(work, payload))
+
+
 async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     told_next, gone = await janitor_run(work, payload)
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
@@ -85,12 +96,25 @@ async def _prune_outcomes(work: Work, payload: NoPayload) -> Outcome:
     return Outcome()
 
 
+async def _prune_runs(work: Work, payload: NoPayload) -> Outcome:
+    del payload
+    if work.keep_runs_ms:
+        while (
+            await work.submit(lambda tx: tx.runs.prune(keep_ms=work.keep_runs_ms, limit=RUNS_AT_ONCE)) == RUNS_AT_ONCE
+        ):
+            pass
+        await work.submit(declarations_prune)
+    return Outcome()
+
+
 KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
+            TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
+            TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.kinds import Home, Kind
-from limnos.view.cold import Cold
+from limnos.view.cold import Cold, need
 from limnos.view.keys import ABSENT, node_key, nodes_key
 
 if TYPE_CHECKING:
@@ -132,12 +132,18 @@ class _Teller:
         )
 
     def _tell_apart(self, entry: Entry) -> Told | None:
-        """Tell of a user, a group or a role: they lie in the metalake, under a name that never changes."""
+        """Tell of a user, a group, a role or a run: they lie in the metalake, under a name that never changes."""
         change = entry.change
         name = change.only_name
-        if not self._sees((Link(change.node_id, change.kind, name or ""), *self.scene.settled.outer[-1:])):
+        above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
+        if not self._sees((Link(change.node_id, change.kind, name or ""), *above, *self.scene.settled.outer[-1:])):
             return None
         return _told(entry, path=None if name is None else (name,), old=None, new=None)
+
+    def _pipeline_of(self, change: Change) -> tuple[Link, ...]:
+        """Return the link to a run's pipeline, whose owner sees its runs; nothing where it was dropped."""
+        pipeline = need(self.scene.view, node_key(change.object_id), zone=self.scene.metalake.id)
+        return () if pipeline is None else (Link(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> Chain | None:
         """Return the links from a node up, as they are or as they were left; None when nobody knows any longer."""

@@ -23,6 +23,7 @@ from limnos.services.commits import LOST_RACES, OFFERED_BYTES_MAX, PATIENCE_S, L
 from limnos.services.deeds import command_of, transaction_run
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.plans import plan_of, told_about
+from limnos.services.publishing import with_runs
 from limnos.services.views import Held
 from limnos.view.keys import document_key
 
@@ -57,6 +58,7 @@ async def transact(
         raise BadRequest(
             f"{len(operations)} changes in one transaction are more than the {OPERATIONS_MAX} that are taken: send several"
         )
+    operations = await with_runs(ctx, scope, operations=operations)
     lines, look = ctx.services.lines, partial(plan_of, operations)
     epoch = ctx.services.view.epoch
     plan = await ctx.read(scope, look)

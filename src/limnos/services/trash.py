@@ -20,8 +20,10 @@ from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
+from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.namespaces import parent_of
-from limnos.store.trash import trash_read, trashed_read
+from limnos.services.table_formats import LANCE, least_levels
+from limnos.store.trash import trash_expired, trash_read, trashed_read
 from limnos.view.cold import for_each, need
 from limnos.view.keys import node_key
 
@@ -225,7 +227,7 @@ def _goes(scene: Scene, row: Trashed, chain: Chain, to: Levels | None) -> tuple[
                 kind="namespace",
             )
     else:
-        if row.kind is not Kind.NAMESPACE and len(to) < 2:
+        if row.kind is not Kind.NAMESPACE and len(to) < least_levels(scene):
             raise BadRequest(f"A {row.kind.word} lies in a namespace: name at least two levels")
         path, (into, above) = to, parent_of(scene, to)
     return into, path, scene.require(_CREATES[row.kind], above)
@@ -258,6 +260,18 @@ def undrop_run(tx: Tx, permit: Permit[Undrop]) -> tuple[int, int] | None:
     if row.kind is Kind.NAMESPACE and tx.nodes.height(row.id) > command.room:
         raise BadRequest(f"There, what lies in namespace {row.name} would be deeper than {PARTS_MAX} levels")
     return back, left
+
+
+def trash_sweep(tx: Tx) -> int:
+    """Let go of what was kept long enough, so many at most; returns how many.
+
+    A Lance table was dropped with its files, so those go now.
+    """
+    found = trash_expired(tx)
+    for each in found:
+        if each.format == LANCE and each.location is not None:
+            tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
+    return sum(tx.trash.forget(each.node_id) for each in found)
 
 
 def _undrop_within(tx: Tx, parent_id: int) -> tuple[int, int]:

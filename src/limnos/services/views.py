@@ -22,6 +22,7 @@ from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import place_of
+from limnos.services.table_formats import ICEBERG, require_format
 from limnos.services.tables import NewTable, in_the_way, require_free
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def new_view_of(scene: Scene, namespace: Levels, name: str) -> NewTable:
     scene.require_in_use()
     check_levels((*namespace, name))
     node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, Action.VIEW_CREATE)
+    require_format(scene, ICEBERG)
     require_free(scene, node.id, (*namespace, name), wanted=Kind.VIEW)
     permit = scene.permit(None, decision)
     return NewTable(permit, node, scene.space(Kind.VIEW), scene.maker_id, place_of(scene), given(scene, chain))

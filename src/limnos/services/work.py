@@ -28,11 +28,14 @@ class Work:
     """One task under way on this node."""
 
     def __init__(
-        self, task_id: int, *, store: Store, permit: Permit[None], allowed: Allowed, warehouse: str, lease_ms: int
-    ) -> None:
+        self, task_id: int, *, store: Store, permit: Permit[None], allowed: Allowed, warehouse: str, lease_ms: int,
+        keep_runs_ms: int = 0,
+    ) -> None:  # fmt: skip
         self.task_id = task_id
         self.allowed = allowed
         self.warehouse = warehouse
+        self.keep_runs_ms = keep_runs_ms
+        """How long runs are kept that ended; 0: for ever."""
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms

@@ -1,7 +1,7 @@
-"""Fetch the one Java archive Spark needs to speak Iceberg: pinned, verified, cached.
+"""Fetch the Java archives that Spark needs, to speak Iceberg, to tell lineage, to reach databases: pinned, verified, cached.
 
-Job: give the local path of the Iceberg runtime that fits the installed PySpark. May import the standard library and
-`model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has one pinned archive
+Job: give the local path of the Iceberg runtime that fits the installed PySpark, and of the other archives. May import the
+standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has one pinned archive
 with its SHA-256, so two machines run the same bytes and a second start needs no network.
 
 Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
@@ -80,6 +80,30 @@ ICEBERG_RUNTIMES: Mapping[str, Artifact] = {
 }
 """PySpark's major.minor → the Iceberg runtime proven with it. A new Spark line is one more entry."""
 
+JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
+    "postgresql": (
+        "org.postgresql.Driver",
+        Artifact(
+            group="org.postgresql",
+            name="postgresql",
+            version="42.7.7",
+            sha256="157963d60ae66d607e09466e8c0cdf8087e9cb20d0159899ffca96bca2528460",
+            size_bytes=1_098_916,
+        ),
+    ),
+}
+"""What a JDBC URL calls its database → the driver's class and its archive. Others are brought by whoever starts Spark."""
+
+
+OPENLINEAGE = Artifact(
+    group="io.openlineage",
+    name="openlineage-spark_2.13",
+    version="1.53.0",
+    sha256="5d84b0ae7e72909b5aae7ed87df878bf06b28d9ac3005765c3529d0a66dbae6f",
+    size_bytes=43_037_532,
+)
+"""The listener that tells what statements read and write; for Spark 4, which is Scala 2.13."""
+
 
 def installed_pyspark() -> str:
     """The version of the installed PySpark. Raises Unsupported naming the extra when there is none."""
@@ -137,6 +161,13 @@ def ensure_runtime(
     """
     artifact = runtime_for(pyspark_version or installed_pyspark())
     return ensure(artifact, repository=repository, cache=cache, progress=progress)
+
+
+def ensure_listener(
+    *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
+) -> Path:
+    """Return the local path of OpenLineage's listener, fetching it once. Raises Unavailable."""
+    return ensure(OPENLINEAGE, repository=repository, cache=cache, progress=progress)
 
 
 def ensure(

@@ -11,6 +11,7 @@ session: no other user of the machine can read them from the process list.
 from __future__ import annotations
 
 import base64
+import json
 import logging
 import os
 import re
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.spark.jars import cache_directory, ensure_runtime, installed_pyspark
+from limnos.spark.jars import cache_directory, ensure_listener, ensure_runtime, installed_pyspark
 from limnos.spark.java import find_java
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ DEFAULT_URI = "http://127.0.0.1:8090"
 CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 PROVIDER = "lakehouse-iceberg"
+LISTENER = "io.openlineage.spark.agent.OpenLineageSparkListener"
 _CATALOG_PREFIX = "spark.sql.catalog."
 _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 # Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
@@ -52,13 +54,15 @@ def session(
     master: str = "local[*]",
     app_name: str = "limnos",
     config: Mapping[str, str] | None = None,
+    lineage: bool = False,
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
     `token` is sent as Bearer; `user` is for servers that believe the Basic user (`simple` authentication, loopback).
     `catalogs` None: every Iceberg catalog the caller may see, asked from the server. `master` is any Spark master
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
-    same Spark is returned, with its own catalogs and credential.
+    same Spark is returned, with its own catalogs and credential. With `lineage` each statement's sources and targets are told to
+    the server by OpenLineage's listener, under this credential: the one of the session that started Spark.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
@@ -72,11 +76,13 @@ def session(
     installed_pyspark()
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
-    running = _running_session()
+    running = _running_session(lineage=lineage)
     jar = None if running is not None else ensure_runtime()
+    listener = ensure_listener() if lineage and running is None else None
     settings = config_for(
-        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jar=jar, config=config
-    )
+        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jar=jar, listener=listener,
+        config=config,
+    )  # fmt: skip
     if running is not None:
         spark = running.newSession()
     else:
@@ -84,7 +90,8 @@ def session(
         for key, value in settings.items():
             if not key.startswith(_CATALOG_PREFIX):
                 builder = builder.config(key, value)
-        with _environment(_launch_environment(master)):
+        told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
+        with _environment(_launch_environment(master) | told):
             spark = builder.getOrCreate()
     for key, value in settings.items():
         if key.startswith(_CATALOG_PREFIX):
@@ -100,6 +107,7 @@ def config_for(
     authorization: str | None = None,
     master: str = "local[*]",
     jar: Path | None = None,
+    listener: Path | None = None,
     config: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return every Spark setting of such a session; pure.
@@ -108,18 +116,30 @@ def config_for(
     and Iceberg's default picks the file reader by the location's scheme, local files included.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
-    if jar is not None:
-        settings["spark.jars"] = str(jar)
+    archives = ",".join(str(each) for each in (jar, listener) if each is not None)
+    if archives:
+        settings["spark.jars"] = archives
+    if listener is not None:
+        settings["spark.extraListeners"] = LISTENER
     if is_local(master):
         settings |= _local_settings()
     for name in catalogs:
         settings |= _catalog_settings(name, uri=uri, metalake=metalake, authorization=authorization)
     extra = dict(config or {})
-    if "spark.jars" in extra and jar is not None:
-        extra["spark.jars"] = f"{jar},{extra['spark.jars']}"
+    for key, own in (("spark.jars", archives), ("spark.extraListeners", settings.get("spark.extraListeners"))):
+        if key in extra and own:
+            extra[key] = f"{own},{extra[key]}"
     if "spark.sql.extensions" in extra and EXTENSIONS not in extra["spark.sql.extensions"]:
         extra["spark.sql.extensions"] = f"{EXTENSIONS},{extra['spark.sql.extensions']}"
     return settings | extra
+
+
+def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -> dict[str, str | None]:
+    """Return the variable that tells OpenLineage's listener where to send. A credential in it stands on no command line."""
+    transport: dict[str, object] = {"type": "http", "url": uri.rstrip("/"), "urlParams": {"metalake": metalake}}
+    if authorization is not None:
+        transport["headers"] = {"Authorization": authorization}
+    return {"OPENLINEAGE__TRANSPORT": json.dumps(transport)}
 
 
 def authorization(*, token: str | None, user: str | None) -> str | None:
@@ -180,8 +200,8 @@ def _catalog_settings(name: str, *, uri: str, metalake: str, authorization: str 
     return settings
 
 
-def _running_session() -> SparkSession | None:
-    """The Spark of this process, if it runs already; raises Unsupported when it was started without Iceberg."""
+def _running_session(*, lineage: bool) -> SparkSession | None:
+    """The Spark of this process, if it runs already; raises Unsupported when it was started without what is asked for."""
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -193,6 +213,11 @@ def _running_session() -> SparkSession | None:
         raise Unsupported(
             "This process already runs a Spark without Iceberg's extensions, and a running Spark cannot take them in: "
             "stop it first (`spark.stop()`), or make the first session by limnos.spark.session."
+        )
+    if lineage and LISTENER not in (running.conf.get("spark.extraListeners", "") or ""):
+        raise Unsupported(
+            "This process already runs a Spark that tells no lineage, and a running Spark cannot begin to: stop it first "
+            "(`spark.stop()`), or make the first session with lineage=True."
         )
     return running
 

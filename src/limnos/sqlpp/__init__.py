@@ -1,26 +1,34 @@
-"""SQL++: reads statements of AsterixDB's language into a tree, writes a tree as text, and knows how values compare and add up.
+"""SQL++: reads statements of AsterixDB's language into a tree, writes a tree as text, binds names and works queries out.
 
-May import `names`. Must not know a server, a store or an engine: text in, values out. Nothing serves it yet.
+May import `names`. Must not know a server, a store or an engine: text in, values out; what names there are and what a dataset holds, it
+asks of who calls (`binder.Names`, the rows given to `evaluator.results`). Nothing serves it yet.
 """
 
-from limnos.sqlpp import values
+from limnos.sqlpp import functions, values
+from limnos.sqlpp.binder import BoundQuery, bind
 from limnos.sqlpp.errors import Place, SqlppError, invalid_name
+from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.parser import DEPTH_MAX, Parsed, parse, parse_body
 from limnos.sqlpp.printer import identifier, render
 from limnos.sqlpp.walk import children, descendants, outline
 
 __all__ = [
     "DEPTH_MAX",
+    "BoundQuery",
+    "Budget",
     "Parsed",
     "Place",
     "SqlppError",
+    "bind",
     "children",
     "descendants",
+    "functions",
     "identifier",
     "invalid_name",
     "outline",
     "parse",
     "parse_body",
     "render",
+    "results",
     "values",
 ]

@@ -96,6 +96,11 @@ def compilation(message: str, place: Place | None = None) -> SqlppError:
     return SqlppError(COMPILATION, f"Compilation error: {message}", place)
 
 
+def too_deep() -> SqlppError:
+    """What nests deeper than can be handled: a statement with the views and functions in it, or a value."""
+    return compilation("A query, with its views and functions, or a value is nested too deep")
+
+
 def invalid_name(part: str, place: Place | None = None) -> SqlppError:
     """A name that SQL++ or the tree does not allow."""
     return SqlppError(INVALID_NAME, f"Invalid name for a database object: {quoted(part)}", place)

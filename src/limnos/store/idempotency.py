@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.store.sql import Load, Sql
+from limnos.store.sql import Sql
 
 if TYPE_CHECKING:
+    from limnos.store.sql import Query, Row
     from limnos.store.tx import Tx
 
 PRUNED_AT_ONCE = 1000
@@ -53,9 +54,13 @@ class Outcome(NamedTuple):
     body: bytes | None
 
 
-def outcome_read(key: Key, *, now_ms: int) -> Load[Outcome | None]:
-    """Read what became of the request with a key; None when that is not known, or no more."""
-    rows = yield FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
+def outcome_query(key: Key, *, now_ms: int) -> Query:
+    """Ask what became of the request with a key."""
+    return FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
+
+
+def outcome_of(rows: list[Row]) -> Outcome | None:
+    """Read the answer to that; None when it is not known, or no more."""
     return Outcome(*rows[0]) if rows else None
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.store.changes import Moved
     from limnos.store.jobs import Again
-    from limnos.store.sql import Load
+    from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Mutation
 
 T = TypeVar("T")
@@ -86,6 +86,10 @@ class InlineStore(Writer, Protocol):
         """Read changes first and then facts, in one snapshot."""
         ...
 
+    def find(self, query: Query) -> list[Row]:
+        """Read by one statement, whose snapshot begins after this call."""
+        ...
+
 
 class AwaitedStore(Writer, Protocol):
     """A store whose reads must be awaited."""
@@ -98,6 +102,10 @@ class AwaitedStore(Writer, Protocol):
 
     async def load_async(self, epoch: int, known: Known, load: Callable[[], Load[T]]) -> tuple[Moved, T]:
         """Read changes first and then facts, in one snapshot. `load` begins the read: once more when it must be repeated."""
+        ...
+
+    async def find_async(self, query: Query) -> list[Row]:
+        """Read by one statement, whose snapshot begins after this call."""
         ...
 
 

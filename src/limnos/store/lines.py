@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from limnos.store.readers import BY_INDEX, CONNECT_S
+from limnos.store.asking import KEPT_ALIVE
+from limnos.store.readers import BY_INDEX
 from limnos.store.silence import Line
 
 T = TypeVar("T")
@@ -29,11 +30,6 @@ _SET = (
     " SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
 )
 _HELLO = "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())"
-_KEPT_ALIVE = {
-    "connect_timeout": round(CONNECT_S), "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-    "tcp_user_timeout": 15_000,
-}  # fmt: skip
-"""What the connection is opened with where the store's URL does not say otherwise."""
 
 
 class _Watched(psycopg.Connection):
@@ -69,7 +65,7 @@ class WriteLine:
 
 def open_line(url: str) -> WriteLine:
     """Connect. Raises psycopg.OperationalError."""
-    connection = _Watched.connect(**(_KEPT_ALIVE | conninfo_to_dict(url)), prepare_threshold=2)  # type: ignore[arg-type]
+    connection = _Watched.connect(**(KEPT_ALIVE | conninfo_to_dict(url)), prepare_threshold=2)  # type: ignore[arg-type]
     try:
         handle = socket.socket(fileno=os.dup(connection.fileno()))
     except BaseException:

@@ -176,6 +176,11 @@ HEIGHT = Sql(
     "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
     " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth), count(*) FROM below"
 )
+SUBTREE = Sql(
+    "WITH RECURSIVE below(id, depth) AS (SELECT id, 1 FROM node WHERE parent_id = :id AND deleted = 0 UNION ALL"
+    " SELECT n.id, b.depth + 1 FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0)"
+    f" SELECT {_columns('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
+)
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
@@ -314,6 +319,10 @@ class NodeWrites:
             )
         )
 
+    def below(self, node_id: int, *, limit: int) -> list[Node]:
+        """Read what lies below a node, the deepest first, so many at most: in that order each can be dropped."""
+        return [node_of(row) for row in self.tx.rows(SUBTREE, {"id": node_id, "limit": limit})]
+
     def height(self, node_id: int) -> int:
         """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down.
 
@@ -344,6 +353,12 @@ class NodeWrites:
 
 CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
+
+
+def catalog_read(tx: Tx, catalog_id: int) -> CatalogRecord | None:
+    """Read a catalog's record, also of one that was dropped; None when there never was one."""
+    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
+    return CatalogRecord.read(rows[0][0]) if rows else None
 
 
 def catalog_properties(tx: Tx, catalog_id: int) -> dict[str, str]:

@@ -8,32 +8,46 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import asyncpg
+import psycopg
 
 from limnos.model.errors import BadRequest
+from limnos.store.asking import CONNECT_S, Asker, open_asker
 from limnos.store.silence import Line
+from limnos.store.sql import Sql
 from limnos.store.trouble import LOST, NO_TEXT, unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from limnos.store.silence import Watch
-    from limnos.store.sql import Params, Row, Sql
+    from limnos.store.sql import Params, Row
     from limnos.store.times import StoreTime
 
 T = TypeVar("T")
-CONNECT_S = 2.0
-"""How long a new connection may take to come about."""
-BY_INDEX = ", ".join(f"set_config('enable_{way}', 'off', false)" for way in ("seqscan", "hashjoin", "mergejoin"))
+_PLANS = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+BY_INDEX = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _PLANS.items())
 """Every statement of the room has an index to go by. A table that was small when its plan was made is else read whole by
-it, however large it has become, until the database next analyzes it."""
+it, however large it has become, until the database next analyzes it. And one plan is enough for each: for a statement with lists
+the database may else make a new one each time, which costs it three times what the statement does."""
 _HELLO = (
     "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),"
     f" (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {BY_INDEX}"
 )
-_NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+_HELLO_GATE = Sql(
+    _HELLO.replace("(SELECT backend_start", "(SELECT (extract(epoch FROM backend_start) * 1000000)::bigint")
+)
+_YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_NOW = Sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 _AT_WORK = (
     "SELECT pid, backend_start FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
     " AND wait_event_type IS DISTINCT FROM 'Client'"
@@ -69,6 +83,17 @@ class Reader:
             self.line.since = None
 
 
+async def _in_snapshot(read: Callable[[Reader], Awaitable[T]], reader: Reader) -> T:
+    await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        found = await read(reader)
+    except BadRequest:
+        await reader.execute("ROLLBACK")
+        raise
+    await reader.execute("COMMIT")
+    return found
+
+
 class Readers:
     """The gate's connection and those of the loads."""
 
@@ -78,7 +103,7 @@ class Readers:
         self._silence_s = silence_s
         self._time_of = time_of
         self._free = asyncio.Semaphore(connections_max)
-        self._gate: Reader | None = None
+        self._gate: Asker | None = None
         self._idle: list[Reader] = []
         self._trusted_after = 0.0
 
@@ -86,15 +111,13 @@ class Readers:
         """Ask the gate's question on the gate's connection: it takes milliseconds, so silence is soon told from work."""
         for last in (False, True):
             try:
-                if self._gate is None or self._gate.connection.is_closed():
-                    self._drop_gate()
-                    self._gate = await self._connect()
+                gate = self._gate
+                if gate is None or gate.is_closed:
+                    gate = self._gate = await self._open_gate()
                 if self._time_of.is_old():
-                    await self._learn_time(self._gate)
-                return await self._gate.rows(statement, params, timeout_s=self._silence_s * (2 if last else 1))
-            except BadRequest:
-                raise
-            except LOST as error:
+                    await self._learn_time(gate)
+                return await gate.rows(statement, params, timeout_s=self._silence_s * (2 if last else 1))
+            except (psycopg.Error, OSError, TimeoutError) as error:
                 self._drop_gate()
                 if isinstance(error, TimeoutError):
                     self.distrust()
@@ -105,34 +128,53 @@ class Readers:
                 raise
         raise AssertionError("the last try returns or raises")
 
+    async def _open_gate(self) -> Asker:
+        self._drop_gate()
+        gate = await open_asker(self.url)
+        try:
+            asked_at = time.monotonic()
+            ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=CONNECT_S)
+        except BaseException:
+            gate.close()
+            raise
+        self._time_of.learn(now_ms, asked_at)
+        if pid == gate.backend_pid and began_us is not None:
+            gate.line.backend = (pid, _YEAR_1970 + timedelta(microseconds=began_us))
+        if self.watch is not None:
+            self.watch.add(gate.line)
+        return gate
+
     def _drop_gate(self) -> None:
         if self._gate is not None:
-            self._throw_away(self._gate)
+            if self.watch is not None:
+                self.watch.remove(self._gate.line)
+            self._gate.close()
             self._gate = None
 
     async def load(self, read: Callable[[Reader], Awaitable[T]]) -> T:
         """Run a read in one snapshot; once more, from its start, when the connection was lost under it."""
+        return await self._asked_twice(partial(_in_snapshot, read))
+
+    async def find(self, statement: Sql, params: Params) -> list[Row]:
+        """Run one statement; once more when the connection was lost under it."""
+        return await self._asked_twice(lambda reader: reader.rows(statement, params))
+
+    async def _asked_twice(self, read: Callable[[Reader], Awaitable[T]]) -> T:
         async with self._free:
             for last in (False, True):
                 try:
-                    return await self._load_once(read)
+                    return await self._read_once(read)
                 except LOST as error:
                     if last:
                         raise unreachable(error) from error
         raise AssertionError("the last try returns or raises")
 
-    async def _load_once(self, read: Callable[[Reader], Awaitable[T]]) -> T:
+    async def _read_once(self, read: Callable[[Reader], Awaitable[T]]) -> T:
         reader = self._take() or await self._connect()
         try:
-            await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            try:
-                found = await read(reader)
-            except BadRequest:
-                await reader.execute("ROLLBACK")
-                self._give_back(reader)
-                raise
-            await reader.execute("COMMIT")
+            found = await read(reader)
         except BadRequest:
+            self._give_back(reader)
             raise
         except BaseException:
             self._throw_away(reader)
@@ -177,9 +219,10 @@ class Readers:
             self.watch.add(reader.line)
         return reader
 
-    async def _learn_time(self, reader: Reader) -> None:
+    async def _learn_time(self, gate: Asker) -> None:
         asked_at = time.monotonic()
-        self._time_of.learn(await reader.connection.fetchval(_NOW, timeout=self._silence_s), asked_at)
+        ((now_ms,),) = await gate.rows(_NOW, {}, timeout_s=self._silence_s)
+        self._time_of.learn(now_ms, asked_at)
 
     async def at_work(self) -> set[tuple[int, object]]:
         """Ask on a fresh connection which of the database's own processes are at work."""

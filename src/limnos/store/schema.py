@@ -246,6 +246,82 @@ metrics_report = Table(
 Index("metrics_report_node", metrics_report.c.node_id, metrics_report.c.id)
 Index("metrics_report_expires", metrics_report.c.expires_at)
 
+pipeline_version = Table(
+    "pipeline_version",
+    metadata,
+    Column("pipeline_id", Id, nullable=False),
+    Column("version", Id, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("declaration", Text, nullable=False),
+    Column("declared_by", Text, nullable=False),
+    Column("declared_at", Id, nullable=False),
+    PrimaryKeyConstraint("pipeline_id", "version"),
+)
+
+pipeline_run = Table(
+    "pipeline_run",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("pipeline_id", Id, nullable=False),
+    Column("version", Id, nullable=False),
+    Column("uuid", Name, nullable=False),
+    Column("user_name", Name, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("beat_at", Id, nullable=False),
+    Column("lease_ms", Id, nullable=False),
+    Column("parameters", Text, nullable=False),
+    Column("options", Text, nullable=False),
+    Column("progress", Text),
+    Column("message", Text),
+    Column("catalog_id", Id),
+    Column("revision", Id),
+    Column("started_at", Id, nullable=False),
+    Column("resumed_at", Id),
+    Column("ended_at", Id),
+)
+Index("pipeline_run_uuid", pipeline_run.c.metalake_id, pipeline_run.c.uuid, unique=True)
+Index("pipeline_run_metalake", pipeline_run.c.metalake_id, pipeline_run.c.id)
+Index("pipeline_run_pipeline", pipeline_run.c.pipeline_id, pipeline_run.c.id)
+Index("pipeline_run_ended", pipeline_run.c.ended_at)
+
+run_step = Table(
+    "run_step",
+    metadata,
+    Column("run_id", Id, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("reads", Text, nullable=False),
+    Column("output", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("row_count", Id),
+    Column("byte_count", Id),
+    Column("started_at", Id),
+    Column("ended_at", Id),
+    Column("message", Text),
+    Column("outputs", Text, nullable=False),
+    Column("inputs", Text, nullable=False),
+    PrimaryKeyConstraint("run_id", "name"),
+)
+
+run_finding = Table(
+    "run_finding",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("run_id", Id, nullable=False),
+    Column("pipeline_id", Id, nullable=False),
+    Column("step", Name, nullable=False),
+    Column("rule", Name, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("at", Id, nullable=False),
+)
+Index("run_finding_run", run_finding.c.run_id, run_finding.c.step)
+Index("run_finding_pipeline", run_finding.c.pipeline_id, run_finding.c.id)
+
 trash = Table(
     "trash",
     metadata,
@@ -314,3 +390,51 @@ task = Table(
     Column("result", Text),
 )
 Index("task_due", task.c.due_at)
+
+lineage_dataset = Table(
+    "lineage_dataset",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    Column("namespace", Text, nullable=False),
+    Column("name", Text, nullable=False),
+)
+Index("lineage_dataset_digest", lineage_dataset.c.metalake_id, lineage_dataset.c.digest, unique=True)
+
+lineage_edge = Table(
+    "lineage_edge",
+    metadata,
+    Column("target_id", Id, nullable=False),
+    Column("job_digest", LargeBinary, nullable=False),
+    Column("source_id", Id, nullable=False),
+    Column("job_namespace", Text, nullable=False),
+    Column("job_name", Text, nullable=False),
+    Column("run", Text, nullable=False),
+    Column("parent", Text, nullable=False),
+    Column("at", Id, nullable=False),
+    Column("said_by", Text, nullable=False),
+    Column("said_at", Id, nullable=False),
+    Column("kinds", Text, nullable=False),
+    PrimaryKeyConstraint("target_id", "job_digest", "source_id"),
+    sqlite_with_rowid=False,
+)
+Index("lineage_edge_source", lineage_edge.c.source_id)
+
+lineage_column = Table(
+    "lineage_column",
+    metadata,
+    Column("target_id", Id, nullable=False),
+    Column("job_digest", LargeBinary, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("source_id", Id, nullable=False),
+    Column("target_field_id", Integer, nullable=False),
+    Column("target_field", Text, nullable=False),
+    Column("source_field_id", Integer, nullable=False),
+    Column("source_field", Text, nullable=False),
+    Column("subtype", Text, nullable=False),
+    Column("direct", Boolean, nullable=False),
+    PrimaryKeyConstraint("target_id", "job_digest", "ordinal"),
+    sqlite_with_rowid=False,
+)
+Index("lineage_column_source", lineage_column.c.source_id)

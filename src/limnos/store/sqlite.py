@@ -17,7 +17,7 @@ from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
 from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
-from limnos.store.sql import Load, Params, Row, Sql
+from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.times import LocalTime
 from limnos.store.tx import Batch, Mutation
 from limnos.store.waiting import WaitingThread
@@ -181,6 +181,12 @@ class SqliteStore:
             return moved, self._drive(load())
         finally:
             self._reader.execute("COMMIT")
+
+    def find(self, query: Query) -> list[Row]:
+        """Read by one statement, which is a snapshot by itself."""
+        self.statements += 1
+        statement, params = query
+        return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def _drive(self, load: Load[T]) -> T:
         try:

@@ -44,7 +44,10 @@ ABOVE = Sql(
     _UP.format("SELECT jsonb_array_elements_text(CAST(:ids AS jsonb))::bigint"),
     on_sqlite=_UP.format("SELECT value FROM json_each(:ids)"),
 )
-EXPIRED = Sql("SELECT node_id FROM trash WHERE expires_at <= :now ORDER BY expires_at LIMIT :limit")
+EXPIRED = Sql(
+    "SELECT t.node_id, t.zone, n.format, d.location FROM trash t JOIN node n ON n.id = t.node_id"
+    " LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT :limit"
+)
 FORGET_DOCUMENT = Sql("DELETE FROM document WHERE node_id = :id")
 FORGET_OWNER = Sql("DELETE FROM owner WHERE object_id = :id")
 IS_MINE = Sql(
@@ -128,7 +131,15 @@ class TrashWrites:
         return actor is None or bool(self.tx.rows(IS_MINE, {"id": node_id, "actor": actor}))
 
 
-def trash_sweep(tx: Tx) -> int:
-    """Let go of what was kept long enough, so many at most; returns how many."""
-    rows = tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})
-    return sum(tx.trash.forget(row[0]) for row in rows)
+class Expired(NamedTuple):
+    """Something that was kept long enough, and for a table its format and where its files are."""
+
+    node_id: int
+    zone: int
+    format: str
+    location: str | None
+
+
+def trash_expired(tx: Tx) -> list[Expired]:
+    """Read what was kept long enough, so many at most."""
+    return [Expired(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]

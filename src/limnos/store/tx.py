@@ -14,11 +14,13 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, Chang
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import OutcomeWrites
+from limnos.store.lineage import LineageWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
 from limnos.store.roles import RoleWrites
+from limnos.store.runs import RunWrites
 from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
@@ -105,6 +107,11 @@ class Tx:
         return TagWrites(self)
 
     @property
+    def lineage(self) -> LineageWrites:
+        """What came from what."""
+        return LineageWrites(self)
+
+    @property
     def tokens(self) -> TokenWrites:
         """API tokens."""
         return TokenWrites(self)
@@ -133,6 +140,11 @@ class Tx:
     def outcomes(self) -> OutcomeWrites:
         """What became of requests that have a key."""
         return OutcomeWrites(self)
+
+    @property
+    def runs(self) -> RunWrites:
+        """Runs of pipelines."""
+        return RunWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.store import reports, roles, tags, webhooks
+from limnos.store import lineage, pipelines, reports, roles, runs, tags, webhooks
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
 
 if TYPE_CHECKING:
@@ -21,7 +21,9 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
     return tx.count(PRUNE_CHANGES, {})
 
 
-SWEEPS: tuple[Sql, ...] = (roles.SWEEP, tags.SWEEP, webhooks.SWEEP, reports.SWEEP)
+SWEEPS: tuple[Sql, ...] = (
+    roles.SWEEP, tags.SWEEP, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
+)  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
 
 

@@ -128,6 +128,8 @@ def touched(change: Change) -> list[Key]:
         return _touched_by_node(change)
     if kind is Kind.TOKEN:
         return [token_key(change.node_id), tokens_key(change.user_name), tokens_key(None)]
+    if kind is Kind.JOB:
+        return [owner_key(change.node_id)]
     if kind is Kind.ROLE:
         own: list[Key] = [owner_key(change.node_id), all_roles_key(change.zone)]
         return own if change.operation == "own" else _touched_by_role(change)

@@ -3,6 +3,7 @@ used.
 
 May import `model`, `store`, `telemetry` and this room. On SQLite the question is answered inline; on PostgreSQL the
 requests that arrive while a read is in flight share the next one, which starts after each of them arrived (rule 1).
+A read waits some turns of the loop for company, as long as each of them brings some (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from limnos.store.changes import Moved
     from limnos.store.interface import AwaitedStore, InlineStore, Known
-    from limnos.store.sql import Load
+    from limnos.store.sql import Load, Query, Row
     from limnos.view.view import View
 
 GATE_READS = Counter("limnos_gate_reads_total", "Gate statements sent to the store.", ("reason",))
@@ -36,6 +37,8 @@ COLD_REFUSED = Counter(
 T = TypeVar("T")
 GATE_QUIET = Counter("limnos_gate_quiet_total", "Requests that needed no gate statement: nothing was committed.", ())
 QUIET_MAX = 10_000
+TURNS_MAX = 8
+"""So many turns of the loop a question waits at most while each of them brings others who want it, too."""
 
 Zones = tuple[int, ...]
 """In lock order: the server's, the metalake's, the catalog's."""
@@ -85,6 +88,10 @@ class Gate(Protocol):
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read what is not worth caching, straight from the store, in one snapshot that starts after this call."""
+        ...
+
+    async def find(self, query: Query) -> list[Row]:
+        """The same by a single statement, for what many requests want."""
         ...
 
 
@@ -144,6 +151,10 @@ class InlineGate:
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read straight from the store."""
         return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
+
+    async def find(self, query: Query) -> list[Row]:
+        """Read straight from the store, by one statement."""
+        return self.store.find(query)
 
 
 def _merge(view: View, zones: Zones, facts: dict[Key, Value], wanted: dict[Key, int]) -> None:
@@ -215,10 +226,22 @@ class SharedGate:
     async def _read_all(self) -> None:
         try:
             while self._waiting:
+                await self._gather()
                 waiting, self._waiting = self._waiting, []
                 await self._read(waiting)
         finally:
             self._reading = None
+
+    async def _gather(self) -> None:
+        """Let come who is about to: requests that lie in sockets already, those of clients who were answered just now first.
+
+        Else steady clients fall apart into parties, each of which waits for the question of the other.
+        """
+        for _ in range(TURNS_MAX):
+            before = len(self._waiting)
+            await asyncio.sleep(0)
+            if len(self._waiting) == before:
+                return
 
     async def _read(self, waiting: list[tuple[Zones, Waiter]]) -> None:
         """One statement, one snapshot, over the union of the zones; then each chain of zones is paired by itself."""
@@ -253,6 +276,10 @@ class SharedGate:
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read straight from the store."""
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
+
+    async def find(self, query: Query) -> list[Row]:
+        """Read straight from the store, by one statement."""
+        return await self.store.find_async(query)
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, wanted: dict[Key, int]) -> None:
         """Load, and forget the load before its waiters run on: one that still lacks a fact must start a new load."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.admin.service import ANONYMOUS
 from tests.http import cells
-from tests.http.cells import Case, case
+from tests.http.cells import Case, Row, case
 from tests.http.driver import OWN, Answer, Node
 from tests.http.iceberg import wire
 
@@ -17,7 +18,9 @@ TABLE = Path(__file__).with_suffix(".md")
 LAKE = f"{OWN}/metalakes/{{m}}"
 MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
 TRANSACT = f"POST {LAKE}/catalogs/{{c}}/transactions"
+DECLARED: dict[str, object] = {"declaration": {"steps": []}}
 HOOK = {"url": "https://hooks.example.com/x"}
+RUN = re.compile("`?[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`?")
 MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 
@@ -40,7 +43,10 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")
     yield case(reports, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    yield from _lineage()
     yield from _webhooks(node)
+    yield from _pipelines(node, who)
+    yield from _runs(node, who)
     yield from _explanations()
     yield from _tokens(node, who)
     yield case(f"GET {OWN}/tasks", "tasks")
@@ -110,6 +116,70 @@ def _transactions(who: str) -> Iterator[Case]:
     yield do("of no catalog", {"do": "drop-namespace", "path": ["there"]}, catalog="nowhere")
 
 
+def _pipelines(node: Node, who: str) -> Iterator[Case]:
+    """Of each caller its own: one to be changed and run, one to be dropped."""
+    one, pipelines = f"{LAKE}/pipelines/{{p}}", f"{LAKE}/pipelines"
+    for name in ("there", f"pipe_{who}", f"shed_{who}"):
+        declare(node, name)
+    yield case(f"GET {pipelines}", "pipelines", "lake")
+    yield case(f"PUT {one}", "new", "lake", f"new_{who}", body=DECLARED)
+    yield case(f"PUT {one}", "the same", "lake", "there", body=DECLARED)
+    yield case(f"PUT {one}", "pipeline", "lake", f"pipe_{who}", body={"declaration": {"by": who}})
+    for name, thing in (("there", "pipeline"), ("gone", "no pipeline")):
+        yield case(f"GET {one}", thing, "lake", name)
+        yield case(f"GET {one}/findings", thing, "lake", name)
+    yield case(f"DELETE {one}", "pipeline", "lake", f"shed_{who}")
+    yield case(f"DELETE {one}", "no pipeline", "lake", "gone")
+    for name, thing in ((f"pipe_{who}", "pipeline"), ("gone", "no pipeline")):
+        yield case(f"POST {one}/runs", thing, "lake", name, body={"id": str(uuid4()), "holder": "h:1"})
+
+
+def declare(node: Node, name: str) -> None:
+    """Declare a pipeline that `keeper` owns; once."""
+    path = f"{OWN}/metalakes/lake/pipelines/{name}"
+    if node.get(path, user="laker").status != 200:
+        node.done("PUT", path, DECLARED, user="laker")
+        cells.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
+
+
+def _runs(node: Node, who: str) -> Iterator[Case]:
+    """Runs of `laker`: only who owns one goes on with it; who owns its pipeline sees it, and may stop it."""
+    one = f"{LAKE}/runs/{{id}}"
+    yield case(f"GET {LAKE}/runs", "runs", "lake")
+    yield case(f"GET {LAKE}/runs", "runs of no pipeline", "lake", query="?pipeline=gone")
+    told: dict[str, object] = {"attempt": 1, "state": "running"}
+    failed: dict[str, object] = {"attempt": 1, "state": "failed"}
+    discarded: dict[str, object] = {"attempt": 1, "state": "discarded"}
+    for thing, run in (("run", run_of(node, f"told_{who}")), ("no run", str(uuid4()))):
+        yield case(f"GET {one}", thing, "lake", run)
+        yield case(f"POST {one}/beat", thing, "lake", run, body={"attempt": 1})
+        yield case(f"PUT {one}/steps/{{step}}", thing, "lake", run, "s", body=told)
+    rows = (
+        ("finish", "run", "running", failed), ("finish", "run, discarded", "failed", discarded), ("cancel", "run", "running", None),
+        ("resume", "run", "failed", {"holder": "h:2"}),
+    )  # fmt: skip
+    for verb, thing, state, body in rows:
+        run = run_of(node, f"{verb}_{state}_{who}", state=state)
+        yield case(f"POST {one}/{verb}", thing, "lake", run, body=body)
+        if "," not in thing:
+            yield case(f"POST {one}/{verb}", f"no {thing}", "lake", str(uuid4()), body=body)
+    never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
+    for thing, run in (("run published", run_of(node, f"out_{who}")), ("no run published", str(uuid4()))):
+        publish: dict[str, object] = {"do": "publish-run", "run": run, "attempt": 1}
+        yield case(TRANSACT, thing, "lake", "main", body={"operations": [publish, never]})
+
+
+def run_of(node: Node, name: str, *, state: str = "running") -> str:
+    """Start a run of a pipeline of its own, with a step; returns its id."""
+    declare(node, name)
+    run = str(uuid4())
+    body = {"id": run, "holder": "h:1", "steps": [{"name": "s"}]}
+    node.done("POST", f"{OWN}/metalakes/lake/pipelines/{name}/runs", body, user="laker")
+    if state != "running":
+        node.done("POST", f"{OWN}/metalakes/lake/runs/{run}/finish", {"attempt": 1, "state": state}, user="laker")
+    return run
+
+
 def _members(who: str) -> Iterator[Case]:
     for group, thing in (("crew", "group"), ("gone", "no group")):
         yield case(f"GET {MEMBERS}", thing, "lake", group)
@@ -174,6 +244,30 @@ def _dropped(node: Node, who: str) -> list[str]:
     return [by_name[f"{name}_{who}"] for name in ("lost", "astray", "shed", "bygone")]
 
 
+def _lineage() -> Iterator[Case]:
+    def event(target: str) -> dict[str, object]:
+        source, written = ({"namespace": "limnos://lake", "name": name} for name in ("main.there.away", target))
+        outside = {"namespace": "kafka://k", "name": "topic"}
+        return {
+            "eventTime": "2026-01-31T00:00:00Z", "eventType": "COMPLETE", "run": {"runId": "r"},
+            "job": {"namespace": "n", "name": "j"}, "inputs": [source, outside], "outputs": [written],
+        }  # fmt: skip
+
+    shown = f"GET {LAKE}/lineage"
+    for name, thing in (("t", "table"), ("gone", "no table"), ("v", "view")):
+        yield case(shown, thing, "lake", query=f"?path=main.there.{name}")
+    yield case(shown, "of no catalog", "lake", query="?path=nowhere.there.t")
+    yield case(shown, "of no metalake", "nolake", query="?path=main.there.t")
+    for route in ("POST /api/lineage", "POST /api/v1/lineage"):
+        yield case(route, "table", body=event("main.there.t"))
+        yield case(route, "no table", body=event("main.there.gone"))
+    said = f"POST {LAKE}/lineage"
+    for name, thing in (("t", "table"), ("gone", "no table"), ("v", "view")):
+        yield case(said, thing, "lake", body=event(f"main.there.{name}"))
+    yield case(said, "of no catalog", "lake", body=event("nowhere.there.t"))
+    yield case(said, "of no metalake", "nolake", body=event("main.there.t"))
+
+
 def _webhooks(node: Node) -> Iterator[Case]:
     hooks = f"{LAKE}/webhooks"
     yield case(f"GET {hooks}", "of no metalake", "nolake")
@@ -221,11 +315,28 @@ def _token(node: Node, user: str) -> str:
     return str(node.done("POST", f"{OWN}/tokens", {"user": user})["id"])
 
 
+def may_know(asked: dict[Row, dict[str, Answer]], row: Row, who: str) -> bool:
+    """Say whether a caller may load the pipeline or run that a row is about: who may is told more than that there is nothing."""
+    if row[1].startswith("pipeline"):
+        return asked[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
+    return row[1].startswith("run") and asked[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200
+
+
 def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
     message = str(answer["error"]["message"])  # type: ignore[index]
-    for name in ("gone", "dummy", "crew", f"empty_{who}", f"alter_{who}", f"mvt_{who}_moved"):
+    for name in (
+        "gone",
+        "dummy",
+        "crew",
+        f"empty_{who}",
+        f"alter_{who}",
+        f"mvt_{who}_moved",
+        f"pipe_{who}",
+        f"shed_{who}",
+    ):
         message = message.replace(name, "there")
+    message = RUN.sub("there", message)
     return re.sub(r"main\.there\.[tv]\b", "main.there.there", message)
 
 

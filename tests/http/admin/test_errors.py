@@ -98,6 +98,8 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
     bodies: list[object] = [
         None, {"users": ["u"]}, {"enabled": False}, {"action": "catalog_load", "path": ["main"], "user": "admin"},
         {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
+        {"declaration": {}}, {"id": "01234567-0123-4567-89ab-0123456789ab", "holder": "h:1"}, {"attempt": 1}, {"holder": "h:1"},
+        {"attempt": 1, "state": "done"}, {"attempt": 1, "state": "failed"},
     ]  # fmt: skip
     target = (
         path.replace("{m}", "lake")
@@ -105,6 +107,7 @@ def test_every_route_refuses_strangers(node: Node, method: str, path: str) -> No
         .replace("{id}", "1")
         .replace("{type}", "schema")
         .replace("{fullName}", "main.a")
+        .replace("{p}", "nyc")
     )
 
     wrong = [node.ask(method, target, body, user=None, authorization="Bearer lim_9_x") for body in bodies]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from tests.http import cells
+from tests.http.admin import refusals as own_api
 from tests.http.cells import Case
 from tests.http.driver import Answer, Node
 
@@ -18,6 +20,7 @@ RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
 KINDS = (
     ("METALAKE", "lake", None), ("CATALOG", "main", "nowhere"), ("SCHEMA", "main.there", "main.gone"),
     ("TABLE", "main.there.t", "main.there.gone"), ("VIEW", "main.there.v", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
+    ("JOB_TEMPLATE", "there", "gone"),
 )  # fmt: skip
 """Kinds of object, the one that is there, and one that is not."""
 
@@ -41,6 +44,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_permissions()
     yield from _of_owners()
     yield from _of_tags(who)
+    yield from _of_jobs(_node, who)
     yield from _of_views(who)
 
 
@@ -156,6 +160,7 @@ def _of_owners() -> Iterator[Case]:
         "VIEW": "tabler",
         "ROLE": "keeper",
         "TAG": "keeper",
+        "JOB_TEMPLATE": "keeper",
     }
     route = "/metalakes/{m}/owners/{type}/{fullName}"
     for kind, name, missing in KINDS:
@@ -189,6 +194,29 @@ def _of_tags(who: str) -> Iterator[Case]:
         yield _case(f"GET {on}/{{tag}}", "no tag", "lake", "TABLE", "main.there.t", "gone")
 
 
+def _of_jobs(node: Node, who: str) -> Iterator[Case]:
+    templates, runs = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
+    for name in ("there", f"shed_{who}"):
+        own_api.declare(node, name)
+    yield _case(f"GET {templates}", "names", "lake")
+    yield _case(f"GET {templates}", "details", "lake", query="?details=true")
+    yield _case(f"POST {templates}", "new", "lake", body={"jobTemplate": {"name": "new"}})
+    comment = {"updates": [{"@type": "updateComment", "newComment": who}]}
+    other = {"updates": [{"@type": "updateTemplate", "newTemplate": {}}]}
+    for name, thing in (("there", "job template"), ("gone", "no job template")):
+        yield _case(f"GET {templates}/{{template}}", thing, "lake", name)
+        yield _case(f"PUT {templates}/{{template}}", thing, "lake", name, body=comment)
+        yield _case(f"PUT {templates}/{{template}}", f"{thing}, what it runs", "lake", name, body=other)
+        yield _case(f"POST {runs}", thing, "lake", body={"jobTemplateName": name, "jobConf": {}})
+        yield _case(f"GET {runs}", f"of {thing}", "lake", query=f"?jobTemplateName={name}")
+    yield _case(f"DELETE {templates}/{{template}}", "job template", "lake", f"shed_{who}")
+    yield _case(f"DELETE {templates}/{{template}}", "no job template", "lake", "gone")
+    yield _case(f"GET {runs}", "jobs", "lake")
+    for run, thing in ((own_api.run_of(node, f"job_{who}"), "job"), (str(uuid4()), "no job")):
+        yield _case(f"GET {runs}/{{job}}", thing, "lake", run)
+        yield _case(f"POST {runs}/{{job}}", thing, "lake", run)
+
+
 def view_body(name: str) -> dict[str, object]:
     """The body of a create of a view."""
     texts = [{"type": "sql", "dialect": "spark", "sql": "select 1 as id"}]
@@ -217,8 +245,17 @@ _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}
 
 def same_words(answer: Answer, who: str) -> object:
     """A refusal's message, with the names of what is asked about replaced by one."""
-    message = str(answer["message"])
-    own = (f"user_{who}", f"group_{who}", f"role_{who}", f"empty_{who}", f"tag_{who}", f"namev_{who}", f"dropv_{who}")
+    message = own_api.RUN.sub("there", str(answer["message"]))
+    own = (
+        f"user_{who}",
+        f"group_{who}",
+        f"role_{who}",
+        f"empty_{who}",
+        f"tag_{who}",
+        f"namev_{who}",
+        f"dropv_{who}",
+        f"shed_{who}",
+    )
     for name in (
         *own,
         "main.there.there",

@@ -46,8 +46,9 @@ def test_list_gives_names_or_everything(node: Node) -> None:
 
     names, details = node.get(ALL), node.get(f"{ALL}?details=TRUE")
 
-    assert names["identifiers"] == [{"namespace": ["lake"], "name": name} for name in ("main", "side")]
-    assert [each["provider"] for each in details.json()["catalogs"]] == ["lakehouse-iceberg"] * 2
+    assert names["identifiers"] == [{"namespace": ["lake"], "name": name} for name in ("lance", "main", "side")]
+    told = [(each["name"], each["provider"]) for each in details.json()["catalogs"]]
+    assert told == [("lance", "lakehouse-generic"), ("main", "lakehouse-iceberg"), ("side", "lakehouse-iceberg")]
 
 
 def test_list_shrinks_to_what_one_may_use(node: Node) -> None:
@@ -116,7 +117,7 @@ def test_bad_catalogs_are_400(node: Node, body: object) -> None:
     answer = node.post(ALL, body)
 
     assert told(answer) == (400, 1001, "IllegalArgumentException")
-    assert [each["name"] for each in node.get(ALL).json()["identifiers"]] == ["main"]
+    assert [each["name"] for each in node.get(ALL).json()["identifiers"]] == ["lance", "main"]
 
 
 def test_existing_name_is_409(node: Node) -> None:

@@ -37,6 +37,8 @@ BODIES: tuple[object, ...] = (
     {"name": "u", "type": "USER"},
     {"name": "n", "securableObjects": []},
     {"tagsToAdd": []},
+    {"jobTemplate": {"name": "n"}},
+    {"jobTemplateName": "n", "jobConf": {}},
 )
 """For each route that takes a body, one that it understands."""
 

@@ -107,3 +107,11 @@ def test_properties_that_clients_need_are_passed_on(node: Node) -> None:
     defaults = node.get(f"{CONFIG}?warehouse=remote")["defaults"]
 
     assert defaults == {"s3.endpoint": "https://s3.eu-west-1.amazonaws.com", "s3.region": "here"}
+
+
+def test_a_lance_catalog_is_refused_by_name(node: Node) -> None:
+    """The catalog for Lance tables is no warehouse of Iceberg tables: the refusal says what it holds."""
+    answer = node.get("/iceberg/v1/config?warehouse=lance")
+
+    assert error_of(answer)[:2] == (400, "IllegalArgumentException")
+    assert "Catalog lance holds Lance tables" in error_of(answer)[2]

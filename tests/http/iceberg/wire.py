@@ -55,6 +55,7 @@ def node_over(
         finally:
             runner.run(built.services.store.close())
             built.services.chores.close()
+            built.services.lance.close()
             built.services.files.close()
 
 

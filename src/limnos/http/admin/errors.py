@@ -24,6 +24,8 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.InUse, 409),
     (errors.NotInUse, 409),
     (errors.CommitConflict, 409),
+    (errors.RunConflict, 409),
+    (errors.InvalidTable, 409),
     (errors.TooSlow, 408),
     (errors.TooLarge, 413),
     (errors.WrongMediaType, 415),

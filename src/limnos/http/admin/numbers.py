@@ -1,14 +1,18 @@
 """Numbers in addresses and queries: ids, limits, seconds.
 
-May import the standard library only. Knows no refusal: what is no number here is None, and the route says what it wanted.
+May import msgspec and the standard library only. Knows no refusal: what is no number here is None, and the route says what it wanted.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
+
+import msgspec
 
 ID_MAX: Final = 2**53
 """No store draws a larger id, and every client can hold it."""
+Attempt = Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
+"""The number of a run's attempt."""
 _DIGITS_MAX: Final = len(str(ID_MAX))
 
 

@@ -12,9 +12,12 @@ from limnos.http.admin import (
     access,
     changes,
     groups,
+    lineage,
     moves,
+    pipelines,
     protection,
     reports,
+    runs,
     service,
     tasks,
     tokens,
@@ -27,6 +30,7 @@ from limnos.http.admin.errors import error_response
 from limnos.http.once import Keyed, Terms, once
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
+from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -38,7 +42,6 @@ if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.scene import Scope
 
 _MODULES = (
     service,
@@ -47,6 +50,9 @@ _MODULES = (
     moves,
     protection,
     reports,
+    pipelines,
+    runs,
+    lineage,
     trash,
     groups,
     users,
@@ -81,8 +87,10 @@ class AdminProtocol:
             "", [_once(route) if route.operation in KEYED else route for route in routes]
         )
 
-    def place_of(self, path: str, request: Request, _ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
+        if path in lineage.ANY_METALAKE:
+            return Scope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:

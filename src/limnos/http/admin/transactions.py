@@ -12,6 +12,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import Attempt
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.routing import Route
@@ -24,6 +25,7 @@ from limnos.services.commits import Change
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.iceberg_views import Asked as ViewAsked
 from limnos.services.iceberg_views import ViewRequest
+from limnos.services.publishing import RunPublished
 from limnos.services.scene import Scope
 from limnos.services.transactions import OPERATIONS_MAX, transact
 
@@ -201,6 +203,17 @@ class ViewMove(_Operation, frozen=True, tag="move-view"):
         return operated.ViewMoved(check_some_levels(self.source), check_some_levels(self.target))
 
 
+class RunPublish(_Operation, frozen=True, tag="publish-run"):
+    """Set a run of a pipeline published, if it is running or held under that attempt."""
+
+    run: str
+    attempt: Attempt
+
+    def asked(self) -> Operation:
+        """Say it in the services' words."""
+        return RunPublished(self.run, self.attempt)
+
+
 AnyOperation = (
     ViewCreate
     | ViewCommit
@@ -213,6 +226,7 @@ AnyOperation = (
     | TableCommit
     | TableDrop
     | TableMove
+    | RunPublish
 )
 
 
@@ -243,6 +257,8 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
 
 def _told(catalog: str, operation: AnyOperation, document: Document | None) -> dict[str, object]:
     """Tell what an operation did: where its object is after it, and a table's new metadata."""
+    if isinstance(operation, RunPublish):
+        return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path
     told: dict[str, object] = {"do": operation.__struct_config__.tag, "path": [catalog, *path]}
     if document is not None:

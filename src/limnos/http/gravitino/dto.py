@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from limnos.model.entities import Node, Principal, RoleEntity
-    from limnos.model.records import CatalogRecord, MetalakeRecord, NamespaceRecord, TagRecord
+    from limnos.model.records import CatalogRecord, JobTemplateRecord, MetalakeRecord, NamespaceRecord, TagRecord
+    from limnos.model.runs import Run
     from limnos.names.logical import LogicalCodec
     from limnos.services.roles import RoleObject
     from limnos.services.users import Holder
@@ -93,6 +94,31 @@ def tag(node: Node, *, inherited: bool | None = None) -> Json:
         audit=audit(node),
         inherited=inherited,
     )
+
+
+def job_template(node: Node) -> Json:
+    """Encode a pipeline as a template of Spark; what is its own stands in the custom fields."""
+    record = cast("JobTemplateRecord", node.record)
+    own = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
+    return compact(
+        jobType="spark", name=node.name, comment=record.comment, executable="limnos", arguments=[], environments={},
+        customFields={**record.properties, **own}, jars=[], files=[], archives=[], configs={}, audit=audit(node),
+    )  # fmt: skip
+
+
+_STATUSES = {
+    "running": "started", "cancelling": "cancelling", "lost": "failed", "held": "started", "failed": "failed",
+    "cancelled": "cancelled", "discarded": "cancelled", "published": "succeeded",
+}  # fmt: skip
+"""The states of runs in Gravitino's words: what is held has not ended, what is discarded left nothing."""
+
+
+def job(run: Run, *, template: str, state: str) -> Json:
+    """Encode a run."""
+    told = compact(
+        creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
+    )
+    return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told}
 
 
 def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> Json:

@@ -18,7 +18,8 @@ SUBJECT = "subject"
 _WORDS = {
     "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
     "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
-    "group": "Group", "role": "Role", "tag": "Tag", "object": "MetadataObject",
+    "group": "Group", "role": "Role", "tag": "Tag", "job_template": "JobTemplate",
+    "job": "Job", "object": "MetadataObject",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
 
@@ -44,10 +45,13 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.Misdirected, 421, 1001, "IllegalArgumentException"),
     (errors.HeadTooLarge, 431, 1001, "IllegalArgumentException"),
     (errors.MissingFile, 404, 1003, "NotFoundException"),
+    (errors.InvalidTable, 409, 1002, "RuntimeException"),
     (UnknownVersion, 406, 1006, "UnsupportedOperationException"),
     (errors.Unsupported, 405, 1006, "UnsupportedOperationException"),
     (errors.Forbidden, 403, 1008, "ForbiddenException"),
     (errors.Unauthenticated, 401, 1011, "UnauthorizedException"),
+    (errors.PipelineBusy, 409, 1010, "InUseException"),
+    (errors.RunConflict, 409, 1012, "OptimisticLockException"),
     (errors.CommitConflict, 409, 1012, "OptimisticLockException"),
     (errors.StorageFailed, 502, 1007, "ConnectionFailedException"),
     (errors.StateUnknown, 500, 1002, "RuntimeException"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.http.gravitino import (
     catalogs,
     groups,
+    jobs,
     metalakes,
     owners,
     permissions,
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 ROOT = "/api"
-_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, views)
+_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, views, jobs)
 
 
 class GravitinoProtocol:
@@ -48,7 +49,7 @@ class GravitinoProtocol:
     def __init__(self) -> None:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
 
-    def place_of(self, path: str, request: Request, _ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
         return scope_of_path(path, request), None, ()
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg.credentials import lacks_credential
+from limnos.http.refusals import lacks_credential
 from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
 from limnos.names import iceberg
 from limnos.services.catalog_properties import without_password
 from limnos.services.scene import Scene, Scope
+from limnos.services.table_formats import ICEBERG, require_format
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -33,6 +34,7 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
     def read(scene: Scene) -> CatalogRecord:
         scene.require_in_use()
         scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+        require_format(scene, ICEBERG)
         return scene.catalog_record
 
     try:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.access.authentication import ANONYMOUS
+from limnos.http.refusals import lacks_credential
 from limnos.http.response import Response, json_response
-from limnos.model.decisions import Decision
-from limnos.model.errors import Forbidden, LimnosError, NotFound, Unauthenticated
+from limnos.model.errors import LimnosError, Unauthenticated
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -26,21 +25,6 @@ _NO_OAUTH = (
     "This server issues no OAuth tokens. Leave credential= out and give the client a Limnos token itself, as its property "
     "token=lim_…; make one with 'limnos token create'"
 )
-
-
-def lacks_credential(error: LimnosError | InvalidName) -> bool:
-    """Say whether a failure comes of nobody in particular asking: `anonymous`, who is no user of the metalake.
-
-    Whether the metalake exists makes no difference. With access control off there is no such failure.
-    """
-    if isinstance(error, NotFound):
-        return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
-    decision = error.decision if isinstance(error, Forbidden) else None
-    return (
-        isinstance(decision, Decision)
-        and decision.user == ANONYMOUS
-        and any(factor.kind == "member" for factor in decision.factors)
-    )
 
 
 def who_are_you(error: LimnosError | InvalidName) -> LimnosError | InvalidName:

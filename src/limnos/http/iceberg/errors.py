@@ -32,6 +32,8 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.NotEmpty, 409, "NamespaceNotEmptyException"),
     (errors.Protected, 409, "ProtectedException"),
     (errors.InUse, 409, "ConflictException"),
+    (errors.InvalidTable, 409, "ConflictException"),
+    (errors.RunConflict, 409, "ConflictException"),
     (errors.CommitConflict, 409, "CommitFailedException"),
     (errors.TooSlow, 408, "BadRequestException"),
     (errors.TooLarge, 413, "BadRequestException"),

@@ -161,7 +161,7 @@ class IcebergProtocol:
         ]
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
-    def place_of(self, path: str, request: Request, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path below a prefix names: a catalog, a namespace, or a table or view of it."""
         scope, params = split(request, ctx, path.count("{") - 1)
         if len(params) == 0:

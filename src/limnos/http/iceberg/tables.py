@@ -304,7 +304,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
         (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
     )
     try:
-        await tables.table_move(ctx, scope, source=source, target=target)
+        await tables.table_move(ctx, scope, source=source, target=target, wanted="iceberg")
     except NotFound as error:
         raise _hinted(error, scope, target) from None
     return no_content()

@@ -70,7 +70,7 @@ class NamespaceRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TableRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties")
+    __slots__ = ("version", "comment", "properties", "declared", "managed")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -81,10 +81,14 @@ class TableRecord(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_FIELD_NUMBER: _ClassVar[int]
+    MANAGED_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    declared: bool
+    managed: bool
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[bool] = ..., managed: _Optional[bool] = ...) -> None: ...
 
 class ViewRecord(_message.Message):
     __slots__ = ("version", "comment", "properties", "writer_id")
@@ -136,3 +140,24 @@ class TagRecord(_message.Message):
     comment: str
     properties: _containers.ScalarMap[str, str]
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class JobTemplateRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "declared", "digest")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    DECLARED_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    declared: int
+    digest: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[int] = ..., digest: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,75 @@
+"""One trial of the pipeline: deliveries put before it, runs, and what its tables hold against what they should.
+
+May import the pipeline room and the plain side. It must not know how either works.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.tpch.data import CHANGING, TABLES
+from conformance.tpch.plain import checksum, expected
+from limnos import pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE = Path(__file__).parents[2] / "examples" / "tpch" / "pipeline.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One table: its rows and checksum, and those of the plain computation."""
+
+    table: str
+    found: tuple[int, int]
+    wanted: tuple[int, int]
+
+    @property
+    def equal(self) -> bool:
+        """Whether both are the same."""
+        return self.found == self.wanted
+
+    def __str__(self) -> str:
+        word = "equal" if self.equal else f"DIFFERS: {self.wanted[0]:,} rows expected"
+        return f"{self.table:28} {self.found[0]:>10,} rows  {word}"
+
+
+class Trial:
+    """A copy of the pipeline's file with data beside it, run on one session."""
+
+    def __init__(self, place: Path, spark: SparkSession) -> None:
+        self.deliveries = place / "deliveries"
+        self.directory = place / "pipeline"
+        self.spark = spark
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.file = Path(shutil.copy(FILE, self.directory))
+
+    def deliver(self, day: int) -> None:
+        """Put a day's files where the pipeline looks; a link, as nobody writes to them."""
+        for name in TABLES if day == 0 else CHANGING:
+            target = self.directory / "data" / name / f"{day}.parquet"
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not target.exists():
+                os.link(self.deliveries / str(day) / f"{name}.parquet", target)
+
+    def run(self) -> None:
+        """Run the pipeline and publish."""
+        pipeline.load(self.file).run(self.spark).require()
+
+    def day(self, day: int) -> tuple[Line, ...]:
+        """Deliver a day, run, and compare."""
+        self.deliver(day)
+        self.run()
+        return tuple(self.compare(day))
+
+    def compare(self, day: int) -> Iterator[Line]:
+        """Each table against the plain computation over the days delivered so far."""
+        for name, frame in expected(self.spark, self.deliveries, days=day).items():
+            found = self.spark.table(f"main.{name}").select(*frame.columns)
+            yield Line(name, checksum(found), checksum(frame))

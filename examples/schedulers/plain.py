@@ -1,0 +1,41 @@
+"""A run as a plain function: what a notebook calls, and what the schedulers beside it wrap.
+
+    python examples/schedulers/plain.py pipeline.yaml --uri http://127.0.0.1:8090 --token-file limnos-data/admin.token
+
+Needs `limnos[spark]` and nothing else; the server keeps the run, so whoever looks at it need not be where it ran.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from limnos.pipeline import load
+from limnos.spark import session
+
+
+def publish(
+    file: str | Path, *, uri: str, token: str, parameters: Mapping[str, object] | None = None, master: str = "local[*]"
+) -> dict[str, object]:
+    """Run the pipeline and publish it; returns what a scheduler keeps of it. Raises RunFailed with what to do."""
+    spark = session(uri, token=token, master=master, app_name=Path(file).stem)
+    ended = load(file).run(spark, parameters=parameters).require()
+    return {"run": ended.run, "state": ended.state, "rows": ended.rows, "revision": ended.revision}
+
+
+def main(arguments: list[str] | None = None) -> dict[str, object]:
+    """Read the command line, publish, print what came of it."""
+    parser = argparse.ArgumentParser(description="Run a pipeline from Python")
+    parser.add_argument("file")
+    parser.add_argument("--uri", default="http://127.0.0.1:8090")
+    parser.add_argument("--token-file", type=Path, required=True)
+    parser.add_argument("--master", default="local[*]")
+    given = parser.parse_args(arguments)
+    told = publish(given.file, uri=given.uri, token=given.token_file.read_text().strip(), master=given.master)
+    print(told)
+    return told
+
+
+if __name__ == "__main__":
+    main()

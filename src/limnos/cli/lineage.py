@@ -1,0 +1,123 @@
+"""`lineage up`, `lineage down`: what a table, view or column came from, and what came from it.
+
+May import `client`, `names` and this room. Whether the last part of a path is a column is asked of the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.output import show_done, visible
+from limnos.client import DeniedError, NotFoundError
+from limnos.client.values import LineageEdge, LineageGraph, LineageNode
+from limnos.names import display
+
+app = App(name="lineage")
+Depth = Annotated[int, Parameter(help="How many steps to go.")]
+Column = Annotated[str | None, Parameter(help="A column of the table, where PATH is not to be asked about.")]
+
+
+@app.command
+def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: Common = DEFAULTS) -> None:
+    """Show what PATH comes from.
+
+    Parameters
+    ----------
+    path
+        A table or view, as `main.curated.delays`, or a column of it, as `main.curated.delays.total`.
+    """
+    with common.client() as client:
+        found = _find(path, column, ask=lambda parts, name: client.lineage.up(parts, column=name, depth=depth))
+    _show(found, common, up=True)
+
+
+@app.command
+def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Common = DEFAULTS) -> None:
+    """Show what comes from PATH.
+
+    Parameters
+    ----------
+    path
+        A table or view, as `main.raw.trips`, or a column of it, as `main.raw.trips.fare`.
+    """
+    with common.client() as client:
+        found = _find(path, column, ask=lambda parts, name: client.lineage.down(parts, column=name, depth=depth))
+    _show(found, common, up=False)
+
+
+def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
+    """Ask about a table or view; when there is none, about a column of what lies above it."""
+    parts = display.parse(path)
+    try:
+        return ask(parts, column)
+    except (NotFoundError, DeniedError):
+        if column is not None or len(parts) < 4:
+            raise
+        try:
+            return ask(parts[:-1], parts[-1])
+        except DeniedError:
+            pass
+        raise
+
+
+def _show(found: LineageGraph, common: Common, *, up: bool) -> None:
+    if common.shape == "json":
+        show_done("", msgspec.to_builtins(found), shape="json")
+        return
+    for line in lines_of(found, up=up):
+        print(visible(line))
+    if not found.complete:
+        print("… there is more than is told: ask for fewer steps")
+
+
+def lines_of(found: LineageGraph, *, up: bool) -> list[str]:
+    """Lay a graph out as a tree; what was shown above already is not gone through again."""
+    nodes = {node.id: node for node in found.nodes}
+    following: dict[str, list[LineageEdge]] = {}
+    for edge in found.edges:
+        following.setdefault(edge.target if up else edge.source, []).append(edge)
+    lines = [_name(nodes[found.root])]
+    _branch(lines, found.root, prefix="", nodes=nodes, following=following, up=up, shown={found.root})
+    return (
+        lines if len(lines) > 1 else [*lines, f"  nothing is known that {'it comes from' if up else 'comes from it'}"]
+    )
+
+
+def _branch(
+    lines: list[str], node_id: str, *, prefix: str, nodes: dict[str, LineageNode],
+    following: dict[str, list[LineageEdge]], up: bool, shown: set[str],
+) -> None:  # fmt: skip
+    edges = following.get(node_id, [])
+    for number, edge in enumerate(edges, 1):
+        last = number == len(edges)
+        other = edge.source if up else edge.target
+        again = other in shown and bool(following.get(other))
+        lines.append(
+            f"{prefix}{'└─ ' if last else '├─ '}{_name(nodes[other])}{_how(edge)}{' (above)' if again else ''}"
+        )
+        if other not in shown:
+            shown.add(other)
+            deeper = prefix + ("   " if last else "│  ")
+            _branch(lines, other, prefix=deeper, nodes=nodes, following=following, up=up, shown=shown)
+
+
+def _name(node: LineageNode) -> str:
+    if node.path is not None:
+        return display.render(node.path if node.column is None else (*node.path, node.column))
+    if node.kind == "outside":
+        name = f"{node.namespace} {node.name}"
+        return f"{name} column {node.column}" if node.column else name
+    return "something that you may not see"
+
+
+def _how(edge: LineageEdge) -> str:
+    """Say how columns come from there, and by which job."""
+    kinds = sorted({kind.lower() for saying in edge.said for kind in saying.kinds})
+    words = [*kinds, *([] if edge.direct else ["indirect"])]
+    job = f" by {edge.said[0].job.name}" if edge.said else ""
+    return f"{'  (' + ', '.join(words) + ')' if words else ''}{job}"

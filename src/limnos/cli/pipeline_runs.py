@@ -1,0 +1,241 @@
+"""`pipeline run | resume | publish | discard | diff`.
+
+May import this room, and `pipeline` inside the functions that need it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Group, Parameter
+
+from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.rooms import room
+
+if TYPE_CHECKING:
+    from limnos.pipeline.run.ended import Ended
+    from limnos.pipeline.run.events import Listener
+
+SPARK = Group("Spark", sort_key=90)
+Master = Annotated[
+    str, Parameter(group=SPARK, env_var="LIMNOS_SPARK_MASTER", help="Spark master: local[4], spark://host:7077, yarn.")
+]
+Connect = Annotated[
+    str | None, Parameter(group=SPARK, env_var="LIMNOS_SPARK_CONNECT", help="Spark Connect server, sc://host:15002.")
+]
+AtOnce = Annotated[int, Parameter(group=SPARK, help="Steps at the same time.")]
+Lease = Annotated[int, Parameter(help="The run can be resumed elsewhere so many seconds after its last sign of life.")]
+Param = Annotated[list[str] | None, Parameter(negative="", help="NAME=VALUE of a parameter; may be repeated.")]
+Only = Annotated[list[str] | None, Parameter(negative="", help="Run this step alone; may be repeated.")]
+Since = Annotated[
+    list[str] | None, Parameter(name="--from", negative="", help="Run this step and all that need it; may be repeated.")
+]
+DryRun = Annotated[bool, Parameter(negative="", help="Show what would be read and written, and do nothing.")]
+LOCAL = "local[*]"
+
+
+def run(
+    file: Path,
+    /,
+    *,
+    param: Param = None,
+    only: Only = None,
+    since: Since = None,
+    full: Annotated[bool, Parameter(negative="", help="Incremental steps take the whole.")] = False,
+    dry_run: DryRun = False,
+    hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
+    wait: Annotated[float, Parameter(help="Wait so many seconds for another run of the pipeline to end.")] = 0,
+    away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
+    lease: Lease = 30,
+    at_once: AtOnce = 4,
+    master: Master = LOCAL,
+    connect: Connect = None,
+    common: Common = DEFAULTS,
+) -> int:
+    """Run a pipeline: every step on a branch of its table, then all of them published by one commit, or nothing.
+
+    Exit codes: 0 published (or held), 4 a right is missing, 5 another run or another writer was in the way, 6 the server
+    was away for too long, 10 an expectation was broken, 11 a step failed, 12 cancelled, 13 another process has resumed
+    the run, 130 interrupted.
+
+    Parameters
+    ----------
+    file
+        The pipeline's file, YAML or Python.
+    """
+    given = room("limnos.pipeline.run.options", extra="spark").Options(
+        only=tuple(only or ()),
+        since=tuple(since or ()),
+        full=full,
+        hold=hold,
+        wait_s=wait,
+        away_s=away,
+        lease_s=lease,
+        at_once=at_once,
+    )
+    command = _command()
+    if dry_run:
+        found = command.dry_run(
+            file,
+            door=_door(common),
+            spark=command.Spark(master=master, connect=connect),
+            parameters=_pairs(param),
+            options=given,
+        )
+        show_rows([asdict(each) for each in found], ["step", "after", "reads", "writes"], shape=common.shape)
+        return 0
+    ended: Ended = command.run_file(
+        file,
+        door=_door(common),
+        spark=command.Spark(master=master, connect=connect),
+        parameters=_pairs(param),
+        options=given,
+        listener=_listener(common),
+    )
+    return ended.exit_code
+
+
+def resume(
+    run_id: str,
+    file: Path | None = None,
+    /,
+    *,
+    away: Annotated[float, Parameter(help="Longest wait for a server that is away, in seconds.")] = 600,
+    lease: Lease = 30,
+    at_once: AtOnce = 4,
+    master: Master = LOCAL,
+    connect: Connect = None,
+    common: Common = DEFAULTS,
+) -> int:
+    """Go on with a run that failed, was held, cancelled or killed: finished steps stand, changed ones run again.
+
+    Parameters
+    ----------
+    run_id
+        The run, as `limnos pipeline runs` shows it.
+    file
+        The pipeline's file, if it is another one than the run was started from.
+    """
+    given = room("limnos.pipeline.run.options", extra="spark").Options(away_s=away, lease_s=lease, at_once=at_once)
+    command = _command()
+    ended: Ended = command.resume_run(
+        run_id,
+        file=file,
+        door=_door(common),
+        spark=command.Spark(master=master, connect=connect),
+        options=given,
+        listener=_listener(common),
+    )
+    return ended.exit_code
+
+
+def publish(run_id: str, /, *, common: Common = DEFAULTS) -> int:
+    """Publish a run that was held: all its tables by one commit, if nobody else has written them since.
+
+    Parameters
+    ----------
+    run_id
+        The run, as `limnos pipeline runs` shows it.
+    """
+    over = room("limnos.pipeline.run.over", extra="spark")
+    with common.client() as client:
+        ended: Ended = over.publish_held(client, run_id)
+    return _shown(ended, common)
+
+
+def discard(run_id: str, /, *, yes: Yes = False, common: Common = DEFAULTS) -> int:
+    """Throw away what a run has made and not published: its branches, and tables that it made and nobody else wrote.
+
+    Parameters
+    ----------
+    run_id
+        The run, as `limnos pipeline runs` shows it.
+    """
+    confirm(f"Discard run {run_id}?", yes=yes)
+    over = room("limnos.pipeline.run.over", extra="spark")
+    with common.client() as client:
+        ended, left = over.discard(client, run_id)
+    result = {**_fields(ended), "branches": list(left.branches), "tables": list(left.tables)}
+    show_done(
+        f"discarded run {run_id}: {len(left.branches)} branches, {len(left.tables)} tables", result, shape=common.shape
+    )
+    return 0
+
+
+def diff(
+    run_id: str,
+    /,
+    *,
+    rows: Annotated[int, Parameter(help="Show so many of the rows that differ, per table (JSON).")] = 0,
+    master: Master = LOCAL,
+    connect: Connect = None,
+    common: Common = DEFAULTS,
+) -> None:
+    """Compare a run's branches with what was published when it began: rows added, removed and changed.
+
+    Parameters
+    ----------
+    run_id
+        The run, as `limnos pipeline runs` shows it.
+    """
+    command = _command()
+    found = command.diff_run(run_id, door=_door(common), spark=command.Spark(master=master, connect=connect), rows=rows)
+    columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
+    show_rows([asdict(each) for each in found], columns, shape=common.shape, empty="no table differs")
+
+
+def _command() -> ModuleType:
+    return room("limnos.pipeline.run.command", extra="spark")
+
+
+def _door(common: Common) -> object:
+    token, user = common.credential(os.environ)
+    make = room("limnos.pipeline.engine.launch", extra="spark").Door
+    return make(uri=common.uri, metalake=common.metalake, token=token, user=user)
+
+
+def _listener(common: Common) -> Listener:
+    """Events as JSON, one a line; as coloured lines on a terminal; as plain ones else."""
+    shown = room("limnos.pipeline.run.shown", extra="spark")
+    if common.shape == "json":
+        make: Callable[[Callable[[str], None]], Listener] = shown.json_lines
+        return make(_write)
+    if sys.stdout.isatty():
+        from rich.console import Console
+
+        made: Listener = shown.terminal(Console())
+        return made
+    make = shown.plain_lines
+    return make(_write)
+
+
+def _write(line: str) -> None:
+    print(visible(line), flush=True)
+
+
+def _pairs(given: list[str] | None) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for pair in given or ():
+        name, sign, value = pair.partition("=")
+        if not sign or not name:
+            raise UsageError(f"'{pair}' is not NAME=VALUE", hint="write for example --param day=2026-01-31")
+        found[name] = value
+    return found
+
+
+def _fields(ended: Ended) -> dict[str, object]:
+    fields = asdict(ended)
+    return {**fields, "why": ended.why.value}
+
+
+def _shown(ended: Ended, common: Common) -> int:
+    show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), shape=common.shape)
+    return ended.exit_code

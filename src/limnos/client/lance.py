@@ -1,0 +1,81 @@
+"""Calls on Lance tables: Lance REST. What is in them is the work of Lance's own clients.
+
+May import `names` and this room. Paths start with the catalog; a table may lie directly in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
+from limnos.client.namespaces import PAGE_SIZE
+from limnos.client.paths import parts_of
+from limnos.client.values import Json, LanceTable, Parts
+from limnos.names import lance
+
+ROOT = "/lance/v1"
+
+
+class _ListAnswer(msgspec.Struct):
+    tables: tuple[str, ...]
+    page_token: str | None = None
+
+
+class _DescribeAnswer(msgspec.Struct):
+    location: str
+    properties: dict[str, str] = {}
+    version: int | None = None
+    table_schema: Json | None = msgspec.field(default=None, name="schema")
+    stats: dict[str, int] = {}
+
+
+def lance_request(metalake: str, parts: Parts, *, action: str, **query: str) -> Request:
+    """Describe a request about a table or namespace; the names are joined by what none of them holds."""
+    delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _parts(parts, each))
+    kind = "namespace" if action == "table/list" else "table"
+    path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
+    asked = {"delimiter": delimiter, "metalake": metalake, **query}
+    return request("GET", path, query=asked) if kind == "namespace" else request("POST", path, query=asked, body={})
+
+
+def _parts(parts: Parts, delimiter: str) -> bool:
+    """Say whether names can be told apart when this joins them."""
+    return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
+
+
+class LanceTables(Resource[S]):
+    """The Lance tables of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the Lance tables of a catalog or namespace, as whole paths, sorted by the server."""
+        parts = parts_of(namespace)
+        found: tuple[Parts, ...] = ()
+        more: dict[str, str] = {}
+        while True:
+            reply = yield lance_request(self.scope.metalake, parts, action="table/list", limit=PAGE_SIZE, **more)
+            answer = decode(reply, _ListAnswer)
+            found += tuple((*parts, name) for name in answer.tables)
+            if not answer.page_token:
+                return found
+            more = {"page_token": answer.page_token}
+
+    @verb
+    def load(self, path: str | Sequence[str]) -> Flow[LanceTable]:
+        """Load a table: where it lies, and its version and schema when it holds data."""
+        parts = parts_of(path, least=2)
+        reply = yield lance_request(self.scope.metalake, parts, action="describe")
+        answer = decode(reply, _DescribeAnswer)
+        return LanceTable(
+            path=parts, location=answer.location, properties=answer.properties, version=answer.version,
+            table_schema=answer.table_schema or {}, stats=answer.stats,
+        )  # fmt: skip
+
+    @verb
+    def drop(self, path: str | Sequence[str]) -> Flow[None]:
+        """Drop a table; its files go when it cannot be brought back from the trash any more."""
+        yield lance_request(self.scope.metalake, parts_of(path, least=2), action="drop")

@@ -1,0 +1,56 @@
+"""Calls on lineage: events sent, and the graph around a table, a view or a column (own API).
+
+May import `names` and this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import own_url, parts_of
+from limnos.client.values import LineageEdge, LineageGraph, LineageNode, LineageTaken
+from limnos.names import display
+
+
+class Lineage(Resource[S]):
+    """What came from what."""
+
+    __slots__ = ()
+
+    @verb
+    def send(self, event: Mapping[str, object]) -> Flow[LineageTaken]:
+        """Send an OpenLineage event; what the caller may not change or see is left out, and told."""
+        reply = yield request("POST", own_url(self.scope.metalake, "lineage"), body=event)
+        return decode(reply, LineageTaken)
+
+    @verb
+    def up(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
+        """Tell what a table, view or column comes from, so many steps far."""
+        return (yield from self._graph(path, column, depth=depth, direction="up"))
+
+    @verb
+    def down(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
+        """Tell what comes from a table, view or column, so many steps far."""
+        return (yield from self._graph(path, column, depth=depth, direction="down"))
+
+    def _graph(
+        self, path: str | Sequence[str], column: str | None, *, depth: int, direction: str
+    ) -> Flow[LineageGraph]:
+        """Read all pages of a graph."""
+        query = {
+            "path": display.render(parts_of(path, least=3)), "column": column, "depth": str(depth), "direction": direction,
+        }  # fmt: skip
+        nodes: dict[str, LineageNode] = {}
+        edges: list[LineageEdge] = []
+        after: str | None = None
+        while True:
+            reply = yield request("GET", own_url(self.scope.metalake, "lineage"), query=query | {"after": after})
+            page = decode(reply, LineageGraph)
+            nodes |= {node.id: node for node in page.nodes}
+            edges += page.edges
+            after = page.after
+            if after is None:
+                return msgspec.structs.replace(page, nodes=tuple(nodes.values()), edges=tuple(edges))

@@ -1,0 +1,240 @@
+"""Calls on pipelines and their runs (own API): for whoever carries them out, and for whoever looks at them.
+
+May import this room. What a runner tells is repeatable: the same attempt and step again is the same, so the calls that tell are tried
+again where the answer was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, decode, request, verb
+from limnos.client.paths import own_url
+from limnos.client.values import Json
+
+LIST_MAX = 1000
+
+
+class RunStep(msgspec.Struct, frozen=True):
+    """A step of a run as its runner last told it; times are ISO-8601 texts, UTC."""
+
+    name: str
+    state: str = "waiting"
+    attempt: int = 0
+    reads: tuple[str, ...] = ()
+    output: str = ""
+    rows: int | None = None
+    bytes: int | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    message: str | None = None
+    progress: Json | None = None
+    outputs: tuple[Json, ...] = ()
+    inputs: tuple[Json, ...] = ()
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a rule of a step came to; `run` and its state are told where findings of several runs are listed."""
+
+    step: str
+    rule: str
+    kind: str
+    action: str
+    broken: int
+    checked: int
+    tolerated: float = 0.0
+    held: bool = True
+    sample: str | None = None
+    message: str = ""
+    at: str | None = None
+    run: str | None = None
+    run_state: str | None = None
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A run of a pipeline. `attempt` is the newest; `steps` and `findings` are there where one run was asked for."""
+
+    id: str
+    pipeline: str
+    state: str
+    attempt: int
+    user: str
+    holder: str
+    version: int = 0
+    lease_s: float = 30.0
+    beat_at: str | None = None
+    started_at: str | None = None
+    resumed_at: str | None = None
+    ended_at: str | None = None
+    message: str | None = None
+    revision: int | None = None
+    parameters: Json = {}
+    options: Json = {}
+    steps: tuple[RunStep, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """A pipeline: the number and the digest of its declaration, and where one pipeline was asked for, what it declares."""
+
+    name: str
+    version: int
+    digest: str
+    comment: str | None = None
+    declaration: Json | None = None
+    created_by: str | None = None
+    created_at: str | None = None
+    modified_by: str | None = None
+    modified_at: str | None = None
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """What a beat is answered: any other state than `running` means that the process stops."""
+
+    state: str
+    attempt: int
+
+
+class _Pipelines(msgspec.Struct):
+    pipelines: tuple[Pipeline, ...]
+
+
+class _Runs(msgspec.Struct):
+    runs: tuple[Run, ...]
+    next: str | None = None
+
+
+class _Findings(msgspec.Struct):
+    findings: tuple[Finding, ...]
+    next: str | None = None
+
+
+class Pipelines(Resource[S]):
+    """The pipelines of the client's metalake."""
+
+    __slots__ = ()
+
+    def _path(self, *rest: str) -> str:
+        return own_url(self.scope.metalake, "pipelines", *rest)
+
+    @verb
+    def put(self, name: str, declaration: Mapping[str, object], *, comment: str | None = None) -> Flow[Pipeline]:
+        """Make a pipeline, or its next version where the declaration is another one than before."""
+        body = {"declaration": dict(declaration), "comment": comment}
+        return decode((yield request("PUT", self._path(name), body=body)), Pipeline)
+
+    @verb
+    def list(self) -> Flow[tuple[Pipeline, ...]]:
+        """List the pipelines that the caller may use."""
+        return decode((yield request("GET", self._path())), _Pipelines).pipelines
+
+    @verb
+    def load(self, name: str, *, version: int | None = None) -> Flow[Pipeline]:
+        """Load a pipeline with its newest declaration, or that of a version."""
+        query = {"version": None if version is None else str(version)}
+        return decode((yield request("GET", self._path(name), query=query)), Pipeline)
+
+    @verb
+    def drop(self, name: str) -> Flow[None]:
+        """Drop a pipeline with its runs."""
+        yield request("DELETE", self._path(name))
+
+    @verb
+    def findings(
+        self, name: str, *, rule: str | None = None, step: str | None = None, limit: int = 100
+    ) -> Flow[tuple[Finding, ...]]:
+        """List what rules found over the runs, newest first, at most `limit`."""
+        found: tuple[Finding, ...] = ()
+        page: str | None = None
+        while len(found) < limit:
+            query = {"rule": rule, "step": step, "page": page, "limit": str(min(limit - len(found), LIST_MAX))}
+            answer = decode((yield request("GET", self._path(name, "findings"), query=query)), _Findings)
+            found, page = found + answer.findings, answer.next
+            if page is None:
+                break
+        return found
+
+
+class Runs(Resource[S]):
+    """The runs of the pipelines of the client's metalake."""
+
+    __slots__ = ()
+
+    def _path(self, *rest: str) -> str:
+        return own_url(self.scope.metalake, "runs", *rest)
+
+    @verb
+    def start(
+        self, pipeline: str, run_id: str, *, holder: str, steps: Sequence[Mapping[str, object]] = (), lease_s: float = 30.0,
+        parameters: Mapping[str, object] | None = None, options: Mapping[str, object] | None = None,
+        version: int | None = None,
+    ) -> Flow[Run]:  # fmt: skip
+        """Start a run under an id that the caller chose, a fresh UUID: the same id again is the same run."""
+        body = {
+            "id": run_id, "holder": holder, "lease_s": lease_s, "parameters": dict(parameters or {}),
+            "options": dict(options or {}), "steps": [dict(step) for step in steps], "version": version,
+        }  # fmt: skip
+        sent = request("POST", own_url(self.scope.metalake, "pipelines", pipeline, "runs"), body=body, repeatable=True)
+        return decode((yield sent), Run)
+
+    @verb
+    def list(self, *, pipeline: str | None = None, state: str | None = None, limit: int = 100) -> Flow[tuple[Run, ...]]:
+        """List runs that the caller may see, newest first, at most `limit`: of a pipeline, in a state."""
+        found: tuple[Run, ...] = ()
+        page: str | None = None
+        while len(found) < limit:
+            size = str(min(limit - len(found), LIST_MAX))
+            query = {"pipeline": pipeline, "state": state, "page": page, "limit": size}
+            answer = decode((yield request("GET", self._path(), query=query)), _Runs)
+            found, page = found + answer.runs, answer.next
+            if page is None:
+                break
+        return found
+
+    @verb
+    def load(self, run_id: str) -> Flow[Run]:
+        """Load a run with its steps and findings."""
+        return decode((yield request("GET", self._path(run_id))), Run)
+
+    @verb
+    def beat(
+        self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None
+    ) -> Flow[Standing]:  # fmt: skip
+        """Tell that the process lives, and how far its steps are; the answer says whether it should go on."""
+        told = None if progress is None else {name: dict(each) for name, each in progress.items()}
+        sent = request("POST", self._path(run_id, "beat"), body={"attempt": attempt, "progress": told}, repeatable=True)
+        return decode((yield sent), Standing)
+
+    @verb
+    def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:
+        """Begin the next attempt. With `after`, the attempt that it follows, a lost answer is asked for again."""
+        body = {"holder": holder, "lease_s": lease_s, "after": after}
+        sent = request("POST", self._path(run_id, "resume"), body=body, repeatable=after is not None)
+        return decode((yield sent), Run)
+
+    @verb
+    def step_put(
+        self, run_id: str, step: str, *, attempt: int, state: str, rows: int | None = None, bytes: int | None = None,
+        started_at: str | int | None = None, ended_at: str | int | None = None, message: str | None = None,
+        outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
+        findings: Sequence[Mapping[str, object]] | None = None,
+    ) -> Flow[RunStep]:  # fmt: skip
+        """Tell of a step. What is left out stays; times are ISO-8601 with a zone, or milliseconds since 1970."""
+        body = {
+            "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
+            "message": message, "outputs": outputs, "inputs": inputs, "findings": findings,
+        }  # fmt: skip
+        return decode((yield request("PUT", self._path(run_id, "steps", step), body=body)), RunStep)
+
+    @verb
+    def finish(self, run_id: str, attempt: int, *, state: str, message: str | None = None) -> Flow[Run]:
+        """Say what became of the run: `failed`, `cancelled`, `held` or `discarded`."""
+        body = {"attempt": attempt, "state": state, "message": message}
+        return decode((yield request("POST", self._path(run_id, "finish"), body=body, repeatable=True)), Run)
+
+    @verb
+    def cancel(self, run_id: str) -> Flow[Run]:
+        """Ask the run's process to stop."""
+        return decode((yield request("POST", self._path(run_id, "cancel"), repeatable=True)), Run)

@@ -1,0 +1,96 @@
+"""Field ids by name and names by field id, over all the schemas that a table's or view's metadata has kept.
+
+May import msgspec alone. Source: Iceberg specification, "Schemas and Data Types". Reads what it needs of a document and nothing else, so a
+long history of snapshots costs little.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+DEPTH_MAX = 20
+"""Levels of nesting that are named."""
+BYTES_MAX = 8 << 20
+"""Of a document that is read for names; a larger one is taken to have none."""
+
+
+class _Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
+    snapshot_id: int = -1
+    schema_id: int | None = None
+
+
+class _Metadata(msgspec.Struct, frozen=True, rename="kebab"):
+    schemas: list[dict[str, object]] = []
+    current_schema_id: int | None = None
+    snapshots: list[_Snapshot] | None = None
+
+
+class FieldNames(NamedTuple):
+    """The fields of a table: ids by name per schema, the current schema first, then the newest; and the last name of each id."""
+
+    schemas: dict[int, dict[str, int]]
+    names: dict[int, str]
+    by_snapshot: dict[int, int]
+
+    @property
+    def current(self) -> dict[str, int]:
+        """Ids by name in the current schema."""
+        return next(iter(self.schemas.values()), {})
+
+    def id_of(self, name: str, *, snapshot: int | None = None) -> int | None:
+        """Return the id that a name had: in the schema of a snapshot, else now, else in the newest schema that has it."""
+        schema = None if snapshot is None else self.by_snapshot.get(snapshot)
+        if schema is not None and name in self.schemas.get(schema, {}):
+            return self.schemas[schema][name]
+        return next((ids[name] for ids in self.schemas.values() if name in ids), None)
+
+
+NOTHING = FieldNames({}, {}, {})
+
+
+def field_names(body: bytes) -> FieldNames:
+    """Read the fields of a metadata document; `NOTHING` from one that has no schemas, or is too large."""
+    if len(body) > BYTES_MAX:
+        return NOTHING
+    try:
+        found = msgspec.json.decode(body, type=_Metadata)
+    except msgspec.DecodeError:
+        return NOTHING
+    schemas: dict[int, dict[str, int]] = {}
+    current = found.current_schema_id
+    for schema in sorted(found.schemas, key=lambda each: _number(each, "schema-id") == current, reverse=True):
+        schemas.setdefault(_number(schema, "schema-id"), _fields(schema, "", depth=DEPTH_MAX))
+    head, *older = schemas.items() if schemas else ((0, {}),)
+    ordered = dict([head, *sorted(older, reverse=True)])
+    names: dict[int, str] = {}
+    for ids in ordered.values():
+        for name, field_id in ids.items():
+            names.setdefault(field_id, name)
+    by_snapshot = {each.snapshot_id: each.schema_id for each in found.snapshots or () if each.schema_id is not None}
+    return FieldNames(ordered, names, by_snapshot)
+
+
+def _number(value: dict[str, object], key: str) -> int:
+    found = value.get(key)
+    return found if isinstance(found, int) else 0
+
+
+def _fields(kind: object, prefix: str, *, depth: int) -> dict[str, int]:
+    """Name the fields of a type by their dotted names."""
+    found: dict[str, int] = {}
+    if not isinstance(kind, dict) or not depth:
+        return found
+    parts: list[tuple[object, object, object]] = []
+    fields = kind.get("fields")
+    if isinstance(fields, list):
+        parts = [(each.get("name"), each.get("id"), each.get("type")) for each in fields if isinstance(each, dict)]
+    for part in ("element", "key", "value"):
+        if f"{part}-id" in kind:
+            parts.append((part, kind[f"{part}-id"], kind.get(part)))
+    for name, field_id, inner in parts:
+        if isinstance(name, str) and isinstance(field_id, int):
+            found[f"{prefix}{name}"] = field_id
+            found |= _fields(inner, f"{prefix}{name}.", depth=depth - 1)
+    return found

@@ -1,0 +1,278 @@
+"""OpenLineage events as JSON: checked, and what they say of datasets and columns as plain values.
+
+May import msgspec and `limnos.model.errors`. Must not know tables, callers or where anything is kept. Source: OpenLineage specification 2-0-2,
+its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; every other facet is passed over unread.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, NamedTuple
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+
+EVENTS_MAX = 100
+"""Events in one request."""
+DATASETS_MAX = 1000
+"""Inputs, or outputs, of one event."""
+LINKS_MAX = 20_000
+"""Pairs of columns in one event."""
+_TEXT_MAX = 2000
+
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=_TEXT_MAX, pattern=r"\A[^\x00]*\Z")]
+"""A name: short enough to be kept, and without the one character that no store keeps."""
+
+
+class _Part(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of an event; fields that are not known are passed over."""
+
+
+class _Identifier(_Part, frozen=True):
+    namespace: Text
+    name: Text
+
+
+class _Symlinks(_Part, frozen=True):
+    identifiers: Annotated[list[_Identifier], msgspec.Meta(max_length=20)] = []
+
+
+class _Catalog(_Part, frozen=True):
+    name: Text | None = None
+
+
+class _Version(_Part, frozen=True):
+    dataset_version: str = ""
+
+
+class _Transformation(_Part, frozen=True):
+    type: str = "DIRECT"
+    subtype: Annotated[str, msgspec.Meta(max_length=100, pattern=r"\A[^\x00]*\Z")] | None = None
+
+
+class _InputField(_Part, frozen=True):
+    namespace: Text
+    name: Text
+    field: Text
+    transformations: list[_Transformation] | None = None
+
+
+class _Field(_Part, frozen=True):
+    input_fields: list[_InputField] = []
+
+
+class _ColumnLineage(_Part, frozen=True):
+    fields: dict[Text, _Field] = {}
+    dataset: list[_InputField] = []
+
+
+class _Facets(_Part, frozen=True):
+    symlinks: _Symlinks | None = None
+    catalog: _Catalog | None = None
+    version: _Version | None = None
+    column_lineage: _ColumnLineage | None = None
+
+
+class _Dataset(_Part, frozen=True):
+    namespace: Text
+    name: Text
+    facets: _Facets | None = None
+
+
+class _JobType(_Part, frozen=True):
+    processing_type: str = ""
+
+
+class _JobFacets(_Part, frozen=True):
+    job_type: _JobType | None = None
+
+
+class _Job(_Part, frozen=True):
+    namespace: Text
+    name: Text
+    facets: _JobFacets | None = None
+
+
+RunId = Annotated[str, msgspec.Meta(min_length=1, max_length=100, pattern=r"\A[^\x00]*\Z")]
+
+
+class _RunId(_Part, frozen=True):
+    run_id: RunId
+
+
+class _Parent(_Part, frozen=True):
+    run: _RunId
+
+
+class _RunFacets(_Part, frozen=True):
+    parent: _Parent | None = None
+
+
+class _Run(_Part, frozen=True):
+    run_id: RunId
+    facets: _RunFacets | None = None
+
+
+_Datasets = Annotated[list[_Dataset], msgspec.Meta(max_length=DATASETS_MAX)]
+
+
+class _Event(_Part, frozen=True):
+    event_time: datetime
+    event_type: str | None = None
+    run: _Run | None = None
+    job: _Job | None = None
+    dataset: _Identifier | None = None
+    inputs: _Datasets | None = None
+    outputs: _Datasets | None = None
+
+
+class Dataset(NamedTuple):
+    """A dataset as a producer names it: `aliases` are other names of it, `catalog` is what the producer's session calls its catalog."""
+
+    namespace: str
+    name: str
+    aliases: tuple[tuple[str, str], ...] = ()
+    catalog: str | None = None
+    snapshot: int | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What other parts of the event know it by."""
+        return self.namespace, self.name
+
+
+class Link(NamedTuple):
+    """A column that comes from a column of another dataset; without a target, everything does (it was filtered or joined by it)."""
+
+    target: str | None
+    source: tuple[str, str]
+    source_field: str
+    subtype: str
+    direct: bool
+
+
+class Output(NamedTuple):
+    """A dataset that was written, and where its columns come from."""
+
+    dataset: Dataset
+    links: tuple[Link, ...]
+
+
+class Said(NamedTuple):
+    """What one event says: a job wrote the outputs from the sources. Times are milliseconds since 1970.
+
+    `parent` is the run that the run is part of, or its own id: what runs of one parent say adds up.
+    """
+
+    job: tuple[str, str]
+    run: str
+    parent: str
+    at: int
+    sources: tuple[Dataset, ...]
+    outputs: tuple[Output, ...]
+
+
+def events_read(body: bytes) -> list[Said]:
+    """Read one event, or an array of them; returns what those that count say. Raises BadRequest where one is no event.
+
+    Counted is what has come about: a run that is complete, a stream that runs, or a job that is described without a run.
+    """
+    shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
+    try:
+        found = msgspec.json.decode(body, type=shape)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise BadRequest(f"This is no OpenLineage event: {error}") from None
+    events: list[_Event] = found if isinstance(found, list) else [found]
+    if len(events) > EVENTS_MAX:
+        raise BadRequest(
+            f"{len(events)} events in one request are more than the {EVENTS_MAX} that are taken: send fewer at once"
+        )
+    said = [_said(event) for event in events]
+    return [each for each in said if each is not None]
+
+
+def _said(event: _Event) -> Said | None:
+    """Return what an event says, None for one that says nothing of where something comes from."""
+    if event.job is None:
+        if event.dataset is None:
+            raise BadRequest("This is no OpenLineage event: it names neither a job nor a dataset")
+        return None
+    if event.event_time.tzinfo is None:
+        raise BadRequest(
+            "This is no OpenLineage event: its eventTime has no time zone, write it as 2026-01-31T12:00:00Z"
+        )
+    if not event.outputs or not _counts(event, event.job):
+        return None
+    outputs = tuple([Output(_dataset(each), tuple(_links(each))) for each in event.outputs])
+    if sum(len(output.links) for output in outputs) > LINKS_MAX:
+        raise BadRequest(f"The event links more than the {LINKS_MAX} pairs of columns that are taken")
+    sources = _sources(event, outputs)
+    if not sources:
+        return None
+    run = "" if event.run is None else event.run.run_id
+    parent = event.run.facets.parent if event.run is not None and event.run.facets is not None else None
+    return Said(
+        (event.job.namespace, event.job.name), run, run if parent is None else parent.run.run_id, _at(event), sources,
+        outputs,
+    )  # fmt: skip
+
+
+def _at(event: _Event) -> int:
+    """When the event came about; its zone may put that before the first year there is, or behind the last."""
+    try:
+        return int(event.event_time.astimezone(UTC).timestamp() * 1000)
+    except OverflowError:
+        raise BadRequest("This is no OpenLineage event: its eventTime is no time of the years 1 to 9999") from None
+
+
+def _counts(event: _Event, job: _Job) -> bool:
+    if event.run is None or event.event_type == "COMPLETE":
+        return True
+    kind = None if job.facets is None or job.facets.job_type is None else job.facets.job_type.processing_type
+    return event.event_type == "RUNNING" and kind == "STREAMING"
+
+
+def _dataset(found: _Dataset) -> Dataset:
+    facets = found.facets
+    if facets is None:
+        return Dataset(found.namespace, found.name)
+    version = "" if facets.version is None else facets.version.dataset_version
+    return Dataset(
+        found.namespace,
+        found.name,
+        () if facets.symlinks is None else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
+        None if facets.catalog is None else facets.catalog.name,
+        int(version) if version.isascii() and version.isdigit() and len(version) < 20 else None,
+    )
+
+
+def _links(output: _Dataset) -> list[Link]:
+    lineage = None if output.facets is None else output.facets.column_lineage
+    if lineage is None:
+        return []
+    named: list[tuple[str | None, _InputField]] = [(None, each) for each in lineage.dataset]
+    named += [(field, each) for field, found in lineage.fields.items() for each in found.input_fields]
+    links: dict[Link, None] = {}
+    for field, each in named:
+        for how in each.transformations or [_Transformation("DIRECT" if field else "INDIRECT")]:
+            direct = how.type.upper() != "INDIRECT"
+            links[Link(field, (each.namespace, each.name), each.field, (how.subtype or "").upper(), direct)] = None
+    return list(links)
+
+
+def _sources(event: _Event, outputs: tuple[Output, ...]) -> tuple[Dataset, ...]:
+    """Gather the inputs, each once, and what columns come from though it is not among them."""
+    found: dict[tuple[str, str], Dataset] = {}
+    for each in event.inputs or ():
+        dataset = _dataset(each)
+        known = found.get(dataset.key)
+        if known is None or len(dataset.aliases) > len(known.aliases):
+            found[dataset.key] = dataset
+    for output in outputs:
+        for link in output.links:
+            own = output.dataset if link.source == output.dataset.key else Dataset(*link.source)
+            found.setdefault(link.source, own)
+    if len(found) > DATASETS_MAX:
+        raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are taken")
+    return tuple(found.values())

@@ -1,0 +1,151 @@
+"""Lineage: OpenLineage events taken in, and the graph around a table or view.
+
+May import `access`, `formats`, `model`, `names`, `services` and this package. Producers post to `/api/lineage` or `/api/v1/lineage`, which name no
+metalake: `?metalake=` does, else the server's default one is meant.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.openlineage import events_read
+from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import LONG_BODY_BYTES, Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services import lineage
+from limnos.services.lineage_graph import DEPTH_MAX, Arc, Question, Vertex, lineage_graph, require_asker
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.lineage_graph import Graph
+
+PAGE_MAX = 1000
+"""Edges in one answer."""
+ANY_METALAKE = frozenset({"/api/lineage", "/api/v1/lineage"})
+"""Routes whose path names no metalake."""
+
+
+def metalake_of(request: Request, ctx: Context) -> str:
+    """Return the metalake that an event is about: the path's, the query's, or the default one."""
+    names = names_of(request)
+    return names[0] if names else request.query("metalake") or ctx.services.defaults.metalake
+
+
+async def lineage_take(request: Request, ctx: Context) -> Response:
+    """Take an OpenLineage event, or an array of them; answer how many edges were kept, and what was left out."""
+    metalake = metalake_of(request, ctx)
+    home = await lineage.home_find(ctx, metalake)
+    said = events_read(await request.body())
+    host = request.headers.get(b"host", b"").decode("latin-1")
+    taken = await lineage.lineage_take(ctx, metalake=metalake, home=home, said=said, authority=host)
+    left_out = [{"namespace": each.dataset[0], "name": each.dataset[1], "reason": each.why} for each in taken.left_out]
+    return json_response({"kept": taken.kept, "left_out": left_out}, 201)
+
+
+async def lineage_show(request: Request, ctx: Context) -> Response:
+    """Answer where the table or view at `path`, or a `column` of it, comes from (`up`) or goes to (`down`), a page of edges."""
+    (metalake,) = names_of(request)
+    await require_asker(ctx, metalake)
+    path = tuple(display.parse(request.query("path") or "-"))
+    direction = request.query("direction") or "up"
+    if direction not in ("up", "down"):
+        raise BadRequest(f"direction is up or down, not '{direction[:20]}'")
+    depth = _number(request, "depth", default=1, most=DEPTH_MAX)
+    limit = _number(request, "limit", default=PAGE_MAX, most=PAGE_MAX)
+    question = Question(metalake, path, request.query("column") or None, direction == "up", depth)
+    graph = await lineage_graph(ctx, question)
+    return json_response(
+        _page(graph, request.query("after") or "", limit=limit) | {"direction": direction, "depth": depth}
+    )
+
+
+def _page(graph: Graph, after: str, *, limit: int) -> dict[str, object]:
+    """Cut a page out of a graph. Ids hold within a graph, so a page goes on only where what came before it is still the same."""
+    begin = 0
+    if after:
+        count, _, mark = after.partition("-")
+        begin = number_of(count) or 0
+        if not begin or mark != _mark(graph, begin):
+            raise BadRequest(
+                "The lineage changed since the page before this one, or 'after' is none: begin again without it"
+            )
+    arcs = graph.arcs[begin : begin + limit]
+    end = begin + len(arcs)
+    named = {each for arc in arcs for each in (arc.source, arc.target)}
+    vertices = [each for each in graph.vertices if each.id in named or each is graph.vertices[0]]
+    return {
+        "root": graph.vertices[0].id,
+        "nodes": [_vertex(each) for each in vertices],
+        "edges": [_arc(each) for each in arcs],
+        "complete": graph.is_whole,
+        "after": f"{end}-{_mark(graph, end)}" if end < len(graph.arcs) else None,
+    }
+
+
+def _mark(graph: Graph, count: int) -> str:
+    """Return a digest of the edges that were told up to a page."""
+    told = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
+    return blake2b(told, digest_size=8).hexdigest()
+
+
+def _vertex(vertex: Vertex) -> dict[str, object]:
+    told: dict[str, object] = {"id": vertex.id, "kind": vertex.kind}
+    if vertex.path is not None:
+        told["path"] = vertex.path
+    if vertex.outside is not None:
+        told |= {"namespace": vertex.outside.namespace, "name": vertex.outside.name}
+    if vertex.column is not None:
+        told["column"] = vertex.column
+    return told
+
+
+def _arc(arc: Arc) -> dict[str, object]:
+    told: dict[str, object] = {"source": arc.source, "target": arc.target, "depth": arc.depth}
+    if arc.sayings:
+        told["direct"] = arc.is_direct
+        told["said"] = [
+            {
+                "job": {"namespace": each.job[0], "name": each.job[1]},
+                "run": each.run or None,
+                "at": instant(each.at),
+                "by": each.said_by,
+                "kinds": each.kinds,
+            }
+            for each in arc.sayings
+        ]
+    return told
+
+
+def _number(request: Request, name: str, *, default: int, most: int) -> int:
+    text = request.query(name)
+    if not text:
+        return default
+    number = number_of(text)
+    if not number or number > most:
+        raise BadRequest(f"{name} is a number from 1 to {most}, not '{text[:20]}'")
+    return number
+
+
+def _take(path: str, operation: str) -> Route[Handler]:
+    return Route(
+        "POST", path, lineage_take, operation, body_bytes_max=LONG_BODY_BYTES,
+        asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER),
+    )  # fmt: skip
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    _take("/api/lineage", "take-lineage"),
+    _take("/api/v1/lineage", "take-lineage-v1"),
+    _take("/api/limnos/v1/metalakes/{m}/lineage", "take-lineage-of-metalake"),
+    Route("GET", "/api/limnos/v1/metalakes/{m}/lineage", lineage_show, "show-lineage"),
+)

@@ -1,0 +1,323 @@
+"""Runs of pipelines: start, list, load, signs of life, steps, resume, finish, cancel.
+
+May import `access`, `model`, `services` and this package. What a runner tells of itself comes in shapes that are checked here, and is kept as JSON.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import ID_MAX, Attempt, number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.model.runs import Finding, Step
+from limnos.services import runners, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.http.application import Handler
+    from limnos.model.runs import Run
+    from limnos.services.context import Context
+    from limnos.services.runs import Told
+
+_LAKE = "/api/limnos/v1/metalakes/{m}"
+_RUN = f"{_LAKE}/runs/{{id}}"
+LEASE_S = 30.0
+LIMIT = 100
+Count = Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)]
+Time = datetime | Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_000)]
+"""ISO-8601 with a zone, or milliseconds since 1970, to the year 9999."""
+
+
+class StepBegin(Body, frozen=True):
+    """A step that the run will take: what it reads, and the table it makes."""
+
+    name: str
+    reads: tuple[str, ...] = ()
+    output: str = ""
+
+
+class RunStart(Body, frozen=True):
+    """A run to be started. `version` is that of the declaration, unset: the newest."""
+
+    id: str
+    holder: str
+    lease_s: float = LEASE_S
+    parameters: dict[str, object] = msgspec.field(default_factory=dict)
+    options: dict[str, object] = msgspec.field(default_factory=dict)
+    steps: tuple[StepBegin, ...] = ()
+    version: Count | None = None
+
+
+class RunBeat(Body, frozen=True):
+    """A sign of life; `progress` says of each step at work how far it is, in the runner's own words."""
+
+    attempt: Attempt
+    progress: dict[str, dict[str, object]] | None = None
+
+
+class RunResume(Body, frozen=True):
+    """The next attempt; `after` is the one it follows, so that the same request again begins no other."""
+
+    holder: str
+    lease_s: float = LEASE_S
+    after: Attempt | None = None
+
+
+class RunFinish(Body, frozen=True):
+    """What became of the run."""
+
+    attempt: Attempt
+    state: str
+    message: str | None = None
+
+
+class Output(Body, frozen=True):
+    """A table that the step wrote on a branch, from what `main` was to what the branch is."""
+
+    table: list[str]
+    catalog: str | None = None
+    branch: str | None = None
+    base: int | None = None
+    head: int | None = None
+    uuid: str | None = None
+    schema_id: int | None = None
+    is_new: bool = False
+    columns_to_drop: tuple[str, ...] = ()
+
+
+class Input(Body, frozen=True):
+    """What the step read: a table at a snapshot, or a source; since when, or why the whole."""
+
+    table: list[str] | None = None
+    source: str | None = None
+    snapshot: int | None = None
+    branch: str | None = None
+    fingerprint: str | None = None
+    from_snapshot: int | None = None
+    whole_because: str | None = None
+
+
+class Found(Body, frozen=True):
+    """What a rule of the step came to."""
+
+    rule: str
+    kind: str
+    action: str
+    broken: Count
+    checked: Count
+    tolerated: float = 0.0
+    held: bool = True
+    sample: str | None = None
+    message: str = ""
+
+
+class StepPut(Body, frozen=True):
+    """What is told of a step; what is left out stays as it was told under this attempt."""
+
+    attempt: Attempt
+    state: str
+    rows: Count | None = None
+    bytes: Count | None = None
+    started_at: Time | None = None
+    ended_at: Time | None = None
+    message: str | None = None
+    outputs: list[Output] | None = None
+    inputs: list[Input] | None = None
+    findings: list[Found] | None = None
+
+
+async def run_start(request: Request, ctx: Context) -> Response:
+    """Start a run, unless somebody is at work on the pipeline; the same id again is the same run."""
+    metalake, pipeline = names_of(request)
+    body = Request.decode(await request.body(), RunStart)
+    steps = [Step(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
+    begin = runs.Begin(
+        body.id, body.holder, _lease_ms(body.lease_s), _text(body.parameters), _text(body.options), tuple(steps), body.version
+    )  # fmt: skip
+    return json_response(_encode(await runs.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
+
+
+def _lease_ms(lease_s: float) -> int:
+    return round(min(max(lease_s, 0.0), 1e6) * 1000)
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+async def runs_list(request: Request, ctx: Context) -> Response:
+    """Answer the runs that the caller sees, newest first: of a `pipeline`, in a `state`; `limit` of them, those before `page`."""
+    (metalake,) = names_of(request)
+    before, limit = page_asked(request)
+    found, following = await runs.runs_list(
+        ctx, metalake=metalake, pipeline=request.query("pipeline"), state=request.query("state") or "", before=before, limit=limit
+    )  # fmt: skip
+    told = [_encode(each, whole=False) for each in found]
+    return json_response({"runs": told, "next": None if following is None else str(following)})
+
+
+def page_asked(request: Request) -> tuple[int, int]:
+    """Read where a page begins, and how long it is."""
+    page, limit = request.query("page"), request.query("limit")
+    before = ID_MAX if not page else number_of(page)
+    count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
+    if before is None:
+        raise BadRequest(f"'{page[:50] if page else ''}' is no page: give the 'next' of the page before")
+    if not count:
+        raise BadRequest(f"Query parameter limit is a number from 1 to {runs.PAGE_MAX}")
+    return before, count
+
+
+async def run_load(request: Request, ctx: Context) -> Response:
+    """Answer a run with its steps, and what their rules found."""
+    metalake, uuid = names_of(request)
+    return json_response(_encode(await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
+
+
+async def run_beat(request: Request, ctx: Context) -> Response:
+    """Note a sign of life, and answer what is wanted of the process: one that is not `running` stops."""
+    metalake, uuid = names_of(request)
+    body = Request.decode(await request.body(), RunBeat)
+    progress = None if body.progress is None else _text(body.progress)
+    found = await runners.run_beat(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, progress=progress)
+    return json_response({"state": found.state, "attempt": found.attempt})
+
+
+async def step_put(request: Request, ctx: Context) -> Response:
+    """Write what is told of a step, and answer it."""
+    metalake, uuid, name = names_of(request)
+    body = Request.decode(await request.body(), StepPut)
+    told = runners.StepTold(
+        name, body.state, body.rows, body.bytes, _at(body.started_at), _at(body.ended_at), body.message,
+        _json(body.outputs), _json(body.inputs), None if body.findings is None else tuple(map(_finding, body.findings)),
+    )  # fmt: skip
+    found = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, told=told)
+    return json_response(_encode_step(found, {}))
+
+
+def _finding(found: Found) -> Finding:
+    return Finding("", found.rule, _text(found))
+
+
+def _json(value: Sequence[Body] | None) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _at(time: Time | None) -> int | None:
+    """Read a time as milliseconds since 1970."""
+    if time is None or isinstance(time, int):
+        return time
+    if time.tzinfo is None:
+        raise BadRequest(f"The time {time.isoformat()} has no zone: write it as 2024-05-17T08:30:00Z")
+    return int(time.astimezone(UTC).timestamp() * 1000)
+
+
+async def run_resume(request: Request, ctx: Context) -> Response:
+    """Begin the next attempt, unless somebody is at work on the run or another one of the pipeline."""
+    metalake, uuid = names_of(request)
+    body = Request.decode(await request.body(), RunResume)
+    lease_ms = _lease_ms(body.lease_s)
+    found = await runs.run_resume(
+        ctx, metalake=metalake, uuid=uuid, holder=body.holder, lease_ms=lease_ms, after=body.after
+    )
+    return json_response(_encode(found, whole=False))
+
+
+async def run_finish(request: Request, ctx: Context) -> Response:
+    """Say what became of a run: `failed`, `cancelled`, `held` or `discarded`."""
+    metalake, uuid = names_of(request)
+    body = Request.decode(await request.body(), RunFinish)
+    found = await runs.run_finish(
+        ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, state=body.state, message=body.message
+    )
+    return json_response(_encode(found, whole=False))
+
+
+async def run_cancel(request: Request, ctx: Context) -> Response:
+    """Ask a run's process to stop; one that nobody holds is cancelled at once."""
+    metalake, uuid = names_of(request)
+    return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
+
+
+def _encode(told: Told, *, whole: bool = True) -> dict[str, object]:
+    run = told.run
+    fields: dict[str, object] = {
+        "id": run.uuid,
+        "pipeline": told.pipeline,
+        "version": run.version,
+        "state": told.state,
+        "attempt": run.attempt,
+        "user": run.user,
+        "holder": run.holder,
+        "lease_s": run.lease_ms / 1000,
+        "beat_at": instant(run.beat_at),
+        "started_at": instant(run.started_at),
+        "resumed_at": instant(run.resumed_at),
+        "ended_at": instant(run.ended_at),
+        "message": run.message,
+        "revision": run.revision,
+        "parameters": _raw(run.parameters),
+        "options": _raw(run.options),
+    }
+    return fields | (_encode_parts(run, told) if whole else {})
+
+
+def _encode_parts(run: Run, told: Told) -> dict[str, object]:
+    """Spell the steps with how far they are, and the findings."""
+    progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
+    return {
+        "steps": [_encode_step(step, progress) for step in told.steps],
+        "findings": [encode_finding(each) for each in told.findings],
+    }
+
+
+def _encode_step(step: Step, progress: dict[str, msgspec.Raw]) -> dict[str, object]:
+    return {
+        "name": step.name,
+        "reads": _raw(step.reads),
+        "output": step.output,
+        "state": step.state,
+        "attempt": step.attempt,
+        "rows": step.rows,
+        "bytes": step.bytes,
+        "started_at": instant(step.started_at),
+        "ended_at": instant(step.ended_at),
+        "message": step.message,
+        "progress": progress.get(step.name),
+        "outputs": _raw(step.outputs),
+        "inputs": _raw(step.inputs),
+    }
+
+
+def encode_finding(finding: Finding) -> dict[str, object]:
+    """Spell what a rule came to."""
+    fields = msgspec.json.decode(finding.body, type=dict[str, object])
+    return {"step": finding.step, **fields, "at": instant(finding.at)}
+
+
+def _raw(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode())
+
+
+_RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
+"""Who could run a pipeline, or has a run: a step's findings may be long."""
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
+    Route("GET", f"{_LAKE}/runs", runs_list, "list-runs"),
+    Route("GET", _RUN, run_load, "load-run"),
+    Route("POST", f"{_RUN}/beat", run_beat, "beat-run"),
+    Route("POST", f"{_RUN}/resume", run_resume, "resume-run"),
+    Route("PUT", f"{_RUN}/steps/{{step}}", step_put, "put-step", asks=_RUNNERS),
+    Route("POST", f"{_RUN}/finish", run_finish, "finish-run"),
+    Route("POST", f"{_RUN}/cancel", run_cancel, "cancel-run"),
+)

@@ -1,0 +1,97 @@
+"""Lance's error body, and which status and code each failure gets.
+
+May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the code alone, an integer that must be there; they put
+words of their own before `error`, so that says what a failure is about, and `detail` says it whole.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.refusals import hidden_metalake, lacks_credential, plain
+from limnos.http.response import json_response
+from limnos.model import errors
+from limnos.model.errors import LimnosError, Unauthenticated
+from limnos.names.errors import InvalidName
+
+if TYPE_CHECKING:
+    from limnos.http.response import Response
+
+UNSUPPORTED, INVALID, CONFLICT, DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL, BAD_STATE = (
+    0,
+    13,
+    14,
+    15,
+    16,
+    17,
+    18,
+    19,
+)
+STORAGE_RETRY_AFTER_S: Final = 5
+_MISSING: Final = (
+    "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…' or as "
+    "'x-api-key: lim_…': clients take it as their property header.Authorization or as their api_key; make one with 'limnos token create'"
+)
+_NOT_FOUND: Final = {
+    "metalake": 1, "catalog": 1, "namespace": 1, "table": 4, "index": 6, "tag": 8, "transaction": 10, "version": 11, "column": 12,
+    "branch": 22, "route": UNSUPPORTED,
+}  # fmt: skip
+_TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
+    (errors.NotEmpty, 409, 3),
+    (errors.InUse, 409, BAD_STATE),
+    (errors.InvalidTable, 409, BAD_STATE),
+    (errors.BadRequest, 400, INVALID),
+    (errors.Unprocessable, 400, INVALID),
+    (errors.CommitConflict, 409, CONFLICT),
+    (errors.RunConflict, 409, CONFLICT),
+    (errors.Forbidden, 403, DENIED),
+    (errors.NotInUse, 403, DENIED),
+    (errors.Unauthenticated, 401, UNAUTHENTICATED),
+    (errors.MissingFile, 409, BAD_STATE),
+    (errors.TooSlow, 408, INVALID),
+    (errors.TooLarge, 413, INVALID),
+    (errors.WrongMediaType, 415, INVALID),
+    (errors.Misdirected, 421, INVALID),
+    (errors.HeadTooLarge, 431, INVALID),
+    (errors.Throttled, 429, 21),
+    (errors.StorageFailed, 503, UNAVAILABLE),
+    (errors.Unavailable, 503, UNAVAILABLE),
+)
+_BEGINS: Final = re.compile(
+    r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not exist|already exists))"
+)
+"""What a client says by itself, from the code."""
+_SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})
+
+
+def error_response(failure: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
+    error = Unauthenticated(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
+    status, code = classify(error, operation)
+    told = plain(str(error))
+    body = {"error": _BEGINS.sub("", told, count=1), "code": code, "detail": told, "instance": request_id}
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    if status in (429, 503):
+        headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
+    if status == 401:
+        headers = ((b"www-authenticate", b"Bearer"),)
+    response = json_response(body, status, headers)
+    response.reason = told
+    return response
+
+
+def classify(error: LimnosError | InvalidName, operation: str) -> tuple[int, int]:
+    """Return the HTTP status and Lance's code."""
+    if isinstance(error, InvalidName):
+        return 400, INVALID
+    if isinstance(error, errors.NotFound):
+        return 404, _NOT_FOUND.get(error.kind, UNSUPPORTED)
+    if isinstance(error, errors.AlreadyExists):
+        return 409, 2 if operation in _SPACES else 5
+    if isinstance(error, errors.Unsupported):
+        return (405 if operation == "unknown-method" else 406), UNSUPPORTED
+    for kind, status, code in _TABLE:
+        if isinstance(error, kind):
+            return status, code
+    return 500, INTERNAL

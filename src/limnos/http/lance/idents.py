@@ -1,0 +1,98 @@
+"""Which object a request is about: the identifier in its path, its body's, and the database that LanceDB's clients name.
+
+May import `model`, `names`, `services.scene` and the shared modules of `limnos.http`. The first name of an identifier is a catalog of the server's
+metalake. Clients differ in how they spell the same thing; what differs is settled here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+from limnos.names import lance
+from limnos.names.lance import DELIMITER_DEFAULT
+from limnos.names.parts import check_levels, quoted
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+
+DATABASE = b"x-lancedb-database"
+_REMOTE = b"LanceDB-"
+"""How the User-Agent of LanceDB's remote clients begins."""
+
+
+class Named(msgspec.Struct):
+    """What a body may say of what it is about, beside the path."""
+
+    id: list[str] | None = None
+
+
+class Place(NamedTuple):
+    """An object by its whole identifier: a catalog's name, then what lies below; empty for the root."""
+
+    path: Levels
+    scope: Scope
+    levels: Levels
+
+    @property
+    def is_root(self) -> bool:
+        """Say whether it is what catalogs lie in."""
+        return not self.path
+
+
+def is_remote(request: Request) -> bool:
+    """Say whether a client speaks LanceDB's dialect."""
+    return DATABASE in request.headers or request.headers.get(b"user-agent", b"").startswith(_REMOTE)
+
+
+def delimiter_of(request: Request) -> str:
+    """Return what joins names in this request."""
+    return lance.check_delimiter(request.query("delimiter") or DELIMITER_DEFAULT)
+
+
+def database_of(request: Request) -> Levels:
+    """Return the catalog that all names of the request are relative to, where a client names one."""
+    named = request.headers.get(DATABASE)
+    try:
+        return check_levels((named.decode(),)) if named else ()
+    except UnicodeDecodeError:
+        raise BadRequest("The header x-lancedb-database is no UTF-8: name a catalog of this server") from None
+
+
+def metalake_of(request: Request, ctx: Context) -> str:
+    """Return the metalake whose catalogs are meant: the server's own, unless the request says which."""
+    return request.query("metalake") or ctx.services.defaults.metalake
+
+
+def place_of(request: Request, ctx: Context, *, body: Named | None = None) -> Place:
+    """Read what a request is about; a path without an identifier means the root.
+
+    Raises BadRequest for a body that names something else than the path, InvalidName.
+    """
+    raw = request.params[0] if request.params else b""
+    if b"+" in raw and not is_remote(request) and not (body is not None and body.id is not None):
+        raw = raw.replace(
+            b"+", b"%20"
+        )  # the native client encodes paths as forms; LanceDB's remote one sends + for itself
+    path = lance.decode_path(raw, delimiter=delimiter_of(request))
+    if body is not None and body.id is not None:
+        stated = check_levels(body.id)
+        if not lance.same(path, stated):
+            raise BadRequest(
+                f"The path names {quoted('.'.join(path))} and the body's id {quoted('.'.join(stated))}: send one of them, or the same in both"
+            )
+        path = stated
+    path = (*database_of(request), *path)
+    metalake = metalake_of(request, ctx)
+    return Place(path, Scope(metalake, path[0]) if path else Scope(metalake), path[1:])
+
+
+async def body_of(request: Request) -> bytes:
+    """Read a body; clients send none where nothing has to be said."""
+    data = await request.body()
+    return data if data.strip() else b"{}"

@@ -1,0 +1,132 @@
+"""Namespace routes: create, list, describe, drop, exists, and the tables of one.
+
+May import `access`, `model`, `services` and this package. The root holds the catalogs that the caller may use; it has no life of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.lance.pages import asked_of, page
+from limnos.http.response import Response, json_response
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.services.catalogs import catalogs_list
+from limnos.services.lance_lists import tables_list
+from limnos.services.lance_namespaces import lance_namespace_create, lance_namespace_drop, namespace_shown
+from limnos.services.namespaces import namespaces_list
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.pages import Asked
+
+CREATE_MODES = ("create", "existok", "overwrite")
+DROP_MODES = ("fail", "skip")
+BEHAVIORS = ("restrict", "cascade")
+
+
+class CreateNamespace(Named):
+    """The body of a create."""
+
+    mode: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class DropNamespace(Named):
+    """The body of a drop."""
+
+    mode: str | None = None
+    behavior: str | None = None
+
+
+class AboutNamespace(Named):
+    """The body of a request that only names a namespace."""
+
+
+def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
+    """Read a mode, in any case and with or without underscores; the first of the words when none is sent. Raises BadRequest."""
+    if text is None or text == "":
+        return words[0]
+    found = text.lower().replace("_", "")
+    if found not in words:
+        raise BadRequest(f"{field} is one of {', '.join(words)}, not {text[:40]}")
+    return found
+
+
+async def namespace_create(request: Request, ctx: Context) -> Response:
+    """Make a namespace; directly below the root a catalog for Lance tables. Its parent must be there."""
+    data = await body_of(request)
+    body = request.decode(data, CreateNamespace)
+    place = place_of(request, ctx, body=body)
+    mode = word_of(body.mode, CREATE_MODES, field="mode")
+    if place.is_root:
+        raise AlreadyExists("Namespace already exists: the root is always there", kind="namespace")
+    made = await lance_namespace_create(
+        ctx, place.scope, levels=place.levels, properties=body.properties or {}, mode=mode
+    )
+    return json_response({"properties": made})
+
+
+async def namespaces_page(request: Request, ctx: Context) -> Response:
+    """List the names of what lies directly in a namespace: of the root the catalogs that the caller may use."""
+    place, asked = place_of(request, ctx), asked_of(request)
+    if place.is_root:
+        return json_response(await _catalogs(ctx, place.scope, asked=asked))
+    found = await ctx.read(place.scope, lambda scene: namespaces_list(scene, place.levels, asked))
+    return json_response(page("namespaces", found.texts(), last=found.last if asked.size != 0 else None))
+
+
+async def _catalogs(ctx: Context, scope: Scope, *, asked: Asked) -> dict[str, object]:
+    names = [node.name for node in await ctx.read(scope, catalogs_list) if node.name > asked.after]
+    shown = names if asked.size is None else names[: asked.size]
+    return page("namespaces", shown, last=shown[-1] if shown and len(shown) < len(names) else None)
+
+
+async def namespace_describe(request: Request, ctx: Context) -> Response:
+    """Answer a namespace's properties, as far as the caller may see them."""
+    data = await body_of(request)
+    body = request.decode(data, AboutNamespace)
+    place = place_of(request, ctx, body=body)
+    if place.is_root:
+        await ctx.read(place.scope, catalogs_list)
+        return json_response({"properties": {}})
+    return json_response(
+        {"properties": await ctx.read(place.scope, lambda scene: namespace_shown(scene, place.levels))}
+    )
+
+
+async def namespace_exists(request: Request, ctx: Context) -> Response:
+    """Answer nothing, with 200, if the namespace is there."""
+    await namespace_describe(request, ctx)
+    return Response(200, b"", ())
+
+
+async def namespace_drop(request: Request, ctx: Context) -> Response:
+    """Drop a namespace that is empty; all that is in it, too, when the behaviour is `cascade`."""
+    data = await body_of(request)
+    body = request.decode(data, DropNamespace)
+    place = place_of(request, ctx, body=body)
+    mode = word_of(body.mode, DROP_MODES, field="mode")
+    cascade = word_of(body.behavior, BEHAVIORS, field="behavior") == "cascade"
+    if place.is_root:
+        raise BadRequest("The root is always there: name a namespace in it")
+    try:
+        gone = await lance_namespace_drop(ctx, place.scope, levels=place.levels, cascade=cascade)
+    except NotFound as error:
+        if mode != "skip" or error.kind not in ("catalog", "namespace"):
+            raise
+        return json_response({})
+    return json_response({"properties": gone})
+
+
+async def namespace_tables(request: Request, ctx: Context) -> Response:
+    """List the names of the Lance tables directly in a namespace; without `include_declared` only those with data."""
+    place, asked = place_of(request, ctx), asked_of(request)
+    declared = request.query_flag("include_declared", default=True)
+    if place.is_root:
+        await ctx.read(place.scope, catalogs_list)
+        return json_response({"tables": []})
+    found = await tables_list(ctx, place.scope, levels=place.levels, asked=asked, declared=declared)
+    return json_response(page("tables", found.names, last=found.last if asked.size != 0 else None))

@@ -1,0 +1,53 @@
+"""Pages on the wire: a token that is opaque to clients, and a limit.
+
+May import `model`, `services.pages` and the shared modules of `limnos.http`. Without a limit a list is whole; a limit of nothing gives an
+empty page, and no token.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import BadRequest
+from limnos.services.pages import Asked
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+
+LIMIT_MAX = 1_000_000
+_DIGITS_MAX = 10
+
+
+def asked_of(request: Request) -> Asked:
+    """Read which page is asked for. Raises BadRequest."""
+    token = request.query("page_token")
+    return Asked(decoded(token) if token else "", _limit(request.query("limit")))
+
+
+def _limit(text: str | None) -> int | None:
+    if text is None or text == "":
+        return None
+    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX:
+        raise BadRequest(f"limit is a number from 0 on, not {text[:20]}")
+    return min(int(text), LIMIT_MAX)
+
+
+def encoded(name: str) -> str:
+    """Spell the name to go on after."""
+    return base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()
+
+
+def decoded(token: str) -> str:
+    """Read it again. Raises BadRequest."""
+    try:
+        return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise BadRequest("The page_token is not one that this server gave: start again without it") from None
+
+
+def page(field: str, names: list[str], *, last: str | None) -> dict[str, object]:
+    """Build the body of a list."""
+    told: dict[str, object] = {field: names}
+    return told if last is None else {**told, "page_token": encoded(last)}

@@ -1,0 +1,104 @@
+"""The protocol as the application sees it: routes below `/lance/v1`, and below `/v1` as clients of its own port have them.
+
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.lance import namespaces, tables
+from limnos.http.lance.errors import error_response
+from limnos.http.lance.idents import place_of
+from limnos.http.lance.unserved import unserved
+from limnos.http.routing import Route, Router
+from limnos.model.kinds import Kind
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.model.errors import LimnosError
+    from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
+
+ROOT: Final = "/lance/v1"
+_FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
+"""How the protocol's paths go on: what else begins with `/v1` is not meant for it."""
+
+_SPACE, _TABLE = "/namespace/{namespace_id}", "/table/{table_id}"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_SPACE}/create", namespaces.namespace_create, "lance-create-namespace"),
+    Route("GET", f"{_SPACE}/list", namespaces.namespaces_page, "lance-list-namespaces"),
+    Route("POST", f"{_SPACE}/describe", namespaces.namespace_describe, "lance-describe-namespace"),
+    Route("POST", f"{_SPACE}/drop", namespaces.namespace_drop, "lance-drop-namespace"),
+    Route("POST", f"{_SPACE}/exists", namespaces.namespace_exists, "lance-namespace-exists"),
+    Route("GET", f"{_SPACE}/table/list", namespaces.namespace_tables, "lance-list-tables"),
+    Route("GET", "/table", tables.tables_all, "lance-list-all-tables"),
+    Route("POST", f"{_TABLE}/declare", tables.table_declare, "lance-declare-table"),
+    Route("POST", f"{_TABLE}/create-empty", tables.table_declare, "lance-create-empty-table"),
+    Route("POST", f"{_TABLE}/register", tables.table_register, "lance-register-table"),
+    Route("POST", f"{_TABLE}/describe", tables.table_describe, "lance-describe-table"),
+    Route("POST", f"{_TABLE}/exists", tables.table_exists, "lance-table-exists"),
+    Route("POST", f"{_TABLE}/drop", tables.table_drop, "lance-drop-table", takes="any"),
+    Route("POST", f"{_TABLE}/deregister", tables.table_deregister, "lance-deregister-table", takes="any"),
+    Route("POST", f"{_TABLE}/rename", tables.table_rename, "lance-rename-table"),
+)
+
+
+def _rootless() -> tuple[Route[Handler], ...]:
+    """The routes of a namespace without an identifier: with the delimiter `.` clients' libraries take the root's out of the path."""
+    return tuple(
+        route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
+        for route in ROUTES
+        if route.path.startswith(_SPACE)
+    )
+
+
+class LanceRouter(Router["Handler"]):
+    """A router to which slashes that are doubled do not matter, and which knows its paths without the first segment."""
+
+    def find(self, segments: list[bytes]) -> tuple[dict[str, Route[Handler]], tuple[bytes, ...]] | None:
+        """Return the routes at a path, by method, and its parameters; None when nothing is there."""
+        settled = _settled(segments)
+        return None if settled is None else super().find(settled)
+
+    def reach(self, segments: list[bytes]) -> int:
+        """Return how many leading segments lead somewhere."""
+        settled = _settled(segments)
+        return 0 if settled is None else super().reach(settled)
+
+
+def _settled(segments: list[bytes]) -> list[bytes] | None:
+    """Return a path's segments as the routes have them; None for one that is not meant for this protocol."""
+    first = segments[0]
+    if first == b"lance":
+        return [each for each in segments if each]
+    if first != b"v1":
+        return None
+    rest = [each for each in segments if each]
+    return [b"lance", *rest] if len(rest) > 1 and rest[1] in _FIRST else None
+
+
+class LanceProtocol:
+    """Lance REST at `/lance/v1`."""
+
+    name = "lance"
+    anonymous: frozenset[str] = frozenset()
+    takes_key = True
+
+    def __init__(self) -> None:
+        self.router: Router[Handler] = LanceRouter(ROOT, ROUTES, refusing=(*_rootless(), *unserved()))
+
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a path names: the metalake, a catalog, or a namespace or table of it."""
+        place = place_of(request, ctx)
+        if not place.levels:
+            return place.scope, None, ()
+        return place.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, place.levels
+
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+        """Give a failure its status and body."""
+        return error_response(error, request_id=request_id, operation=operation)

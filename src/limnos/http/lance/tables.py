@@ -1,0 +1,231 @@
+"""Table routes: declare, register, describe, exists, drop, deregister, rename, and the list of all.
+
+May import `access`, `model`, `names`, `services` and this package. What is in a table is read and written by other routes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.lance.idents import Named, body_of, database_of, delimiter_of, is_remote, metalake_of, place_of
+from limnos.http.lance.namespaces import word_of
+from limnos.http.lance.pages import asked_of, page
+from limnos.http.response import Response, json_response
+from limnos.model.errors import BadRequest
+from limnos.names import lance
+from limnos.names.parts import check_levels
+from limnos.services import lance_describing, lance_tables
+from limnos.services.lance_describing import At
+from limnos.services.lance_lists import all_tables, tables_list
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.lance.idents import Place
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.lance_describing import Told
+    from limnos.services.lance_tables import LanceTable
+
+REGISTER_MODES = ("create", "overwrite")
+
+
+class DeclareTable(Named):
+    """The body of a declare."""
+
+    location: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class RegisterTable(Named, kw_only=True):
+    """The body of a register."""
+
+    location: str
+    mode: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class DescribeTable(Named):
+    """The body of a describe."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    load_detailed_metadata: bool | None = None
+    check_declared: bool | None = None
+
+
+class TableExists(Named):
+    """The body of a question whether a table is there."""
+
+    version: int | None = None
+
+
+class RenameTable(Named, kw_only=True):
+    """The body of a rename; LanceDB's remote clients have another word for the new namespace."""
+
+    new_table_name: str
+    new_namespace_id: list[str] | None = None
+    new_namespace: list[str] | None = None
+
+
+class AboutTable(Named):
+    """The body of a request that only names a table."""
+
+
+async def table_declare(request: Request, ctx: Context) -> Response:
+    """Make a table without data: its name and location are taken, and clients write there by themselves."""
+    data = await body_of(request)
+    body = request.decode(data, DeclareTable)
+    place = place_of(request, ctx, body=body)
+    made = await lance_tables.table_declare(
+        ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {}
+    )
+    return json_response({**_stored(made), "managed_versioning": made.record.managed})
+
+
+async def table_register(request: Request, ctx: Context) -> Response:
+    """Make a table of one that lies somewhere in the catalog's roots already."""
+    data = await body_of(request)
+    body = request.decode(data, RegisterTable)
+    place = place_of(request, ctx, body=body)
+    overwrite = word_of(body.mode, REGISTER_MODES, field="mode") == "overwrite"
+    if not body.location:
+        raise BadRequest("Field 'location' is empty: say where the table lies")
+    made = await lance_tables.table_register(
+        ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
+        overwrite=overwrite,
+    )  # fmt: skip
+    return json_response(_stored(made))
+
+
+def _stored(table: LanceTable) -> dict[str, object]:
+    return {"location": table.location, "properties": dict(table.record.properties)}
+
+
+async def table_describe(request: Request, ctx: Context) -> Response:
+    """Answer a table's location and properties; also its version and schema, unless those are not wanted."""
+    data = await body_of(request)
+    body = request.decode(data, DescribeTable)
+    place = place_of(request, ctx, body=body)
+    detailed = _flag(request, body.load_detailed_metadata, name="load_detailed_metadata", default=True)
+    looks = _flag(request, body.check_declared, name="check_declared", default=False)
+    at = At(body.version, body.tag, body.branch)
+    told = await lance_describing.table_describe(
+        ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
+    )
+    return json_response(_described(place, told, hidden=len(database_of(request)), logical=is_remote(request)))
+
+
+def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
+    """Read a flag that clients send in the body, in the query, or in both."""
+    if stated is not None:
+        return stated
+    text = request.query(name)
+    if text is None or text == "":
+        return default
+    if text.lower() not in ("true", "false"):
+        raise BadRequest(f"Query parameter {name} is true or false, not {text[:40]}")
+    return text.lower() == "true"
+
+
+def _described(place: Place, told: Told, *, hidden: int, logical: bool) -> dict[str, object]:
+    table = told.table
+    answer: dict[str, object] = {
+        "table": place.path[-1],
+        "namespace": place.path[hidden:-1],
+        "location": table.location,
+        "table_uri": table.location,
+        "properties": dict(table.record.properties),
+        "managed_versioning": table.record.managed,
+    }
+    if told.is_declared is not None:
+        answer["is_only_declared"] = told.is_declared
+    found = told.found
+    if found is not None:
+        schema: dict[str, object] = {"fields": found.logical_fields if logical else found.fields}
+        if found.schema_metadata:
+            schema["metadata"] = found.schema_metadata
+        answer |= {"version": found.version, "schema": schema, "metadata": found.metadata, "stats": found.stats}
+    return answer
+
+
+async def table_exists(request: Request, ctx: Context) -> Response:
+    """Answer nothing, with 200, if the table is there, and has the version when one is named."""
+    data = await body_of(request)
+    body = request.decode(data, TableExists)
+    place = place_of(request, ctx, body=body)
+    await lance_describing.table_exists(ctx, place.scope, levels=place.levels, version=body.version)
+    return Response(200, b"", ())
+
+
+async def table_drop(request: Request, ctx: Context) -> Response:
+    """Drop a table with its files: they go when it cannot be brought back from the trash any more."""
+    data = await body_of(request)
+    body = request.decode(data, AboutTable)
+    place = place_of(request, ctx, body=body)
+    gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
+    return json_response({"id": place.path, **_stored(gone)})
+
+
+async def table_deregister(request: Request, ctx: Context) -> Response:
+    """Forget a table; its files stay where they are."""
+    data = await body_of(request)
+    body = request.decode(data, AboutTable)
+    place = place_of(request, ctx, body=body)
+    gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
+    return json_response({"id": place.path, **_stored(gone)})
+
+
+async def table_rename(request: Request, ctx: Context) -> Response:
+    """Give a table another name, another namespace of its catalog, or both."""
+    data = await body_of(request)
+    body = request.decode(data, RenameTable)
+    place = place_of(request, ctx, body=body)
+    target = _renamed(request, place, body=body)
+    if not place.levels:
+        raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
+    await lance_tables.table_rename(ctx, place.scope, source=place.levels, target=target)
+    return json_response({})
+
+
+def _renamed(request: Request, place: Place, *, body: RenameTable) -> Levels:
+    """Return a table's new levels below its catalog. Raises BadRequest for a place in another one."""
+    stated = body.new_namespace_id if body.new_namespace_id is not None else body.new_namespace
+    above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
+    if not above or above[0] != place.path[0]:
+        raise BadRequest(
+            f"A table stays in its catalog: name a namespace of {place.path[0] if place.path else 'its catalog'}"
+        )
+    return check_levels((*above[1:], body.new_table_name))
+
+
+async def tables_all(request: Request, ctx: Context) -> Response:
+    """List the whole identifiers of all tables that the caller sees; for LanceDB's clients the names of those directly in a database."""
+    asked, delimiter = asked_of(request), delimiter_of(request)
+    declared = request.query_flag("include_declared", default=True)
+    database = database_of(request)
+    metalake = metalake_of(request, ctx)
+    if database:
+        names = await tables_list(ctx, Scope(metalake, database[0]), levels=(), asked=asked, declared=declared)
+        return json_response(page("tables", names.names, last=names.last if asked.size != 0 else None))
+    after = _after(asked.after)
+    found: list[Levels] = []
+    async for levels in all_tables(ctx, metalake=metalake, catalogs=None, after=after, declared=declared):
+        found.append(levels)
+        if asked.size is not None and len(found) > asked.size:
+            break
+    shown = found if asked.size is None else found[: asked.size]
+    last = msgspec.json.encode(shown[-1]).decode() if shown and len(shown) < len(found) else None
+    return json_response(page("tables", [lance.join(each, delimiter=delimiter) for each in shown], last=last))
+
+
+def _after(text: str) -> Levels | None:
+    if not text:
+        return None
+    try:
+        return check_levels(msgspec.json.decode(text, type=tuple[str, ...])) or None
+    except msgspec.DecodeError:
+        raise BadRequest("The page_token is not one that this server gave: start again without it") from None

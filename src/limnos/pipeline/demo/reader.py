@@ -1,0 +1,99 @@
+"""Somebody who reads while the pipeline runs, and must never see a state in between.
+
+Job: ask over and over how many rows two tables have, through PyIceberg, from a thread. May import `model` and PyIceberg; it must not know of runs. The two
+tables of the demo have the same number of rows whenever a run was published, and at no other time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import LimnosError
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from pyiceberg.catalog import Catalog
+
+TABLES = (("raw", "nyc", "flights"), ("curated", "nyc", "delays"))
+_PAUSE_S = 0.05
+
+
+class SeenInBetween(LimnosError):
+    """A reader saw one table of a run and not the other."""
+
+    code = "seen-in-between"
+
+
+@dataclass(slots=True)
+class Seen:
+    """How often which number of rows was seen, in both tables alike; and what was not alike."""
+
+    alike: Counter[int] = field(default_factory=Counter)
+    unlike: list[tuple[int, int]] = field(default_factory=list)
+
+    @property
+    def looks(self) -> int:
+        """Pairs of answers that belong together."""
+        return self.alike.total() + len(self.unlike)
+
+    def __str__(self) -> str:
+        states = ", then ".join(f"{rows:,}" for rows in sorted(self.alike))
+        return f"{self.looks:,} looks at both tables: {states} rows in each, never one without the other"
+
+
+class Reader:
+    """Looks for the time of a `with`; what it saw is in `seen`. Its end raises SeenInBetween."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.seen = Seen()
+        self._catalog = catalog
+        self._stop = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._look, name="reader", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stop.set()
+        self._thread.join(timeout=30)
+        if raised[0] is not None:
+            return
+        if self._failed is not None:
+            raise self._failed
+        self._pair()  # once more, for what was published last
+        if self.seen.unlike:
+            raise SeenInBetween(f"A reader saw {self.seen.unlike[0]} rows in {TABLES}: a part of a run was visible.")
+
+    def _look(self) -> None:
+        try:
+            while not self._stop.wait(_PAUSE_S):
+                self._pair()
+        except BaseException as error:  # noqa: BLE001 - told by whoever waits for the thread
+            self._failed = error
+
+    def _pair(self) -> None:
+        """One after the other, and the first again: only where that has not moved do the two belong together."""
+        first, second, again = (self._rows(table) for table in (*TABLES, TABLES[0]))
+        if first != again:
+            return
+        if first == second:
+            self.seen.alike[first] += 1
+        else:
+            self.seen.unlike.append((first, second))
+
+    def _rows(self, table: tuple[str, ...]) -> int:
+        from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
+
+        try:
+            snapshot = self._catalog.load_table(table).current_snapshot()
+        except NoSuchTableError:
+            return 0
+        if snapshot is None or snapshot.summary is None:
+            return 0
+        return int(snapshot.summary["total-records"] or 0)

@@ -1,0 +1,239 @@
+"""What the demo tells at its end: a short report on the terminal and one self-contained HTML page.
+
+Job: render a `Summary`. May import rich, the demo's values and drawing, and the steps' times of the `spark` room. It must not start or ask anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table
+
+from limnos.pipeline.demo.graph import drawing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+    from limnos.pipeline.demo.access import Scene
+    from limnos.pipeline.demo.graph import Edge
+    from limnos.pipeline.run.events import Event
+    from limnos.spark.progress import Step
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """A table that was filled: its rows, those of its source (None: it has none of its own), and what was done."""
+
+    name: str
+    rows: int
+    source_rows: int | None
+    done: str
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One snapshot of the delays table: when, which operation, and the rows after it."""
+
+    at: str
+    operation: str
+    rows: int
+
+
+@dataclass(slots=True)
+class Delivery:
+    """One run of the pipeline: rows by step, what was expected and found, and what a reader saw meanwhile."""
+
+    name: str
+    rows: dict[str, int] = field(default_factory=dict)
+    expectations: list[str] = field(default_factory=list)
+    seen: str = ""
+
+    def hear(self, event: Event) -> None:
+        """Note what a step came to."""
+        if event.step is not None and event.state == "done":
+            self.rows[event.step] = event.rows or 0
+            self.expectations += [f"{event.step}: {finding['message']}" for finding in event.findings]
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """Everything the report says. `directory` holds the server's data and the page."""
+
+    directory: Path
+    tables: Sequence[TableLine]
+    deliveries: Sequence[Delivery]
+    graph: Sequence[Edge]
+    commits: Sequence[Commit]
+    scenes: Sequence[Scene]
+    steps: Sequence[Step]
+    total_s: float
+
+    @property
+    def data(self) -> Path:
+        """The server's data directory."""
+        return self.directory / "server"
+
+    @property
+    def expectations(self) -> list[str]:
+        """What was expected of all deliveries, and found."""
+        return [line for delivery in self.deliveries for line in delivery.expectations]
+
+    @property
+    def page(self) -> Path:
+        """The HTML page."""
+        return self.directory / "report.html"
+
+
+def commands(summary: Summary) -> tuple[tuple[str, str], ...]:
+    """What to type to look at the result, with what it shows; each works from the directory the demo ran in."""
+    limnos = shlex.quote(_command_path("limnos"))
+    python = shlex.quote(_command_path("python"))
+    data = shlex.quote(str(summary.data))
+    return (
+        ("serve it again (leave it running)", f"{limnos} server start --data {data}"),
+        ("in another terminal, be its administrator", f"export LIMNOS_TOKEN_FILE={data}/admin.token"),
+        ("see the tree, and one table", f"{limnos} ls main.raw.nyc && {limnos} describe main.curated.nyc.delays"),
+        ("ask why ana may not read it", f"{limnos} access explain table_load main.curated.nyc.delays --for ana"),
+        ("query it with Spark", f"{python} -c {_double_quoted(_QUERY.format(token=summary.data / 'admin.token'))}"),
+    )
+
+
+def print_report(summary: Summary, *, console: Console) -> None:
+    """Print tables made, access answers, times, and how to look at it all."""
+    console.print()
+    console.print(_tables_table(summary.tables))
+    console.print(_scenes_table(summary.scenes))
+    refusal = next((scene.answer.text for scene in summary.scenes if not scene.answer.allowed), None)
+    if refusal is not None:
+        console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False, soft_wrap=True)
+    console.print(
+        f"{len(summary.expectations)} data expectations met; every count equals the source's.", highlight=False
+    )
+    console.print(
+        f"Done in {summary.total_s:.0f} s. All of it is in {escape(str(summary.directory))}\n", highlight=False
+    )
+    console.print("[bold]How to look at it[/]")
+    for purpose, command in commands(summary):
+        console.print(f"  # {purpose}", style="dim", highlight=False)
+        console.print(f"  {escape(command)}", highlight=False, soft_wrap=True)
+    console.print("  # the page with two plots", style="dim", highlight=False)
+    console.print(f"  {escape(summary.page.absolute().as_uri())}", highlight=False, soft_wrap=True)
+
+
+def write_page(summary: Summary, *, plots: Iterable[tuple[str, bytes]]) -> None:
+    """Write the page; `plots` are (what it shows, PNG bytes), embedded, so that the file stands alone."""
+    summary.page.write_text(render_page(summary, plots=plots), encoding="utf-8")
+
+
+def render_page(summary: Summary, *, plots: Iterable[tuple[str, bytes]]) -> str:
+    """The page as HTML; everything that is not ours is escaped."""
+    figures = "".join(_figure(title, png) for title, png in plots)
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>Limnos demo</title>
+<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>
+<h1>New York's flights of 2013, in Limnos</h1>
+<p>Raw tables in <code>main.raw.nyc</code>, joined into <code>main.curated.nyc.delays</code> (one partition per month),
+a late day merged in. {summary.total_s:.0f} seconds in all.</p>
+{figures}
+<h2>The pipeline</h2>
+<p>Declared in <code>pipeline/pipeline.yaml</code>; on each edge the rows that both runs took along it.</p>
+{drawing(summary.graph, notes={line.name.removeprefix("main."): line.done for line in summary.tables})}
+<h2>Runs</h2>
+{_html_table(("delivery", "while it ran, a reader saw"), [(one.name, one.seen) for one in summary.deliveries])}
+<h2>Tables</h2>{_html_table(("table", "rows", "rows of its source", "this run"), _table_rows(summary.tables))}
+<h2>Commits of main.curated.nyc.delays</h2>
+{_html_table(("when (UTC)", "operation", "rows after it"), [(c.at, c.operation, f"{c.rows:,}") for c in summary.commits])}
+<h2>Who may read it</h2>
+<p>The user ana asks through PyIceberg; the administrator's changes are all made at the first server.</p>
+{_html_table(("asked", "after", "answer"), [_scene_row(scene) for scene in summary.scenes])}
+<h2>Expectations met</h2><ul>{"".join(f"<li>{html.escape(line)}</li>" for line in summary.expectations)}</ul>
+<h2>Steps</h2>
+{_html_table(("step", "seconds", ""), [(s.title, f"{s.elapsed_s:.1f}", s.note) for s in summary.steps])}
+</body></html>
+"""
+
+
+def _tables_table(lines: Sequence[TableLine]) -> Table:
+    table = Table(title="Tables", title_justify="left")
+    table.add_column("table")
+    table.add_column("rows", justify="right")
+    table.add_column("source", justify="right")
+    table.add_column("this run")
+    for row in _table_rows(lines):
+        table.add_row(*(escape(cell) for cell in row))
+    return table
+
+
+def _scenes_table(scenes: Sequence[Scene]) -> Table:
+    table = Table(title="ana asks for main.curated.nyc.delays, through PyIceberg", title_justify="left")
+    for heading in ("at", "after", "answer"):
+        table.add_column(heading)
+    for scene in scenes:
+        answer = f"allowed, {scene.answer.text}" if scene.answer.allowed else "refused"
+        table.add_row(scene.server, scene.change, escape(answer))
+    return table
+
+
+def _table_rows(lines: Sequence[TableLine]) -> list[tuple[str, str, str, str]]:
+    return [
+        (line.name, f"{line.rows:,}", "" if line.source_rows is None else f"{line.source_rows:,}", line.done)
+        for line in lines
+    ]
+
+
+def _scene_row(scene: Scene) -> tuple[str, str, str]:
+    word = "allowed" if scene.answer.allowed else "refused"
+    return scene.server, scene.change, f"{word}: {scene.answer.text}"
+
+
+def _html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    head = "".join(f"<th>{html.escape(heading)}</th>" for heading in headings)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _figure(title: str, png: bytes) -> str:
+    data = base64.b64encode(png).decode()
+    text = html.escape(title)
+    return f'<figure><img alt="{text}" src="data:image/png;base64,{data}"><figcaption>{text}</figcaption></figure>'
+
+
+def _double_quoted(text: str) -> str:
+    """For a shell; easier on the eye than single quotes where they are inside the text."""
+    return f'"{text}"' if not set(text) & set('"$`\\!') else shlex.quote(text)
+
+
+def _command_path(name: str) -> str:
+    """How to call a command of this environment: bare when it is on PATH, else by its path beside this Python."""
+    beside = Path(sys.executable).parent / name
+    if not beside.is_file() or shutil.which(name) == str(beside):
+        return name
+    try:
+        return str(beside.relative_to(Path.cwd()))
+    except ValueError:
+        return str(beside)
+
+
+_QUERY = (
+    "from limnos.spark import session; spark = session(token=open('{token}').read().strip()); "
+    "spark.sql('SELECT airline, avg(arr_delay) FROM main.curated.nyc.delays GROUP BY 1 ORDER BY 2').show()"
+)
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1c2430}
+table{border-collapse:collapse;width:100%;font-size:.9rem}th,td{text-align:left;padding:.3rem .6rem;
+border-bottom:1px solid #dde3ea;vertical-align:top}th{background:#f3f6f9}figure{margin:1.5rem 0}img{max-width:100%}
+svg.graph{width:100%}svg rect{fill:#f3f6f9;stroke:#9fb3c8}svg path{fill:none;stroke:#9fb3c8;stroke-width:1.5}
+svg text{font-size:13px;fill:#1c2430}svg .note,svg .rows{font-size:11px;fill:#5a6675}
+figcaption{color:#5a6675;font-size:.9rem}code{background:#f3f6f9;padding:0 .25rem}
+"""

@@ -1,0 +1,243 @@
+"""The demo from start to end: `limnos demo`, `make demo`.
+
+Job: put the demo's parts in order, show progress, and answer with an exit code. May import `client`, `model`, `spark`, the
+demo's modules and this room. Every process it starts is stopped again, whatever happens.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+
+from limnos.client import Client, ClientError
+from limnos.model.errors import LimnosError
+from limnos.pipeline.demo import access, data, plots, process, tables
+from limnos.pipeline.demo.graph import Edge
+from limnos.pipeline.demo.reader import Reader
+from limnos.pipeline.demo.report import Commit, Delivery, Summary, TableLine, print_report, write_page
+from limnos.pipeline.demo.server import running_server
+from limnos.pipeline.project import Project, load
+from limnos.pipeline.run.ended import RunFailed
+from limnos.pipeline.run.shown import line_of
+from limnos.spark.jars import ensure_runtime
+from limnos.spark.progress import StepProgress
+from limnos.spark.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.demo.access import Scene
+    from limnos.pipeline.demo.data import Source
+    from limnos.pipeline.run.events import Event
+
+STEPS_TOTAL = 12
+_STOPPED = "Stopped. Run it again: what is done is kept."
+_SPARK_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+    "spark.scheduler.mode": "FAIR",
+}
+
+
+@dataclass(slots=True)
+class Run:
+    """A run under way: where it writes, how it shows its progress, and what it has to report so far."""
+
+    place: Path
+    progress: StepProgress
+    console: Console
+    tables: list[TableLine] = field(default_factory=list)
+    deliveries: list[Delivery] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    scenes: list[Scene] = field(default_factory=list)
+    plots: list[tuple[str, bytes]] = field(default_factory=list)
+
+    @property
+    def server_data(self) -> Path:
+        """The data directory both server processes share."""
+        return self.place / "server"
+
+    def show_bytes(self, done: int, total: int) -> None:
+        """Show how far a download is."""
+        self.progress.show(done / total, f"{done / 1e6:.0f} of {total / 1e6:.0f} MB")
+
+
+def main(directory: str | Path = "demo-out", *, console: Console | None = None) -> int:
+    """Run the demo below `directory`; return the exit code: 0 when everything held, 1 with the reason when not."""
+    console = console or Console()
+    started = time.monotonic()
+    place = Path(directory)
+    stop = process.Stop()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+        with (
+            process.terminable(stop),
+            process.direct_loopback(),
+            StepProgress(STEPS_TOTAL, console=console) as progress,
+        ):
+            run = Run(place=place.absolute(), progress=progress, console=console)
+            _everything(run)
+        summary = _summary(run, directory=place, total_s=time.monotonic() - started)
+        write_page(summary, plots=run.plots)
+        print_report(summary, console=console)
+    except KeyboardInterrupt:
+        console.print(_STOPPED)
+        return 130
+    except (SystemExit, Exception) as error:  # noqa: BLE001 - Spark and PyIceberg raise what they like
+        if stop.asked:
+            console.print(_STOPPED)
+            return process.TERMINATED
+        return _failed(error, place=place, console=console)
+    return 0
+
+
+def _everything(run: Run) -> None:
+    with run.progress.step("count the source, without Spark") as step:
+        sources = data.sources(run.place / "source")
+        step.note = f"{sum(source.census.rows for source in sources.values()):,} rows in {len(sources)} files"
+    with run.progress.step("put the first delivery beside the pipeline's file") as step:
+        project = load(data.lay_out(sources, run.place / "pipeline"))
+        step.note = str(project.file)
+    with run.progress.step("fetch Spark's Iceberg runtime, once") as step:
+        step.note = ensure_runtime(progress=run.show_bytes).name
+    with ExitStack() as servers:
+        with run.progress.step("start a server with SQLite and a local warehouse") as step:
+            first = servers.enter_context(running_server(run.server_data, log=run.place / "server-1.log"))
+            token = (run.server_data / "admin.token").read_text(encoding="utf-8").strip()
+            step.note = first.uri
+        with _spark(run, first.uri, token) as spark:
+            _deliver(run, project, spark=spark, reader=Reader(access.connect(first.uri, metalake="lake", token=token)))
+            data.deliver_late(sources, project.directory)
+            _deliver(run, project, spark=spark, reader=Reader(access.connect(first.uri, metalake="lake", token=token)))
+            with run.progress.step("compare with the source, rows and values of every column") as step:
+                _compare(run, spark, sources)
+                step.note = "equal"
+            _draw(run, spark)
+        with run.progress.step("start a second server process over the same store") as step:
+            second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
+            step.note = second.uri
+        _show_access(run, {"first server": first.uri, "second server": second.uri}, token)
+
+
+@contextmanager
+def _spark(run: Run, uri: str, token: str) -> Iterator[SparkSession]:
+    with run.progress.step("start Spark"), process.quiet_start(run.place / "spark.log"):
+        spark = session(uri, token=token, app_name="limnos-demo", config=_SPARK_SETTINGS)
+    run.progress.watch(spark)
+    try:
+        yield spark
+    finally:
+        run.progress.unwatch()
+        spark.stop()
+
+
+def _deliver(run: Run, project: Project, *, spark: SparkSession, reader: Reader) -> None:
+    """Run the pipeline on what was delivered, while somebody reads what is published."""
+    number = len(run.deliveries) + 1
+    word = "first" if number == 1 else "late"
+    delivery = Delivery(name=word)
+    with run.progress.step(f"run the pipeline on the {word} delivery, somebody reading") as step:
+
+        def hear(event: Event) -> None:
+            delivery.hear(event)
+            if event.state in ("done", "failed", "moved"):
+                run.console.print(escape(f"         {line_of(event)}"), highlight=False, soft_wrap=True)
+
+        with reader:
+            ended = project.run(spark, listener=hear).require()
+        delivery.seen = str(reader.seen)
+        step.note = f"{ended.message} in one commit"
+    run.console.print(f"         the reader: {delivery.seen}", highlight=False, soft_wrap=True)
+    run.deliveries.append(delivery)
+
+
+def _compare(run: Run, spark: SparkSession, sources: Mapping[str, Source]) -> None:
+    for name, source in sources.items():
+        rows = tables.verify(spark, source)
+        done = _done(run, f"raw.nyc.{name}")
+        run.tables.append(TableLine(name=tables.raw(name), rows=rows, source_rows=source.census.rows, done=done))
+    flights = sources["flights"]
+    rows = tables.verify_delays(spark, flights)
+    done = _done(run, "curated.nyc.delays")
+    run.tables.append(TableLine(name=tables.DELAYS, rows=rows, source_rows=flights.census.rows, done=done))
+
+
+def _done(run: Run, step: str) -> str:
+    """What the runs did with a table, for the report's last column."""
+    rows = [delivery.rows.get(step, 0) for delivery in run.deliveries]
+    return ", then ".join(f"{count:,} written" if count else "nothing new" for count in rows)
+
+
+def _draw(run: Run, spark: SparkSession) -> None:
+    """Ask the finished table for the numbers of the page, and draw its plots."""
+    with run.progress.step("draw two plots"):
+        run.commits += [
+            Commit(at=at, operation=word, rows=rows) for at, word, rows in spark.sql(tables.COMMITS).collect()
+        ]
+        hourly: dict[str, list[tuple[int, float]]] = {}
+        for origin, hour, minutes in spark.sql(tables.HOURLY).collect():
+            hourly.setdefault(origin, []).append((hour, minutes))
+        airlines = [tuple(row) for row in spark.sql(tables.AIRLINES).collect()]
+        run.plots += [
+            ("Mean departure delay by scheduled hour, per airport", plots.hourly_plot(plots.HourlyDelays(hourly))),
+            ("Late and cancelled flights by airline", plots.airline_plot(plots.AirlineDelays(airlines))),
+        ]
+
+
+def _show_access(run: Run, uris: dict[str, str], token: str) -> None:
+    """Play the same scenes at each server; the administrator's changes are all made at the first."""
+    with Client(next(iter(uris.values())), token=token) as admin:
+        access.prepare(admin)
+        for name, uri in uris.items():
+            with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
+                run.scenes += access.play(admin, server=name, uri=uri)
+                step.note = "each right at the very next request"
+
+
+def _summary(run: Run, *, directory: Path, total_s: float) -> Summary:
+    return Summary(
+        directory=directory,
+        tables=run.tables,
+        deliveries=run.deliveries,
+        graph=_graph(run),
+        commits=run.commits,
+        scenes=run.scenes,
+        steps=run.progress.finished,
+        total_s=total_s,
+    )
+
+
+def _graph(run: Run) -> list[Edge]:
+    """What each table was made from, with the rows that both runs wrote of what is read."""
+    edges = []
+    for step, sources in _READS.items():
+        for source in sources:
+            rows = sum(delivery.rows.get(source, 0) for delivery in run.deliveries) or None
+            made = sum(delivery.rows.get(step, 0) for delivery in run.deliveries)
+            edges.append(Edge(start=source, end=step, rows=made if rows is None else rows))
+    return edges
+
+
+_SMALL = tuple(f"raw.nyc.{name}" for name in data.TABLES)
+_READS = {f"raw.nyc.{name}": (f"{name}.csv",) for name in data.TABLES} | {"curated.nyc.delays": _SMALL}
+
+
+def _failed(error: BaseException, *, place: Path, console: Console) -> int:
+    """Print why; for an error that is not one of ours, keep its trace beside the data."""
+    reason = str(error)
+    if not isinstance(error, (LimnosError, ClientError, OSError, RunFailed)):
+        log = place / "error.log"
+        log.write_text("".join(traceback.format_exception(error)), encoding="utf-8")
+        first = reason.strip().partition("\n")[0]
+        reason = f"{type(error).__name__}: {first}\nThe whole trace is in {log}."
+    console.print(f"[bold red]The demo failed:[/] {escape(reason)}", soft_wrap=True, highlight=False)
+    return 1

@@ -1,0 +1,178 @@
+"""A step's branch: begun, looked at, dropped, and the proof that a statement writes it and nothing else.
+
+May import this room's values, `names`, `model` and PySpark. It must not know how rows are written. A write names its
+branch in the table's name; before it runs, its analysed plan must say the same, because other ways to choose a branch
+fall back on `main` without a word.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.errors import BadRequest, CommitConflict, NotFound
+from limnos.names import engine
+from limnos.pipeline.context import MADE_BY
+from limnos.pipeline.engine.metadata import MAIN, Metadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.outcomes import Branch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts, Step
+
+BASE_MARK = "limnos.base"
+"""In the summary of each snapshot that a step writes: the head of `main` from which its branch was begun, or `none`."""
+_NO_BASE = "none"
+_RETAIN_DAYS = 7
+_RUN_BRANCH = re.compile(r"(?P<run>run_[0-9a-f]{12})_\d+")
+
+
+class Statement(Enum):
+    """Kinds of write, by the node that stands at the root of their analysed plan."""
+
+    APPEND = "AppendData"
+    OVERWRITE = "OverwriteByExpression"
+    OVERWRITE_PARTITIONS = "OverwritePartitionsDynamic"
+    MERGE = "ReplaceData"
+    MERGE_DELTA = "WriteDelta"
+
+
+_NODES = frozenset(kind.value for kind in Statement)
+_PREFIX = "branch_"
+_EXPLAINED = re.compile(
+    r"(?P<node>\w+) RelationV2\[.*\] (?P<name>(?:`(?:[^`]|``)+`|\w+)(?:\.(?:`(?:[^`]|``)+`|\w+))*)(?:,|$)"
+)
+MERGES = frozenset({Statement.MERGE, Statement.MERGE_DELTA})
+
+
+def begin(spark: SparkSession, step: Step, *, branch: str, at: int | None = None) -> Branch:
+    """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
+
+    A branch of that name that is there already begins anew. What is given back names as `base` what `main` was when the
+    run began; with `at` it is what the earlier attempt had begun from. Raises NotFound (no such table or snapshot),
+    CommitConflict (`main` has moved since the earlier attempt began: run the step again from `main`).
+    """
+    found = metadata_there(spark, step.table)
+    base = found.head() if at is None else _base_of(found, table=step.table, at=at)
+    _begin_at(spark, step.table, branch=branch, start=base if at is None else at)
+    return _branch(metadata_there(spark, step.table), table=step.table, name=branch, base=base)
+
+
+def head(spark: SparkSession, branch: Branch) -> int | None:
+    """The branch's newest snapshot now; None: it is gone."""
+    found = metadata_of(spark, branch.table)
+    return None if found is None else found.head(branch.name)
+
+
+def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
+    """Drop a branch, if it and its table are there."""
+    if name == MAIN:
+        raise BadRequest("`main` is what everybody reads, and no branch of a run: it is not dropped.")
+    if metadata_of(spark, table) is not None:
+        spark.sql(f"ALTER TABLE {engine.render_spark(table)} DROP BRANCH IF EXISTS {engine.render_spark((name,))}")
+
+
+def left_over(spark: SparkSession, table: Parts) -> tuple[str, ...]:
+    """The branches of runs that a table has, by name, sorted."""
+    found = metadata_of(spark, table)
+    return () if found is None else tuple(sorted(name for name in found.refs if _RUN_BRANCH.fullmatch(name)))
+
+
+def run_of(name: str) -> str:
+    """What the branches of one run have in common: their name without the attempt."""
+    found = _RUN_BRANCH.fullmatch(name)
+    return name if found is None else found["run"]
+
+
+def target(branch: Branch) -> str:
+    """The branch as SQL writes it."""
+    return engine.render_spark((*branch.table, f"{_PREFIX}{branch.name}"))
+
+
+def base_mark(branch: Branch) -> dict[str, str]:
+    """What each snapshot on the branch says of its base, so that a later attempt can go on from it."""
+    return {BASE_MARK: _NO_BASE if branch.base is None else str(branch.base)}
+
+
+def require_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds: frozenset[Statement]) -> None:
+    """Prove by its analysed plan, without running it, that a statement writes `branch` in one of the `kinds`.
+
+    Raises BadRequest: it would write elsewhere or in another way, so it must not run.
+    """
+    found = _written(spark, statement) if is_classic(spark) else _written_by_text(spark, statement)
+    if found.node not in {kind.value for kind in kinds}:
+        raise BadRequest(f"A write of {target(branch)} was refused before it ran: its plan is {found.node}.")
+    if found.name != (*branch.table, f"{_PREFIX}{branch.name}") or found.branch != branch.name:
+        where = engine.render_spark(found.name)
+        raise BadRequest(f"A write of {target(branch)} was refused before it ran: its plan writes {where}.")
+
+
+def _base_of(found: Metadata, *, table: Parts, at: int) -> int | None:
+    snapshot = found.snapshot(at)
+    name = engine.render_spark(table)
+    if snapshot is None:
+        raise NotFound(f"Snapshot {at} of {name} has expired: the step has to run again.", kind="snapshot")
+    told = snapshot.summary.get(BASE_MARK)
+    base = found.head() if told is None else None if told == _NO_BASE else int(told)
+    if base != found.head():
+        raise CommitConflict(f"`main` of {name} has moved since the step was done: the step has to run again.")
+    return base
+
+
+def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | None) -> None:
+    name, ref = engine.render_spark(table), engine.render_spark((branch,))
+    if start is None:
+        spark.sql(f"ALTER TABLE {name} DROP BRANCH IF EXISTS {ref}")
+        spark.sql(f"ALTER TABLE {name} CREATE BRANCH {ref} RETAIN {_RETAIN_DAYS} DAYS")
+        return
+    spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
+
+
+def _branch(found: Metadata, *, table: Parts, name: str, base: int | None) -> Branch:
+    return Branch(
+        table=table,
+        name=name,
+        uuid=found.table_uuid,
+        schema_id=found.current_schema_id,
+        base=base,
+        head=found.head(name),
+        is_new=base is None and found.properties.get(MADE_BY) == run_of(name),
+    )
+
+
+class _Target(NamedTuple):
+    """What a statement would write: root node of its plan, name of the table, and the branch Iceberg resolved."""
+
+    node: str
+    name: Parts = ()
+    branch: str | None = None
+
+
+def _written(spark: SparkSession, statement: str) -> _Target:
+    session = spark._jsparkSession.sessionState()  # noqa: SLF001 - plans are Spark's own
+    skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()  # type: ignore[union-attr]  # noqa: SLF001
+    plan = session.executePlan(session.sqlParser().parsePlan(statement), skip).analyzed()
+    node: str = plan.getClass().getSimpleName()
+    if node not in _NODES:
+        return _Target(node)
+    relation = plan.table()
+    identifier = relation.identifier().get()
+    table = relation.table()
+    if table.getClass().getSimpleName() == "RowLevelOperationTable":
+        table = table.table()
+    name = (relation.catalog().get().name(), *identifier.namespace(), identifier.name())
+    return _Target(node, name, table.branch())
+
+
+def _written_by_text(spark: SparkSession, statement: str) -> _Target:
+    """The same where plans are seen as text only (Spark Connect): the first line of the analysed one."""
+    text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
+    analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
+    line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
+    found = _EXPLAINED.match(line)
+    if found is None:
+        return _Target(line.split(" ", 1)[0] or "not to be told")
+    name = engine.parse_spark(found["name"])
+    return _Target(found["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)

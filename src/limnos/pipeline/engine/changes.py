@@ -1,0 +1,263 @@
+"""How a table's columns must change so that a frame's rows fit, and the frame made to fit them.
+
+Job: pure comparison of two Spark schemas, and the expressions that bring a frame into the table's form. May import `model`,
+`names`, and PySpark's types and functions. It must not know tables, branches or what is allowed; it tells, others decide.
+
+A column's path is its name, below it the names of nested fields; `element`, `key` and `value` stand for what is in a list or map.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from limnos.model.errors import BadRequest
+from limnos.names import engine
+
+Route = tuple[str, ...]
+_DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
+_DECIMAL_DIGITS_MAX = 38
+
+
+class Added(NamedTuple):
+    """A column or nested field that the table lacks."""
+
+    path: Route
+    type: DataType
+
+
+class Widened(NamedTuple):
+    """A column whose type has to grow."""
+
+    path: Route
+    old: DataType
+    new: DataType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What would have to become of a table's columns. `missing` are those that the frame lacks; `lossy` don't fit."""
+
+    added: tuple[Added, ...] = ()
+    widened: tuple[Widened, ...] = ()
+    missing: tuple[Route, ...] = ()
+    lossy: tuple[Widened, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.widened or self.missing or self.lossy)
+
+
+def dotted(path: Route) -> str:
+    """A path as a declaration writes it."""
+    return ".".join(path)
+
+
+def changes_between(table: StructType, frame: StructType, *, above: Route = ()) -> Changes:
+    """What differs between a table's columns and a frame's, by name, letters' case aside."""
+    return _together(_struct_changes(table, frame, above=above))
+
+
+def storable(schema: StructType) -> StructType:
+    """The columns of a new table for a frame: none of them required, smallest integers as the table keeps them.
+
+    Raises BadRequest for columns that have no type (NULL).
+    """
+    return StructType([_stored_field(each, (each.name,)) for each in schema.fields])
+
+
+def require_single_names(schema: StructType) -> None:
+    """Raise BadRequest for a name that two columns have, letters' case aside."""
+    seen: set[str] = set()
+    for column in schema.fields:
+        if column.name.lower() in seen:
+            raise BadRequest(f"The query has two columns {column.name!r}: give one another name with AS.")
+        seen.add(column.name.lower())
+
+
+def ddl(kind: DataType) -> str:
+    """A type as SQL writes it, names quoted."""
+    if isinstance(kind, StructType):
+        return f"struct<{', '.join(f'{quoted(each.name)}: {ddl(each.dataType)}' for each in kind.fields)}>"
+    if isinstance(kind, ArrayType):
+        return f"array<{ddl(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"map<{ddl(kind.keyType)}, {ddl(kind.valueType)}>"
+    return kind.simpleString()
+
+
+def quoted(name: str) -> str:
+    """A column's name in Spark's quotes."""
+    return engine.render_spark((name,))
+
+
+def fitted(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The frame in the form of a table's columns: their order and types, NULL for what it lacks."""
+    return frame.select(*fitted_columns(frame, schema))
+
+
+def fitted_columns(frame: DataFrame, schema: StructType) -> list[Column]:
+    """The expressions that `fitted` selects."""
+    own = {each.name.lower(): each for each in frame.schema.fields}
+    return [_fitted_column(own.get(each.name.lower()), each) for each in schema.fields]
+
+
+def fits(old: DataType, new: DataType) -> bool:
+    """Whether every value of the type `new` is kept by a column of the type `old`."""
+    if old == new or isinstance(new, NullType):
+        return True
+    if isinstance(old, DecimalType):
+        return _decimal_holds(old, new)
+    if type(new) in _DIGITS and type(old) in _DIGITS:
+        return _DIGITS[type(new)] <= _DIGITS[type(old)]
+    if isinstance(old, DoubleType):
+        return isinstance(new, (FloatType, ByteType, ShortType, IntegerType))
+    if isinstance(old, FloatType):
+        return isinstance(new, (ByteType, ShortType))
+    if isinstance(old, StringType):
+        return isinstance(new, StringType)
+    return isinstance(new, DateType) and isinstance(old, (TimestampType, TimestampNTZType))
+
+
+def widening(old: DataType, new: DataType) -> DataType | None:
+    """The type that a column of `old` may grow to so that values of `new` fit; None: there is none in Iceberg."""
+    if isinstance(old, IntegerType) and isinstance(new, LongType):
+        return LongType()
+    if isinstance(old, FloatType) and isinstance(new, (DoubleType, IntegerType)):
+        return DoubleType()
+    if isinstance(old, DecimalType):
+        return _wider_decimal(old, new)
+    return None
+
+
+def _wider_decimal(old: DecimalType, new: DataType) -> DecimalType | None:
+    if isinstance(new, DecimalType):
+        if new.scale > old.scale:
+            return None
+        whole = new.precision - new.scale
+    elif type(new) in _DIGITS:
+        whole = _DIGITS[type(new)]
+    else:
+        return None
+    precision = max(old.precision, whole + old.scale)
+    return DecimalType(precision, old.scale) if precision <= _DECIMAL_DIGITS_MAX else None
+
+
+def _decimal_holds(old: DecimalType, new: DataType) -> bool:
+    if isinstance(new, DecimalType):
+        return new.scale <= old.scale and new.precision - new.scale <= old.precision - old.scale
+    return type(new) in _DIGITS and _DIGITS[type(new)] <= old.precision - old.scale
+
+
+def _struct_changes(table: StructType, frame: StructType, *, above: Route) -> Iterator[Changes]:
+    theirs = {each.name.lower(): each for each in frame.fields}
+    for column in table.fields:
+        path = (*above, column.name)
+        found = theirs.pop(column.name.lower(), None)
+        if found is None:
+            yield Changes(missing=(path,))
+        else:
+            yield _type_changes(column.dataType, found.dataType, path=path)
+    for column in frame.fields:
+        if column.name.lower() in theirs:
+            path = (*above, column.name)
+            yield Changes(added=(Added(path, _stored(column.dataType, path)),))
+
+
+def _type_changes(old: DataType, new: DataType, *, path: Route) -> Changes:
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        return _together(_struct_changes(old, new, above=path))
+    if isinstance(old, ArrayType) and isinstance(new, ArrayType):
+        return _type_changes(old.elementType, new.elementType, path=(*path, "element"))
+    if isinstance(old, MapType) and isinstance(new, MapType):
+        keys = _type_changes(old.keyType, new.keyType, path=(*path, "key"))
+        if keys:
+            return Changes(lossy=(Widened((*path, "key"), old.keyType, new.keyType),))
+        return _type_changes(old.valueType, new.valueType, path=(*path, "value"))
+    if fits(old, new):
+        return Changes()
+    wider = widening(old, new)
+    if wider is None:
+        return Changes(lossy=(Widened(path, old, new),))
+    return Changes(widened=(Widened(path, old, wider),))
+
+
+def _together(several: Iterator[Changes] | Sequence[Changes]) -> Changes:
+    every = tuple(several)
+    return Changes(
+        added=tuple(each for part in every for each in part.added),
+        widened=tuple(each for part in every for each in part.widened),
+        missing=tuple(each for part in every for each in part.missing),
+        lossy=tuple(each for part in every for each in part.lossy),
+    )
+
+
+def _stored_field(column: StructField, path: Route) -> StructField:
+    return StructField(column.name, _stored(column.dataType, path), nullable=True)
+
+
+def _stored(kind: DataType, path: Route) -> DataType:
+    """A type as Iceberg keeps it."""
+    if isinstance(kind, StructType):
+        return StructType([_stored_field(each, (*path, each.name)) for each in kind.fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_stored(kind.elementType, (*path, "element")), containsNull=True)
+    if isinstance(kind, MapType):
+        value = _stored(kind.valueType, (*path, "value"))
+        return MapType(_stored(kind.keyType, (*path, "key")), value, valueContainsNull=True)
+    if isinstance(kind, NullType):
+        name = dotted(path)
+        raise BadRequest(f"Column {name!r} is always NULL and so has no type: write CAST(NULL AS string) or another.")
+    if isinstance(kind, (ByteType, ShortType)):
+        return IntegerType()
+    return StringType() if isinstance(kind, StringType) else kind
+
+
+def _fitted_column(own: StructField | None, wanted: StructField) -> Column:
+    if own is None:
+        return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
+    return _fitted(f.col(quoted(own.name)), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
+
+
+def _fitted(value: Column, *, own: DataType, wanted: DataType) -> Column:
+    if own == wanted:
+        return value
+    if isinstance(own, StructType) and isinstance(wanted, StructType):
+        inner = {each.name.lower(): each for each in own.fields}
+        fields = [_fitted_field(value, inner.get(each.name.lower()), wanted=each) for each in wanted.fields]
+        return f.when(value.isNotNull(), f.struct(*fields))
+    if isinstance(own, ArrayType) and isinstance(wanted, ArrayType):
+        item, target = own.elementType, wanted.elementType
+        return f.transform(value, lambda each: _fitted(each, own=item, wanted=target))
+    if isinstance(own, MapType) and isinstance(wanted, MapType):
+        kept, target = own.valueType, wanted.valueType
+        return f.transform_values(value, lambda _, each: _fitted(each, own=kept, wanted=target))
+    return value.cast(ddl(wanted))
+
+
+def _fitted_field(value: Column, own: StructField | None, *, wanted: StructField) -> Column:
+    if own is None:
+        return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
+    return _fitted(value.getField(own.name), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)

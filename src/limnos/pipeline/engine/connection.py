@@ -1,0 +1,49 @@
+"""Which server a Spark session's catalog speaks to, and as whom.
+
+Job: read it back from the session's own settings, so that who has a session need not say it twice. May import `client`,
+`model` and PySpark's types. The credential goes from the session into the client and nowhere else.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from limnos.client import Client
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TIMEOUT_S = 60.0
+
+
+def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_S) -> Client:
+    """A client of the server behind a catalog of the session, with the session's credential. Raises BadRequest."""
+    prefix = f"spark.sql.catalog.{catalog}"
+    uri = spark.conf.get(f"{prefix}.uri", None)
+    warehouse = spark.conf.get(f"{prefix}.warehouse", None)
+    if not uri or not warehouse or "/" not in warehouse:
+        raise BadRequest(
+            f"This Spark session has no catalog {catalog} of a Limnos server: make it by "
+            f"limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
+        )
+    metalake = warehouse.partition("/")[0]
+    token, user = _credential(spark.conf.get(f"{prefix}.header.Authorization", None))
+    return Client(
+        uri.rstrip("/").removesuffix("/iceberg"), token=token, user=user, metalake=metalake, timeout_s=timeout_s
+    )
+
+
+def _credential(header: str | None) -> tuple[str | None, str | None]:
+    """Token and user of a header's value, at most one of them."""
+    kind, _, value = (header or "").partition(" ")
+    if kind == "Bearer":
+        return value, None
+    if kind == "Basic":
+        try:
+            return None, base64.b64decode(value, validate=True).decode().partition(":")[0]
+        except (binascii.Error, UnicodeDecodeError):
+            return None, None
+    return None, None

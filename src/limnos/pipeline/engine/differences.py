@@ -1,0 +1,118 @@
+"""What publishing a run would change: rows added, removed and changed on a branch, against `main`.
+
+Job: one comparison per table. Rows are compared whole and counted as often as they stand there; where the step has
+keys, a row of the same key that differs is a changed one. May import `names`, this room and PySpark; it must not know of runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, MapType, StructType
+
+from limnos.names import engine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from limnos.pipeline.outcomes import Branch
+
+_SIDE = "_side"
+_TIMES = "_times"
+SAMPLE_MAX = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """How a branch differs from `main`. Without keys nothing is `changed`: such a row is one removed and one added."""
+
+    table: str
+    added: int
+    removed: int
+    changed: int | None
+    columns_added: tuple[str, ...] = ()
+    columns_removed: tuple[str, ...] = ()
+    sample: tuple[dict[str, object], ...] = ()
+
+
+def difference(spark: SparkSession, branch: Branch, *, keys: Sequence[str] = (), rows: int = 0) -> Difference:
+    """Compare the branch's head with what `main` was when the run began; `rows` of what differs are shown."""
+    name = engine.render_spark(branch.table)
+    if branch.head is None or branch.head == branch.base:
+        return Difference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)
+    new = spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.head}")
+    old = new.limit(0) if branch.base is None else spark.sql(f"SELECT * FROM {name} VERSION AS OF {branch.base}")
+    shared = [column for column in new.columns if column in set(old.columns)]
+    unequal = _unequal(new, old, shared=shared)
+    added, removed, changed = _counts(unequal, keys=keys)
+    return Difference(
+        table=".".join(branch.table),
+        added=added,
+        removed=removed,
+        changed=changed,
+        columns_added=tuple(column for column in new.columns if column not in set(old.columns)),
+        columns_removed=tuple(column for column in old.columns if column not in set(new.columns)),
+        sample=_sample(unequal, rows),
+    )
+
+
+def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFrame:
+    """Rows that stand on one side more often than on the other, and by how many: positive on the branch."""
+    columns = [F.col(_quoted(column)) for column in shared]
+    both = new.select(*columns, F.lit(1).alias(_SIDE)).unionByName(old.select(*columns, F.lit(-1).alias(_SIDE)))
+    types = {field.name: field.dataType for field in new.schema.fields}
+    compared = [
+        _comparable(F.col(_quoted(column)), types[column]).alias(f"_{index}") for index, column in enumerate(shared)
+    ]
+    shown = [F.first(_quoted(column)).alias(column) for column in shared]
+    grouped = both.groupBy(*compared).agg(*shown, F.sum(_SIDE).alias(_TIMES))
+    return grouped.where(F.col(_TIMES) != 0).select(*columns, _TIMES)
+
+
+def _comparable(column: Column, kind: DataType) -> Column:
+    """Spark groups by anything but maps and variants; those are compared as text."""
+    return column.try_cast("string") if _is_odd(kind) else column
+
+
+def _is_odd(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return any(_is_odd(field.dataType) for field in kind.fields)
+    element = getattr(kind, "elementType", None)
+    return isinstance(kind, MapType) or kind.typeName() == "variant" or (element is not None and _is_odd(element))
+
+
+def _counts(unequal: DataFrame, *, keys: Sequence[str]) -> tuple[int, int, int | None]:
+    times = F.col(_TIMES)
+    added = F.sum(F.when(times > 0, times).otherwise(0)).alias("added")
+    removed = F.sum(F.when(times < 0, -times).otherwise(0)).alias("removed")
+    if not keys:
+        row = unequal.agg(added, removed).collect()[0]
+        return int(row["added"] or 0), int(row["removed"] or 0), None
+    by_key = unequal.groupBy(*(F.col(_quoted(key)) for key in keys)).agg(added, removed)
+    changed = F.least("added", "removed").alias("changed")
+    row = (
+        by_key.select("added", "removed", changed).agg(F.sum("added"), F.sum("removed"), F.sum("changed")).collect()[0]
+    )
+    moved = int(row[2] or 0)
+    return int(row[0] or 0) - moved, int(row[1] or 0) - moved, moved
+
+
+def _sample(unequal: DataFrame, rows: int) -> tuple[dict[str, object], ...]:
+    if not rows:
+        return ()
+    found = unequal.limit(min(rows, SAMPLE_MAX)).collect()
+    return tuple(
+        {
+            "side": "added" if row[_TIMES] > 0 else "removed",
+            **{key: value for key, value in row.asDict().items() if key != _TIMES},
+        }
+        for row in found
+    )
+
+
+def _quoted(column: str) -> str:
+    return "`" + column.replace("`", "``") + "`"

@@ -1,0 +1,193 @@
+"""Conditions of row rules as columns: one flag for each rule, true where the row keeps it.
+
+Job: put the declared conditions beside the rows, each refused with its place when Spark does not take it, and turn flags
+into counts, samples and the names of the broken rules. A condition that is NULL is broken: what is unknown is no evidence. May import
+`declaration`, `model` and PySpark; it must not know what becomes of the rows.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
+from pyspark.sql.types import BooleanType, NullType, StringType, VariantType
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Action, RuleKind
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.relations import queried
+from limnos.pipeline.problems import InvalidQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+    from limnos.pipeline.declaration import Expectation, Scalar, Step
+
+ROWS = "rows"
+"""Name of the count of all rows among the observed counts."""
+SAMPLE_ROWS_MAX = 5
+SAMPLE_VALUE_CHARACTERS_MAX = 120
+_PREFIX = "_limnos_rule_"
+
+
+class Flags:
+    """The row rules of one step, and the columns that stand for them."""
+
+    def __init__(self, step: Step, parameters: Mapping[str, Scalar] | None = None) -> None:
+        self.rules = tuple(rule for rule in step.expectations if rule.kind is RuleKind.ROW)
+        self.names = tuple(f"{_PREFIX}{number}" for number in range(len(self.rules)))
+        self._parameters = dict(parameters or {})
+        self._step = step
+
+    def of(self, *actions: Action) -> tuple[str, ...]:
+        """Flags of the rules with one of these actions."""
+        return tuple(flag for flag, rule in zip(self.names, self.rules, strict=True) if rule.action in actions)
+
+    def flagged(self, frame: DataFrame) -> DataFrame:
+        """Return `frame` with a boolean column for each rule, never NULL.
+
+        Raises BadRequest with the place of the first rule that Spark does not take. Nothing is run.
+        """
+        self._refuse_taken_names(frame)
+        self._refuse_tables(frame, self.rules)
+        try:
+            flagged = self._select(frame, self.rules)
+            fits = flagged.columns == [*frame.columns, *self.names]
+        except (AnalysisException, ParseException):
+            fits = False
+        if not fits or any(not isinstance(flagged.schema[flag].dataType, BooleanType) for flag in self.names):
+            for rule in self.rules:
+                self._refuse_unusable(frame, rule)
+        return flagged.withColumns({flag: F.coalesce(F.col(flag), F.lit(False)) for flag in self.names})
+
+    def counts(self) -> list[Column]:
+        """Aggregates over flagged rows: all of them, and for each rule those that break it.
+
+        Rules that let rows pass (fail, warn) are judged by the rows that stay: what is dropped or kept aside is not in the table.
+        """
+        stays = self.kept()
+        counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(f"{ROWS}_kept")]
+        for flag, rule in zip(self.names, self.rules, strict=True):
+            is_broken = ~F.col(flag)
+            counted = is_broken if rule.action in (Action.DROP, Action.QUARANTINE) else is_broken & stays
+            counts.append(F.count_if(counted).alias(flag))
+        return counts
+
+    def kept(self) -> Column:
+        """Whether a flagged row goes into the table."""
+        return _all(self.of(Action.DROP, Action.QUARANTINE))
+
+    def set_aside(self) -> Column:
+        """Whether a flagged row goes into quarantine: it breaks a rule that says so, whatever else it breaks."""
+        return ~_all(self.of(Action.QUARANTINE))
+
+    def broken_names(self) -> Column:
+        """The names of the broken rules that keep a row out of the table, as an array of strings."""
+        out = (Action.DROP, Action.QUARANTINE)
+        pairs = [pair for pair in zip(self.names, self.rules, strict=True) if pair[1].action in out]
+        return F.array_compact(F.array(*(F.when(~F.col(flag), F.lit(rule.name)) for flag, rule in pairs)))
+
+    def sample(self, flagged: DataFrame, rule: Expectation) -> str | None:
+        """A few rows that break the rule, as JSON, long values cut."""
+        flag = self.names[self.rules.index(rule)]
+        among = flagged if rule.action in (Action.DROP, Action.QUARANTINE) else flagged.where(self.kept())
+        return sample(among.where(~F.col(flag)).drop(*self.names))
+
+    def _select(self, frame: DataFrame, rules: Sequence[Expectation]) -> DataFrame:
+        """Spark reads the condition as it was written, on lines of its own, so that its errors have the right place."""
+        flags = (f"(\n{_braces(rule.condition or '')}\n) AS `{self.names[self.rules.index(rule)]}`" for rule in rules)
+        text = f"SELECT *, {', '.join(flags)} FROM {{limnos_rows}}"
+        return frame.sparkSession.sql(text, args=self._parameters or None, limnos_rows=frame)
+
+    def _refuse_tables(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
+        """A condition is about one row: tables that it names would be read as they are now, not as the run pinned them."""
+        text = f"SELECT {', '.join(f'({chr(10)}{rule.condition}{chr(10)})' for rule in rules)}"
+        try:
+            named = queried(frame.sparkSession, text).relations
+        except InvalidQuery as error:
+            if len(rules) > 1:
+                self._refuse_one_of(frame, rules)
+            place = f"line {max(error.line - 1, 1)}, column {error.column} of it"
+            raise self._refusal(rules[0], f"is {error.message} ({place})") from error
+        if named and len(rules) > 1:
+            self._refuse_one_of(frame, rules)
+        elif named:
+            table = ".".join(named[0].parts)
+            raise self._refusal(
+                rules[0],
+                f"reads the table {table}; a condition is about one row: write `references`, or a query of its own.",
+            )
+
+    def _refuse_one_of(self, frame: DataFrame, rules: Sequence[Expectation]) -> None:
+        for rule in rules:
+            self._refuse_tables(frame, [rule])
+
+    def _refuse_unusable(self, frame: DataFrame, rule: Expectation) -> None:
+        try:
+            selected = self._select(frame, [rule])
+            columns, kind = selected.columns, selected.schema[-1].dataType
+        except (AnalysisException, ParseException) as error:
+            raise self._refusal(rule, _told(error)) from error
+        if len(columns) != len(frame.columns) + 1:
+            raise self._refusal(rule, "is not one condition: write a single SQL expression.")
+        if not isinstance(kind, (BooleanType, NullType)):
+            raise self._refusal(rule, f"is of type {kind.simpleString()}: write one that is true or false.")
+
+    def _refusal(self, rule: Expectation, why: str) -> BadRequest:
+        place = f"{rule.at}: " if rule.at else ""
+        return BadRequest(
+            f"{place}expectation {rule.name!r} of {self._step.name}: its condition `{rule.condition}` {why}",
+            step=self._step.name,
+            rule=rule.name,
+        )
+
+    def _refuse_taken_names(self, frame: DataFrame) -> None:
+        taken = [column for column in frame.columns if column.lower() in self.names]
+        if taken:
+            raise BadRequest(
+                f"Step {self._step.name} makes a column {taken[0]!r}, a name that is needed while rows are checked: rename it."
+            )
+
+
+def sample(rows: DataFrame) -> str | None:
+    """The first few rows as a JSON list; None when there are none."""
+    shown = [_shown(F.col(quoted((field.name,))), field.dataType).alias(field.name) for field in rows.schema.fields]
+    found = rows.select(*shown).limit(SAMPLE_ROWS_MAX).collect()
+    return json.dumps([row.asDict() for row in found], ensure_ascii=False) if found else None
+
+
+def _shown(column: Column, kind: object) -> Column:
+    """A value as text, at most so long: a sample is looked at, and goes with the run to the server."""
+    if isinstance(kind, VariantType):
+        column = F.to_json(column)
+    text = column if isinstance(kind, StringType) else column.cast("string")
+    return F.substring(text, 1, SAMPLE_VALUE_CHARACTERS_MAX)
+
+
+def _all(flags: Sequence[str]) -> Column:
+    together = F.lit(True)
+    for flag in flags:
+        together = together & F.col(flag)
+    return together
+
+
+def _braces(text: str) -> str:
+    """PySpark's formatter, which binds the rows, takes braces for names of its own."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _told(error: AnalysisException | ParseException) -> str:
+    """Spark's first sentence, with its line counted in the condition and not in the query around it."""
+    message = str(error.getMessage() or error).split("\n", 1)[0].split(" SQLSTATE:", 1)[0].strip()
+    return f"is not taken by Spark: {message}{_position(error)}"
+
+
+def _position(error: AnalysisException | ParseException) -> str:
+    """Where in the condition, as ` (at «…»)`: the fragment that Spark points at, if it does."""
+    contexts = error.getQueryContext() or []
+    fragments = [context.fragment() for context in contexts]
+    return f" (at «{fragments[0].strip()}»)" if fragments and fragments[0].strip() else ""

@@ -1,0 +1,178 @@
+"""Rules of rows: counted while the rows are written, or parted from a stage.
+
+Job: all row rules of a step in one pass. Where rows are only judged (fail, warn), the counts are taken by Spark's
+`observe` inside the write itself: a count beforehand would be of other rows when the source is not deterministic. Where
+rows are dropped or kept aside, they are staged first, so that both writes see the same ones. May import `model` and PySpark; it must
+not know of branches, nor how a step writes.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from limnos.model.errors import BadRequest, Unavailable
+from limnos.pipeline.declaration import Action
+from limnos.pipeline.engine.expectations.flags import ROWS, Flags
+from limnos.pipeline.engine.expectations.judgement import finding
+from limnos.pipeline.engine.staging import release, stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from pyspark.sql import DataFrame
+
+    from limnos.pipeline.declaration import Scalar, Step
+    from limnos.pipeline.outcomes import Finding
+
+RULE_COLUMN, RUN_COLUMN, AT_COLUMN = "_rule", "_run", "_at"
+"""Columns of a quarantine table beyond the step's own: names of the broken rules, the run, and its time."""
+_OBSERVED_WITHIN_S = 30.0
+"""Spark tells observed counts after the write, by a queue of events; on an overfull one they are lost."""
+
+
+class RowRules:
+    """The row rules of one step, with the parameters that its conditions may name."""
+
+    def __init__(self, step: Step, *, parameters: Mapping[str, Scalar] | None = None) -> None:
+        self._step = step
+        self._flags = Flags(step, parameters)
+
+    @property
+    def need_stage(self) -> bool:
+        """Whether rows are taken out, so that `staged` must be used and not `watched`."""
+        return bool(self._flags.of(Action.DROP, Action.QUARANTINE))
+
+    @property
+    def quarantine(self) -> bool:
+        """Whether the step has a quarantine table."""
+        return bool(self._flags.of(Action.QUARANTINE))
+
+    def check(self, frame: DataFrame) -> None:
+        """Refuse (BadRequest) a rule that Spark does not take for such rows; nothing is run."""
+        if self._flags.rules:
+            self._flags.flagged(frame)
+
+    def watched(self, frame: DataFrame) -> tuple[DataFrame, Counted]:
+        """Return `frame` as it is to be written, once, and the counts that this write will fill.
+
+        Raises BadRequest before anything is written when a rule is not usable, or takes rows out.
+        """
+        if self.need_stage:
+            raise BadRequest(f"Step {self._step.name} takes rows out: its rows must be staged before they are written.")
+        if not self._flags.rules:
+            return frame, Counted(self._flags, None)
+        observation = Observation()
+        observed = self._flags.flagged(frame).observe(observation, *self._flags.counts())
+        return observed.drop(*self._flags.names), Counted(self._flags, observation)
+
+    def staged(self, frame: DataFrame, *, run: str, at: datetime) -> Staged:
+        """Carry `frame` out once, and return the rows for the table and those for its quarantine.
+
+        `run` and `at` are the run's id and time, written beside each row in quarantine. The caller releases what it gets.
+        """
+        if self.quarantine:
+            self._refuse_taken_names(frame)
+        observation = Observation()
+        flagged = self._flags.flagged(frame).observe(observation, *self._flags.counts())
+        held = stage(flagged)
+        findings = Counted(self._flags, observation).of_flagged(held)
+        return Staged(
+            rows=held.where(self._flags.kept()).drop(*self._flags.names),
+            quarantined=self._quarantined(held, run=run, at=at) if self.quarantine else None,
+            findings=findings,
+            held=held,
+        )
+
+    def _quarantined(self, held: DataFrame, *, run: str, at: datetime) -> DataFrame:
+        added = {
+            RULE_COLUMN: self._flags.broken_names(),
+            RUN_COLUMN: F.lit(run),
+            AT_COLUMN: F.lit(at).cast("timestamp"),
+        }
+        return held.where(self._flags.set_aside()).withColumns(added).drop(*self._flags.names)
+
+    def _refuse_taken_names(self, frame: DataFrame) -> None:
+        taken = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
+        if taken:
+            raise BadRequest(
+                f"Step {self._step.name} makes a column {taken[0]!r}, which its quarantine table has as well: rename it "
+                "in the query, or drop such rows in place of keeping them aside."
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """Rows of a step that were carried out once: those for the table, those for its quarantine, and the findings."""
+
+    rows: DataFrame
+    quarantined: DataFrame | None
+    findings: tuple[Finding, ...]
+    held: DataFrame
+
+    def release(self) -> None:
+        """Give back the room, when both are written."""
+        release(self.held)
+
+
+class Counted:
+    """Counts that a write fills: ask for the findings when it is done."""
+
+    def __init__(self, flags: Flags, observation: Observation | None) -> None:
+        self._flags = flags
+        self._observation = observation
+
+    def findings(self, written: DataFrame | None = None, *, rows: int | None = None) -> tuple[Finding, ...]:
+        """Return a finding for each rule.
+
+        `written` reads what the write added; it gives the samples of broken rows, and is counted again where the observed counts
+        were lost or (executors that died may be counted twice) don't come to `rows`, the number that the write added.
+        """
+        if self._observation is None:
+            return ()
+        counts = observed(self._observation)
+        flagged = None if written is None else self._flags.flagged(written)
+        if counts is None or (rows is not None and counts[ROWS] != rows):
+            if flagged is None:
+                raise Unavailable("Spark lost the counts of a write: run the step again.")
+            counts = flagged.agg(*self._flags.counts()).collect()[0].asDict()
+        return self._judged(counts, flagged)
+
+    def of_flagged(self, held: DataFrame) -> tuple[Finding, ...]:
+        """Return the findings of a stage, whose rows still have their flags."""
+        counts = observed(self._observation) if self._observation is not None else None
+        whole = held.count()
+        if counts is None or counts[ROWS] != whole:
+            counts = held.agg(*self._flags.counts()).collect()[0].asDict()
+        return self._judged(counts, held)
+
+    def _judged(self, counts: Mapping[str, int], flagged: DataFrame | None) -> tuple[Finding, ...]:
+        findings = []
+        for flag, rule in zip(self._flags.names, self._flags.rules, strict=True):
+            takes_out = rule.action in (Action.DROP, Action.QUARANTINE)
+            checked = counts[ROWS] if takes_out else counts[f"{ROWS}_kept"]
+            shown = self._flags.sample(flagged, rule) if counts[flag] and flagged is not None else None
+            findings.append(finding(rule, broken=counts[flag], checked=checked, sample=shown))
+        return tuple(findings)
+
+
+def observed(observation: Observation) -> Mapping[str, int] | None:
+    """The counts that a write filled; None when Spark does not tell them in time. Its own way to ask waits for ever."""
+    told: list[Mapping[str, int]] = []
+
+    def ask() -> None:
+        with suppress(PySparkException, Py4JError):  # nothing was observed: the write had no such rows, or failed
+            told.append(observation.get)
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_OBSERVED_WITHIN_S)
+    return told[0] if told and ROWS in told[0] else None

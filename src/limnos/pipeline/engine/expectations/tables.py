@@ -1,0 +1,281 @@
+"""Rules of a table: asked of the branch that a step has written.
+
+Job: unique, not null, references, rows between, fresh, no fewer rows than before, queries that must return nothing. Those that one look at
+the table can answer share it; the others need a join or a query each. May import `declaration`, `model` and PySpark; it must not know which branch or snapshot a
+name stands for: `reads` says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import functions as F  # noqa: N812
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import RuleKind
+from limnos.pipeline.engine.expectations.flags import sample
+from limnos.pipeline.engine.expectations.judgement import finding
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.relations import relations, spliced
+from limnos.pipeline.problems import InvalidQuery
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
+
+    from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+    from limnos.pipeline.declaration import Expectation, Parts, Scalar, Step
+    from limnos.pipeline.outcomes import Finding
+
+    Reads = Callable[[Parts], str]
+    """What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
+
+_ROWS = "rows"
+_SHARED = (RuleKind.UNIQUE, RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """Everything that judging a rule needs beside the rule."""
+
+    spark: SparkSession
+    step: Step
+    table: DataFrame
+    reads: Reads
+    run_at: datetime
+    rows_before: int | None
+    parameters: Mapping[str, Scalar]
+
+
+def table_findings(
+    spark: SparkSession,
+    step: Step,
+    *,
+    reads: Reads,
+    run_at: datetime,
+    rows_before: int | None = None,
+    parameters: Mapping[str, Scalar] | None = None,
+) -> tuple[Finding, ...]:
+    """Return the findings of the step's table rules, in the order declared.
+
+    `reads(parts)` is the SQL that stands for a table, the step's own included (its branch). `rows_before`: rows of the
+    table as it is published; None when it is new. Raises BadRequest for a rule that cannot be asked, with its place.
+    """
+    rules = [rule for rule in step.expectations if rule.kind in _JUDGES]
+    if not rules:
+        return ()
+    table = spark.sql(f"SELECT * FROM {reads(step.table)}")
+    check_columns(step, table.columns)
+    asked = _Asked(
+        spark=spark, step=step, table=table, reads=reads, run_at=run_at, rows_before=rows_before,
+        parameters=dict(parameters or {}),
+    )  # fmt: skip
+    counts = _shared_counts(asked, rules)
+    return tuple(_JUDGES[rule.kind](asked, rule, counts=_Counts(counts, str(rules.index(rule)))) for rule in rules)
+
+
+def check_columns(step: Step, columns: Sequence[str]) -> None:
+    """Refuse (BadRequest) a table rule that names a column which `columns` lack. Case does not matter, as in SQL."""
+    known = {column.lower() for column in columns}
+    for rule in step.expectations:
+        unknown = [column for column in rule.columns if column.lower() not in known and rule.kind in _JUDGES]
+        if unknown:
+            raise _refusal(step, rule, why=f"names a column {unknown[0]!r}; the table has {', '.join(columns)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The shared look's answer, and under which name this rule's part of it stands."""
+
+    row: Row
+    name: str
+
+    @property
+    def rows(self) -> int:
+        return int(self.row[_ROWS])
+
+    @property
+    def own(self) -> float | None:
+        """What was asked for this rule; None where it is NULL."""
+        found: float | None = self.row[self.name]
+        return found
+
+
+class _Judge(Protocol):
+    """Asks what one kind of rule needs beyond the shared look, and judges."""
+
+    def __call__(self, asked: _Asked, rule: Expectation, /, *, counts: _Counts) -> Finding: ...
+
+
+def _shared_counts(asked: _Asked, rules: Sequence[Expectation]) -> Row:
+    columns = [F.count(F.lit(1)).alias(_ROWS)]
+    columns += [_shared(rule).alias(str(number)) for number, rule in enumerate(rules) if rule.kind in _SHARED]
+    return asked.table.agg(*columns).collect()[0]
+
+
+def _shared(rule: Expectation) -> Column:
+    """What the shared look must say for this rule."""
+    columns = [F.col(quoted((column,))) for column in rule.columns]
+    if rule.kind is RuleKind.NOT_NULL:
+        return F.count_if(~_all_known(columns))
+    if rule.kind is RuleKind.UNIQUE:
+        # What is NULL equals nothing, so it is nobody's double; `count(DISTINCT …)` leaves such rows out by itself.
+        return F.count_if(_all_known(columns)) - F.count_distinct(*columns)
+    if rule.kind is RuleKind.FRESH:
+        return F.max(columns[0].cast("timestamp")).cast("double")
+    return F.count(F.lit(1))
+
+
+def _unique(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    again = int(counts.own or 0)
+    return finding(
+        rule,
+        broken=again,
+        checked=counts.rows,
+        what=f"{again:,} of {counts.rows:,} rows repeat another's {', '.join(rule.columns)}" if again else None,
+        sample=_doubles(asked, rule) if again else None,
+    )
+
+
+def _doubles(asked: _Asked, rule: Expectation) -> str | None:
+    columns = [F.col(quoted((column,))) for column in rule.columns]
+    counted = asked.table.where(_all_known(columns)).groupBy(*columns).agg(F.count(F.lit(1)).alias("repeated"))
+    return sample(counted.where(F.col("repeated") > 1))
+
+
+def _not_null(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    nulls = int(counts.own or 0)
+    columns = [F.col(quoted((column,))) for column in rule.columns]
+    return finding(
+        rule,
+        broken=nulls,
+        checked=counts.rows,
+        what=f"{nulls:,} of {counts.rows:,} rows have no {' or no '.join(rule.columns)}" if nulls else None,
+        sample=sample(asked.table.where(~_all_known(columns))) if nulls else None,
+    )
+
+
+def _rows(_: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    low, high = rule.rows_min or 0, rule.rows_max
+    outside = max(low - counts.rows, counts.rows - high if high is not None else 0, 0)
+    wanted = f"at least {low:,}" if high is None else f"between {low:,} and {high:,}"
+    return finding(
+        rule,
+        broken=outside,
+        checked=counts.rows,
+        what=f"{counts.rows:,} rows, {wanted} {'are' if outside else 'were'} wanted",
+    )
+
+
+def _fresh(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    within = rule.within_s or 0
+    column = rule.columns[0]
+    if counts.own is None:
+        return finding(
+            rule, broken=1, checked=1, what=f"no row says when it is from: {column} is NULL in all {counts.rows:,}"
+        )
+    age = asked.run_at.timestamp() - counts.own
+    what = f"the newest {column} is {_duration(age)} before the run's start, {_duration(within)} may be"
+    return finding(rule, broken=int(age > within), checked=1, what=what)
+
+
+def _no_fewer_rows(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    before = asked.rows_before
+    if before is None:
+        return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a table that is new")
+    what = f"{counts.rows:,} rows, {before:,} are published"
+    return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
+
+
+def _references(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    if rule.table is None:
+        raise _refusal(asked.step, rule, why="names no table: write which one is referenced.")
+    theirs = rule.table_columns or rule.columns
+    try:
+        lost = _lost(asked, rule, theirs=theirs)
+        broken = lost.count()
+    except AnalysisException as error:
+        raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+    named = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
+    return finding(
+        rule,
+        broken=broken,
+        checked=counts.rows,
+        what=f"{broken:,} of {counts.rows:,} rows name nothing in {named}" if broken else None,
+        sample=sample(lost) if broken else None,
+    )
+
+
+def _lost(asked: _Asked, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
+    """Rows whose reference is whole (as in SQL, one with a NULL in it refers to nothing) and is not there."""
+    other = asked.spark.sql(f"SELECT * FROM {asked.reads(rule.table or ())}")
+    mine = asked.table.where(_all_known([F.col(quoted((column,))) for column in rule.columns])).alias("mine")
+    keys = other.select(*(F.col(quoted((column,))) for column in theirs)).distinct().alias("other")
+    on = F.lit(True)
+    for here, there in zip(rule.columns, theirs, strict=True):
+        on = on & (F.col("mine." + quoted((here,))) == F.col("other." + quoted((there,))))
+    return mine.join(keys, on, "left_anti")
+
+
+def _empty(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
+    try:
+        found = asked.spark.sql(_pinned(asked, rule.query or ""), args=dict(asked.parameters) or None)
+        broken = found.count()
+    except (AnalysisException, ParseException) as error:
+        raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+    except InvalidQuery as error:
+        place = f"line {error.line}, column {error.column} of its query"
+        raise _refusal(asked.step, rule, why=f"cannot be asked: {error.message} ({place})") from error
+    return finding(
+        rule,
+        broken=broken,
+        checked=counts.rows,
+        what=f"the query returned {broken:,} rows, none were wanted"
+        if broken
+        else "the query returned nothing, as wanted",
+        sample=sample(found) if broken else None,
+    )
+
+
+def _pinned(asked: _Asked, query: str) -> str:
+    """The query, reading what the run reads: the step's own branch, its other branches, and pinned snapshots."""
+    named = relations(asked.spark, query)
+    return spliced(query, named, texts={one.parts: asked.reads(one.parts) for one in named})
+
+
+def _all_known(columns: Sequence[Column]) -> Column:
+    known = F.lit(True)
+    for column in columns:
+        known = known & column.isNotNull()
+    return known
+
+
+def _refusal(step: Step, rule: Expectation, *, why: str) -> BadRequest:
+    place = f"{rule.at}: " if rule.at else ""
+    return BadRequest(f"{place}expectation {rule.name!r} of {step.name} {why}", step=step.name, rule=rule.name)
+
+
+def _first_line(error: AnalysisException | ParseException) -> str:
+    return str(error.getMessage() or error).split("\n", 1)[0].split(" SQLSTATE:", 1)[0].strip()
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in the greatest unit of which there is at least one: `2.5 days`, `40 s`."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if abs(seconds) >= size:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+_JUDGES: Mapping[RuleKind, _Judge] = {
+    RuleKind.UNIQUE: _unique,
+    RuleKind.NOT_NULL: _not_null,
+    RuleKind.ROWS: _rows,
+    RuleKind.FRESH: _fresh,
+    RuleKind.NO_FEWER_ROWS: _no_fewer_rows,
+    RuleKind.REFERENCES: _references,
+    RuleKind.EMPTY: _empty,
+}

@@ -1,0 +1,241 @@
+"""A table that keeps every state of a key with the times it held (slowly changing dimension of type 2).
+
+Job: work out how the timelines of the keys in the source look afterwards, and bring the branch there by one MERGE. May import
+this room, `model` and PySpark. It must not know how other modes write.
+
+A timeline is a set of events: at a time a key takes a state, or ends. What the table has is read back as events, those of the
+source are added (a later word about the same moment wins), equal neighbours become one, and the intervals between are the
+rows. So late changes, several changes of a key at once, ends and returns need no case of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType, MapType, StructType
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.engine.branches import MERGES, require_branch, target
+from limnos.pipeline.engine.changes import ddl, fitted_columns, quoted
+from limnos.pipeline.engine.keys import require_keys
+from limnos.pipeline.engine.merging import comparable
+from limnos.pipeline.engine.session import named
+from limnos.pipeline.engine.staging import staged
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from pyspark.sql import Column, DataFrame
+
+    from limnos.pipeline.declaration import Step
+    from limnos.pipeline.outcomes import Branch
+
+_AT = "_limnos_at"
+_END = "_limnos_end"
+_RANK = "_limnos_rank"
+_GROUP = "_limnos_group"
+_STATE = "_limnos_state"
+_OLD = "_limnos_old"
+_DO = "_limnos_do"
+_DELETE, _PUT = "delete", "put"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shape:
+    """Columns of a history: its keys, what it keeps, what it tracks of that, and its own three."""
+
+    keys: tuple[str, ...]
+    values: tuple[str, ...]
+    tracked: tuple[str, ...]
+    start: str
+    end: str
+    current: str
+    time: DataType
+    schema: StructType
+
+
+def keep_history(step: Step, frame: DataFrame, *, branch: Branch, run_at: dt.datetime | None) -> None:
+    """Bring the states of the source's keys into `branch`. `run_at` is the run's time, from which states without one hold.
+
+    Raises KeysBroken (a key NULL, or twice at the same time) and BadRequest before anything is written.
+    """
+    spark = frame.sparkSession
+    shape = _shape(step, spark.table(target(branch)).schema)
+    if run_at is None and (step.write.as_of is None or step.write.delete_missing):
+        raise BadRequest(f"Step {step.name}: a history without `as_of` needs the run's time.")
+    now = f.lit(run_at).cast(ddl(shape.time))
+    with staged(_source(step, frame, shape=shape)) as source:
+        _bring(step, source, shape=shape, now=now, branch=branch)
+
+
+def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch: Branch) -> None:
+    timed = step.write.as_of is not None
+    require_keys(source, (*step.write.keys, _AT) if timed else step.write.keys, step=step.name)
+    have = source.sparkSession.table(target(branch)).where(_column(shape.start).isNotNull())
+    events = source if timed else _from_now_on(source, have, shape=shape, now=now)
+    if step.write.delete_missing:
+        events = events.unionByName(_missing(source, have, shape=shape, now=now))
+    with staged(_changes(have, events, shape=shape)) as changes:
+        if changes.isEmpty():
+            return
+        with named(changes) as view:
+            statement = _statement(shape, branch=branch, view=view)
+            require_branch(source.sparkSession, statement, branch=branch, kinds=MERGES)
+            source.sparkSession.sql(statement)
+
+
+def _shape(step: Step, schema: StructType) -> _Shape:
+    write = step.write
+    own = {each.lower() for each in (write.valid_from, write.valid_to, write.current)}
+    keys = {each.lower() for each in write.keys}
+    values = tuple(each for each in schema.names if each.lower() not in own | keys)
+    chosen = {each.lower() for each in write.tracked} or {each.lower() for each in values}
+    tracked = tuple(each for each in values if each.lower() in chosen)
+    for name in tracked:
+        if not comparable(_key_of(schema[name].dataType)):
+            raise BadRequest(
+                f"Step {step.name}: changes of {name!r} can't be told, as {ddl(schema[name].dataType)} has no order. Name "
+                "the columns to follow with `tracked`."
+            )
+    time = schema[write.valid_from].dataType
+    return _Shape(
+        keys=tuple(each for each in schema.names if each.lower() in keys),
+        values=values,
+        tracked=tracked,
+        start=write.valid_from,
+        end=write.valid_to,
+        current=write.current,
+        time=time,
+        schema=schema,
+    )
+
+
+def _column(name: str) -> Column:
+    return f.col(quoted(name))
+
+
+def _columns(names: tuple[str, ...]) -> list[Column]:
+    return [_column(each) for each in names]
+
+
+def _source(step: Step, frame: DataFrame, *, shape: _Shape) -> DataFrame:
+    """Events of the source: keys, values, time (NULL: now) and whether the key ends."""
+    write = step.write
+    kept = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
+    at = f.lit(None) if write.as_of is None else f.expr(write.as_of)
+    ends = f.lit(False) if write.delete_when is None else f.coalesce(f.expr(write.delete_when), f.lit(False))
+    return frame.select(*fitted_columns(frame, kept), at.cast(ddl(shape.time)).alias(_AT), ends.alias(_END))
+
+
+def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) -> DataFrame:
+    """Events that hold from now, or from what is the key's newest moment if its clock was ahead; unchanged keys left out."""
+    newest = f.greatest(f.max(_column(shape.start)), f.max(_column(shape.end)))
+    last = have.groupBy(*_columns(shape.keys)).agg(newest.alias(_OLD))
+    timed = (
+        source.drop(_AT).join(last, list(shape.keys), "left").withColumn(_AT, f.greatest(now, f.col(_OLD))).drop(_OLD)
+    )
+    if not all(comparable(shape.schema[each].dataType) for each in shape.values):
+        return timed
+    current = have.where(_column(shape.end).isNull()).select(*_columns((*shape.keys, *shape.values))).alias("t")
+    same = [f.col(f"s.{quoted(each)}").eqNullSafe(f.col(f"t.{quoted(each)}")) for each in (*shape.keys, *shape.values)]
+    condition = ~f.col(f"s.{_END}")
+    for each in same:
+        condition = condition & each
+    return timed.alias("s").join(current, condition, "left_anti")
+
+
+def _missing(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) -> DataFrame:
+    """The ends of keys that are current and that the source lacks."""
+    current = have.where(_column(shape.end).isNull())
+    lost = current.join(source.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_anti")
+    return lost.select(
+        *_columns((*shape.keys, *shape.values)),
+        f.greatest(now, _column(shape.start)).alias(_AT),
+        f.lit(True).alias(_END),
+    )
+
+
+def _changes(have: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
+    """Rows to put and to delete so that the table has the timelines that old and new events make together."""
+    keys = list(shape.keys)
+    touched = have.join(events.select(*_columns(shape.keys)).distinct(), keys, "left_semi")
+    kept = _columns((*shape.keys, *shape.values))
+    states = touched.select(*kept, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
+    ends = touched.where(_column(shape.end).isNotNull()).select(
+        *kept, _column(shape.end).alias(_AT), f.lit(True).alias(_END), f.lit(0).alias(_RANK)
+    )
+    new = events.select(*kept, _AT, _END, f.lit(2).alias(_RANK))
+    wanted = _intervals(states.unionByName(ends).unionByName(new), shape)
+    return _differences(touched, wanted, shape=shape)
+
+
+def _intervals(events: DataFrame, shape: _Shape) -> DataFrame:
+    moment = Window.partitionBy(*_columns(shape.keys), _AT).orderBy(f.col(_RANK).desc())
+    events = events.withColumn(_OLD, f.row_number().over(moment)).where(f.col(_OLD) == 1)
+    line = Window.partitionBy(*_columns(shape.keys)).orderBy(_AT)
+    state = f.struct(f.col(_END), *[_tracked(each, shape) for each in shape.tracked])
+    # An end has no state: two ends in a row are one, whatever the rows said that told them.
+    state = f.when(~f.col(_END), state)
+    before = f.lag(_STATE).over(line)
+    starts = f.row_number().over(line) == 1
+    events = events.withColumn(_STATE, state).withColumn(_OLD, starts | ~f.col(_STATE).eqNullSafe(before))
+    events = events.withColumn(_GROUP, f.sum(f.col(_OLD).cast("int")).over(line))
+    kept = f.struct(*_columns(shape.values)) if shape.values else f.struct(f.lit(1))
+    groups = events.groupBy(*_columns(shape.keys), _GROUP, _END).agg(
+        f.min(_AT).alias(shape.start), f.max_by(kept, f.col(_AT)).alias(_STATE)
+    )
+    order = Window.partitionBy(*_columns(shape.keys)).orderBy(_GROUP)
+    groups = groups.withColumn(shape.end, f.lead(_column(shape.start)).over(order)).where(~f.col(_END))
+    values = [f.col(_STATE).getField(each).alias(each) for each in shape.values]
+    ends = _column(shape.end)
+    return groups.select(*_columns(shape.keys), *values, _column(shape.start), ends, ends.isNull().alias(shape.current))
+
+
+def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _Shape) -> DataFrame:
+    names = tuple(shape.schema.names)
+    old = touched.select(f.struct(*_columns(names)).alias("o"), *_columns((*shape.keys, shape.start)))
+    new = wanted.select(f.struct(*_columns(names)).alias("n"), *_columns((*shape.keys, shape.start)))
+    both = old.join(new, [*shape.keys, shape.start], "full_outer")
+    others = [each for each in names if each not in {*shape.keys, shape.start}]
+    changed = f.lit(False)
+    for each in others:
+        kind = shape.schema[each].dataType
+        changed = changed | (
+            ~_comparable(f.col("o").getField(each), kind).eqNullSafe(_comparable(f.col("n").getField(each), kind))
+            if comparable(_key_of(kind))
+            else f.lit(True)
+        )
+    gone, fresh = f.col("n").isNull(), f.col("o").isNull()
+    both = both.where(gone | fresh | changed)
+    kept = [f.col("n").getField(each).alias(each) for each in others]
+    do = f.when(gone, _DELETE).otherwise(_PUT)
+    return both.select(*_columns((*shape.keys, shape.start)), *kept, do.alias(_DO))
+
+
+def _tracked(name: str, shape: _Shape) -> Column:
+    return _comparable(_column(name), shape.schema[name].dataType).alias(name)
+
+
+def _key_of(kind: DataType) -> DataType:
+    """A type in which values of `kind` are compared: of a map its entries."""
+    return StructType().add("key", kind.keyType).add("value", kind.valueType) if isinstance(kind, MapType) else kind
+
+
+def _comparable(value: Column, kind: DataType) -> Column:
+    return f.array_sort(f.map_entries(value)) if isinstance(kind, MapType) else value
+
+
+def _statement(shape: _Shape, *, branch: Branch, view: str) -> str:
+    names = tuple(shape.schema.names)
+    match = " AND ".join(f"t.{quoted(each)} = s.{quoted(each)}" for each in (*shape.keys, shape.start))
+    put = ", ".join(f"{quoted(each)} = s.{quoted(each)}" for each in names if each not in {*shape.keys, shape.start})
+    return (
+        f"MERGE INTO {target(branch)} AS t USING {view} AS s ON {match} "
+        f"WHEN MATCHED AND s.{_DO} = '{_DELETE}' THEN DELETE "
+        f"WHEN MATCHED THEN UPDATE SET {put} "
+        f"WHEN NOT MATCHED AND s.{_DO} = '{_PUT}' THEN INSERT ({', '.join(map(quoted, names))}) "
+        f"VALUES ({', '.join(f's.{quoted(each)}' for each in names)})"
+    )

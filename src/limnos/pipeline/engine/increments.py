@@ -1,0 +1,131 @@
+"""What is new or changed in a table between two of its snapshots, where that can be told soundly; else why not.
+
+Job: decide from the operations of the snapshots in between which of the ways is right, and give the rows. May import this
+room's metadata, `names` and PySpark. It must not know steps. Reading a range of snapshots takes files of appends only and says nothing
+of the rest, so the range is looked at first:
+
+- appends (and rewrites that change no row) only: the range itself;
+- format v3: rows whose lineage says that they were changed after the start;
+- else the changelog, unless rows were deleted by delete files, which it doesn't read, or can't be compared.
+
+Rows that were deleted are in no increment.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from limnos.names import engine
+from limnos.pipeline.engine.changes import quoted
+from limnos.pipeline.engine.merging import comparable
+from limnos.pipeline.engine.metadata import Metadata, Snapshot, metadata_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.declaration import Parts
+
+_ADDING = frozenset({"append", "replace"})
+_LINEAGE_VERSION = 3
+_DELETE_FILES = ("added-delete-files", "added-position-deletes", "added-equality-deletes", "added-dvs")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Increment:
+    """New and changed rows; without them, the reason for which the whole has to be read.
+
+    `only_new`: rows were added and none changed, so they may be appended to what was made of the others.
+    """
+
+    frame: DataFrame | None = None
+    whole_because: str | None = None
+    only_new: bool = False
+    is_empty: bool = False
+    """Nothing has happened to the table since."""
+
+
+def increment(spark: SparkSession, table: Parts, *, since: int | None, until: int | None) -> Increment:
+    """What `table` has new or changed at the snapshot `until` compared with `since`."""
+    name = ".".join(table)
+    if since is None:
+        return Increment(whole_because=f"{name} was not read before")
+    found = metadata_there(spark, table)
+    between, reason = _between(found, since=since, until=until)
+    if reason is not None:
+        return Increment(whole_because=f"{name}: {reason}")
+    if not between:
+        empty = _as_of(spark, table, snapshot=since).where(f.lit(False))
+        return Increment(frame=empty, only_new=True, is_empty=True)
+    if all(each.operation in _ADDING for each in between):
+        return Increment(frame=_appended(spark, table, since=since, until=until), only_new=True)
+    start = found.snapshot(since)
+    if found.format_version >= _LINEAGE_VERSION and start is not None and start.first_row_id is not None:
+        return Increment(frame=_by_lineage(spark, table, until=until, after=start.sequence_number))
+    if any(int(each.summary.get(key, "0")) for each in between for key in _DELETE_FILES):
+        return Increment(
+            whole_because=f"{name}: rows were deleted by delete files (merge-on-read) since, which a changelog can't tell; "
+            "with format version 3 it can be told"
+        )
+    frame = _by_changelog(spark, table, since=since, until=until)
+    if frame is None:
+        return Increment(
+            whole_because=f"{name}: rows were changed since, and it has columns that can't be compared (maps, variants)"
+        )
+    return Increment(frame=frame)
+
+
+def _between(found: Metadata, *, since: int, until: int | None) -> tuple[Sequence[Snapshot], str | None]:
+    """The snapshots after `since` up to `until`, newest first; or why there is no such chain."""
+    chain: list[Snapshot] = []
+    for each in found.ancestors(until):
+        if each.snapshot_id == since:
+            return chain, None
+        chain.append(each)
+    if found.snapshot(since) is None:
+        return (), "the snapshot read last time has expired, or the table was replaced"
+    return (
+        (),
+        "it was rolled back or written anew since: the snapshot read last time is not among those it was made from",
+    )
+
+
+def _as_of(spark: SparkSession, table: Parts, *, snapshot: int) -> DataFrame:
+    return spark.sql(f"SELECT * FROM {engine.render_spark(table)} VERSION AS OF {snapshot}")
+
+
+def _appended(spark: SparkSession, table: Parts, *, since: int, until: int | None) -> DataFrame:
+    reader = spark.read.option("start-snapshot-id", str(since)).option("end-snapshot-id", str(until))
+    return reader.table(engine.render_spark(table))
+
+
+def _by_lineage(spark: SparkSession, table: Parts, *, until: int | None, after: int) -> DataFrame:
+    name = engine.render_spark(table)
+    return spark.sql(f"SELECT * FROM {name} VERSION AS OF {until} WHERE _last_updated_sequence_number > {after}")
+
+
+def _by_changelog(spark: SparkSession, table: Parts, *, since: int, until: int | None) -> DataFrame | None:
+    columns = spark.table(engine.render_spark(table)).schema
+    if not all(comparable(each.dataType) for each in columns.fields):
+        return None
+    view = f"limnos_changes_{uuid.uuid4().hex}"
+    catalog, below = engine.render_spark(table[:1]), engine.render_spark(table[1:])
+    spark.sql(
+        f"CALL {catalog}.system.create_changelog_view(table => '{_escaped(below)}', changelog_view => '{view}', "
+        f"options => map('start-snapshot-id', '{since}', 'end-snapshot-id', '{until}'), net_changes => true)"
+    )
+    changes = spark.table(view)
+    kept = [
+        f.col(quoted(each))
+        for each in changes.columns
+        if not each.startswith("_change") and each != "_commit_snapshot_id"
+    ]
+    return changes.where(f.col("_change_type") == "INSERT").select(*kept)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,207 @@
+"""What a step reads, as frames of its session: tables at the snapshots that the run pinned, or as its steps have made them.
+
+Job: from a step and its context to one DataFrame, the whole or what is new, and to pins that say what it was made from.
+May import this room, `model` and PySpark. It must not know how rows are written.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Load, PythonStep, Sql
+from limnos.pipeline.engine.incremental import Chosen, choose, not_incremental, whole_of
+from limnos.pipeline.engine.opening import Opened, Opening
+from limnos.pipeline.engine.reading import branch_pin, frame_of, full_name, pinned, reads, with_reads
+from limnos.pipeline.engine.relations import queried
+from limnos.pipeline.reads import all_reads, tables
+from limnos.pipeline.run.parameters import arguments
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.context import StepContext
+    from limnos.pipeline.declaration import Parts, Pipeline, Step
+    from limnos.pipeline.engine.reading import Read
+    from limnos.pipeline.engine.sources import MalformedRows
+    from limnos.pipeline.outcomes import Pin
+
+_CATALOG = "spark.sql.catalog."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """The rows of a step before they are written, and what they were made from. `release` when they are written."""
+
+    frame: DataFrame
+    pins: Mapping[Parts, Pin]
+    """Of tables by their path, of sources by their name alone."""
+    whole: bool = False
+    """The step is incremental, and these are all rows."""
+    nothing_new: bool = False
+    malformed: tuple[MalformedRows, ...] = ()
+    opened: tuple[Opened, ...] = ()
+
+    def release(self) -> None:
+        """Give back what sources hold."""
+        for source in self.opened:
+            source.release()
+
+
+def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Parts]]:
+    """The tables that each step reads, those below views among them, by the step's name. Raises InvalidPipeline, NotFound."""
+    found = tables(all_reads(pipeline, queries=lambda sql: queried(spark, sql), catalogs=catalogs_of(spark)))
+    made = {step.table for step in pipeline.steps}
+    outside = {table for each in found.values() for table in each} - made
+    below = {table: frozenset(pinned(spark, [table])) for table in outside}
+    return {
+        name: frozenset(one for table in each for one in (table, *below.get(table, ()))) for name, each in found.items()
+    }
+
+
+def catalogs_of(spark: SparkSession) -> frozenset[str]:
+    """The names of the session's catalogs."""
+    keys = (key.removeprefix(_CATALOG) for key in spark.conf.getAll if key.startswith(_CATALOG))
+    return frozenset(key for key in keys if "." not in key)
+
+
+def inputs_of(spark: SparkSession, step: Step, *, context: StepContext, watched: bool = False) -> Inputs:
+    """The step's rows; `watched` where the step writes them as they are, once. Raises BadRequest, and what Spark raises."""
+    return _Reading(spark, step, context=context, watched=watched).inputs()
+
+
+def values_of(context: StepContext) -> dict[str, Any]:
+    """The run's parameters as Spark takes them."""
+    return arguments(context.pipeline, context.parameters, run=context.run, at=context.at)
+
+
+def standing(spark: SparkSession, context: StepContext) -> Callable[[Parts], str]:
+    """What stands in SQL for a table: its name, at the snapshot that this run reads."""
+
+    def text(parts: Parts) -> str:
+        table = full_name(spark, parts, catalog=context.pipeline.catalog)
+        return reads(spark, _pins([table], context))[table].text
+
+    return text
+
+
+class _Reading:
+    """A step's inputs while they are opened."""
+
+    def __init__(self, spark: SparkSession, step: Step, *, context: StepContext, watched: bool) -> None:
+        self.spark = spark
+        self.step = step
+        self.context = context
+        self.values = values_of(context)
+        self.opening = Opening(spark, step, context=context, values=self.values, watched=watched)
+        self.names = self._names()
+        self.pins = _pins(self._tables(), context)
+
+    def inputs(self) -> Inputs:
+        """The whole, or for an incremental step what is new where that can be told."""
+        if not self.step.incremental:
+            return self._made(reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
+        chosen = choose(self.spark, self.step, pins=self.pins, full=self.context.full)
+        reason = chosen.whole_because
+        if reason is None:
+            found = self.opening.opened(self.names, new=True)
+            reason = next((each.read.pin.whole_because for each in found if each.read.pin.whole_because), None)
+            if reason is None:
+                made = self._made(chosen.found, found, chosen=chosen)
+                if made.nothing_new:
+                    return made
+                also = frozenset(each.name for each in found)
+                reason = not_incremental(made.frame, chosen, also=also)
+                if reason is None:
+                    return made
+            for each in found:
+                each.release()
+        whole = whole_of(self.spark, pins=self.pins, reason=reason)
+        return self._made(whole.found, self.opening.opened(self.names, new=False), whole=True)
+
+    def _made(
+        self,
+        found: Mapping[Parts, Read],
+        sources: tuple[Opened, ...],
+        *,
+        chosen: Chosen | None = None,
+        whole: bool = False,
+    ) -> Inputs:
+        tables = {table: read.pin for table, read in found.items() if table in self.pins}
+        nothing_new = chosen is not None and chosen.nothing_new and all(each.nothing_new for each in sources)
+        return Inputs(
+            frame=self._frame(found, sources),
+            pins={**tables, **{(each.name,): each.read.pin for each in sources}},
+            whole=whole,
+            nothing_new=nothing_new,
+            malformed=tuple(each.read.malformed for each in sources if each.read.malformed is not None),
+            opened=sources,
+        )
+
+    def _frame(self, found: Mapping[Parts, Read], sources: tuple[Opened, ...]) -> DataFrame:
+        body = self.step.body
+        if isinstance(body, Load):
+            return sources[0].read.frame
+        if isinstance(body, Sql):
+            used = {
+                name: value for name, value in self.values.items() if name in queried(self.spark, body.text).parameters
+            }
+            text = with_reads(self.spark, body.text, found=found, catalog=self.context.pipeline.catalog)
+            return self.spark.sql(text, args=used) if used else self.spark.sql(text)
+        opened = {each.name: each.read.frame for each in sources}
+        frames: dict[str, object] = {
+            name: frame_of(self.spark, found[self._full(given)]) if isinstance(given, tuple) else opened[given]
+            for name, given in body.inputs.items()
+        }
+        return _called(self.spark, body, step=self.step, frames=frames, values=self.values)
+
+    def _mentioned(self) -> list[Parts]:
+        """The names that the step's body says, as it says them."""
+        body = self.step.body
+        if isinstance(body, Sql):
+            return [one.parts for one in queried(self.spark, body.text).relations if not one.travels]
+        if isinstance(body, Load):
+            return [(body.source,)]
+        return [given if isinstance(given, tuple) else (given,) for given in body.inputs.values()]
+
+    def _names(self) -> tuple[str, ...]:
+        """The sources among them that are read by a reader of their own."""
+        return tuple(dict.fromkeys(parts[0] for parts in self._mentioned() if len(parts) == 1))
+
+    def _tables(self) -> list[Parts]:
+        return [self._full(parts) for parts in self._mentioned() if len(parts) > 1]
+
+    def _full(self, parts: Parts) -> Parts:
+        return full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
+
+
+def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, Pin]:
+    """Pins of the tables that a step names; of what views name as well, where there is a view among them."""
+    made = {table: branch_pin(branch) for table, branch in context.made.items()}
+    known = {**context.pins, **made}
+    found = {table: known[table] for table in named if table in known}
+    return known if any(pin.fingerprint is not None for pin in found.values()) else found
+
+
+def _called(
+    spark: SparkSession, body: PythonStep, *, step: Step, frames: Mapping[str, object], values: Mapping[str, object]
+) -> DataFrame:
+    """What the function returns, given its frames, and parameters and the session where it asks for them by name."""
+    function = body.callable
+    if function is None:
+        raise BadRequest(f"Step {step.name}: {body.function} was not loaded.")
+    wanted = inspect.signature(function).parameters
+    further = {
+        name: value for name, value in {**values, "spark": spark}.items() if name in wanted and name not in frames
+    }
+    frame = function(**frames, **further)
+    if not isinstance(frame, DataFrame):
+        raise BadRequest(
+            f"Step {step.name}: {body.function} returned {type(frame).__name__}, and a step returns a DataFrame."
+        )
+    return frame

@@ -1,0 +1,80 @@
+"""Keys of rows that are merged: none of them NULL, none of them twice.
+
+Job: look at the keys in one pass and say what was found, in the form of any expectation. May import this room's values,
+`model` and PySpark. It must not know tables. Without it a merge inserts doubled new keys without a word, and NULL keys
+again at every run.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Action, RuleKind
+from limnos.pipeline.engine.changes import quoted
+from limnos.pipeline.outcomes import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+_SAMPLES = 3
+_COUNT = "_limnos_count"
+_EMPTY = "_limnos_empty"
+
+
+class KeysBroken(BadRequest):
+    """Rows that can't be merged by their keys. `finding` says how many and which."""
+
+    def __init__(self, message: str, *, finding: Finding) -> None:
+        super().__init__(message)
+        self.finding = finding
+
+
+def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
+    """Count the rows whose key is NULL or is another row's as well."""
+    columns = [f.col(quoted(each)) for each in keys]
+    counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
+    counted = counted.withColumn(_EMPTY, reduce(or_, [each.isNull() for each in columns]))
+    bad = f.col(_EMPTY) | (f.col(_COUNT) > 1)
+    rows = f.coalesce(f.sum(f.col(_COUNT)), f.lit(0))
+    empty = f.coalesce(f.sum(f.when(f.col(_EMPTY), f.col(_COUNT))), f.lit(0))
+    broken = f.coalesce(f.sum(f.when(bad, f.col(_COUNT))), f.lit(0))
+    found = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
+    names = ", ".join(keys)
+    sample = None
+    message = f"every row has a key ({names}) of its own"
+    if found["broken"]:
+        examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
+        sample = "; ".join(
+            ", ".join(f"{each}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)" for row in examples
+        )
+        message = (
+            f"{found['empty']} rows have a NULL in their key ({names}), {found['broken'] - found['empty']} share it with "
+            f"another row: {sample}"
+        )
+    return Finding(
+        rule="key",
+        kind=RuleKind.KEY.value,
+        action=Action.FAIL.value,
+        broken=found["broken"],
+        checked=found["rows"],
+        tolerated=0.0,
+        held=not found["broken"],
+        message=message,
+        sample=sample,
+    )
+
+
+def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str) -> None:
+    """Raise KeysBroken unless every row has a key of its own."""
+    finding = keys_finding(frame, keys)
+    if not finding.held:
+        raise KeysBroken(
+            f"Step {step}: {finding.message}. Nothing was written: make the query give each key once.", finding=finding
+        )

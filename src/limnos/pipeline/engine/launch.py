@@ -1,0 +1,152 @@
+"""A Spark for runs of pipelines: started here, on a cluster, or spoken to by Spark Connect.
+
+Job: a session with the catalogs of a metalake, set so that steps share Spark fairly; and its end. May import `spark`,
+`client`, `model` and PySpark. It must not know pipelines. The credential is set on the running session only: command lines
+and the Spark UI never have it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from limnos.client import Client
+from limnos.model.errors import BadRequest, Unavailable
+from limnos.spark.session import PROVIDER, authorization, config_for, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_CATALOG = "spark.sql.catalog."
+_CONNECT_PORT = 15002
+_CONNECT_WITHIN_S = 10
+_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.scheduler.mode": "FAIR",
+    "spark.log.level": "ERROR",
+}
+"""Steps at the same time take turns only when Spark was started so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Door:
+    """The server, the metalake and the caller that a session speaks for."""
+
+    uri: str
+    metalake: str = "lake"
+    token: str | None = None
+    user: str | None = None
+
+    def client(self, timeout_s: float = 60.0) -> Client:
+        """A client through this door."""
+        return Client(self.uri, token=self.token, user=self.user, metalake=self.metalake, timeout_s=timeout_s)
+
+
+@contextmanager
+def spark_for(
+    door: Door, *, master: str = "local[*]", connect: str | None = None, config: Mapping[str, str] | None = None
+) -> Iterator[SparkSession]:
+    """A session with every Iceberg catalog of the metalake that the caller may see, for the time of the body.
+
+    `connect` is the address of a Spark Connect server, `sc://host:15002`; else Spark is started for `master`.
+    """
+    with door.client() as client:
+        catalogs = sorted(each.name for each in client.catalogs.list() if each.provider == PROVIDER)
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
+
+    with _quiet():
+        spark = (
+            _started(door, catalogs, master=master, config=config)
+            if connect is None
+            else _connected(door, catalogs, address=connect, config=config)
+        )
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
+        logging.CRITICAL
+    )  # we tell errors ourselves, without their Java
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _started(door: Door, catalogs: Sequence[str], *, master: str, config: Mapping[str, str] | None) -> SparkSession:
+    return session(
+        door.uri,
+        metalake=door.metalake,
+        catalogs=catalogs,
+        token=door.token,
+        user=door.user,
+        master=master,
+        app_name="limnos-pipeline",
+        config={**_SETTINGS, **(config or {})},
+    )
+
+
+def _connected(door: Door, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None) -> SparkSession:
+    """A session of a running Spark Connect server, which has Iceberg's runtime and extensions on its own classpath."""
+    if not address.startswith("sc://"):
+        raise BadRequest(f"--connect {address}: the address of a Spark Connect server is written sc://HOST:15002")
+    _require_listener(address)
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
+
+    settings = config_for(
+        door.uri,
+        metalake=door.metalake,
+        catalogs=catalogs,
+        authorization=authorization(token=door.token, user=door.user),
+        master=address,
+    )
+    try:
+        spark: SparkSession = SparkSession.builder.remote(address).create()
+    except Exception as error:
+        raise Unavailable(f"No Spark Connect server answers at {address}: {error}") from error
+    wanted = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
+    for key, value in {**wanted, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
+        spark.conf.set(key, value)
+    return spark
+
+
+def _require_listener(address: str) -> None:
+    """Raise Unavailable where nobody listens: Spark's own client would go on asking for minutes."""
+    place = urlsplit(address.partition(";")[0])
+    try:
+        with socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), timeout=_CONNECT_WITHIN_S):
+            return
+    except (OSError, ValueError) as error:
+        raise Unavailable(
+            f"No Spark Connect server answers at {address}: {error}. Start it, or use `--master`."
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep a starting Spark's chatter off the terminal; when the start fails, show it after all."""
+    sys.stderr.flush()
+    try:
+        terminal = os.dup(2)
+    except OSError:
+        yield
+        return
+    handle, name = tempfile.mkstemp(prefix="limnos-spark-", suffix=".log")
+    os.dup2(handle, 2)
+    try:
+        yield
+    except BaseException:
+        os.write(terminal, Path(name).read_bytes())
+        raise
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        os.close(handle)
+        Path(name).unlink()

@@ -1,0 +1,163 @@
+"""How a table's rows lie: partition fields and sort orders, as a declaration writes them and as metadata keeps them.
+
+Job: pure reading of both spellings into one value that can be compared. May import `model`, `names` and this room's
+metadata. It must not know Spark's session nor what is done about a difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from limnos.model.errors import BadRequest
+from limnos.names import InvalidName, engine
+from limnos.pipeline.engine.metadata import Metadata
+
+_CALL = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
+_SORT = re.compile(
+    r"(?P<term>.*?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*", re.DOTALL | re.IGNORECASE
+)
+_TRANSFORMS: Mapping[str, str] = {
+    "year": "year",
+    "years": "year",
+    "month": "month",
+    "months": "month",
+    "day": "day",
+    "days": "day",
+    "date": "day",
+    "hour": "hour",
+    "hours": "hour",
+    "date_hour": "hour",
+    "bucket": "bucket",
+    "truncate": "truncate",
+    "identity": "identity",
+}
+_WITH_NUMBER = frozenset({"bucket", "truncate"})
+
+
+class Term(NamedTuple):
+    """A transform of a column: `day`, `bucket[16]`, `identity`, and the path of the column."""
+
+    transform: str
+    column: tuple[str, ...]
+
+    def sql(self) -> str:
+        """As Spark's statements write it."""
+        name = engine.render_spark(self.column)
+        kind, _, number = self.transform.rstrip("]").partition("[")
+        if kind == "identity":
+            return name
+        return f"{kind}({number}, {name})" if number else f"{kind}s({name})"
+
+
+class SortTerm(NamedTuple):
+    """A term with its direction."""
+
+    term: Term
+    direction: str = "asc"
+    nulls: str = "nulls-first"
+
+    def sql(self) -> str:
+        """As Spark's statements write it."""
+        return f"{self.term.sql()} {self.direction.upper()} {self.nulls.replace('-', ' ').upper()}"
+
+
+def partition_term(text: str) -> Term:
+    """Read one partition field of a declaration. Raises BadRequest with what may be written."""
+    return _term(text, what="partition")
+
+
+def sort_term(text: str) -> SortTerm:
+    """Read one field of a declared sort order: `flight_date DESC NULLS LAST`. Raises BadRequest."""
+    found = _SORT.fullmatch(text)
+    if found is None:
+        raise BadRequest(f"sort: {text!r} is no column: write `name`, `name DESC` or `name DESC NULLS LAST`.")
+    direction = (found["direction"] or "asc").lower()
+    nulls = (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
+    return SortTerm(_term(found["term"], what="sort"), direction, f"nulls-{nulls}")
+
+
+def partition_of(found: Metadata) -> tuple[Term, ...]:
+    """How a table partitions new rows."""
+    names = column_paths(found)
+    return tuple(
+        Term(each.transform, names.get(each.source_id, (each.name,)))
+        for each in found.spec.fields
+        if each.transform != "void"
+    )
+
+
+def sort_of(found: Metadata) -> tuple[SortTerm, ...]:
+    """How a table sorts new rows."""
+    names = column_paths(found)
+    return tuple(
+        SortTerm(Term(each.transform, names.get(each.source_id, ("?",))), each.direction, each.null_order)
+        for each in found.order.fields
+    )
+
+
+def column_paths(found: Metadata) -> dict[int, tuple[str, ...]]:
+    """Paths of all columns and nested fields by their number."""
+    top = [{"id": each.id, "name": each.name, "type": each.type} for each in found.schema.fields]
+    return {number: path for number, path, _ in _paths(top)}
+
+
+def column_docs(found: Metadata) -> dict[tuple[str, ...], str | None]:
+    """Comments of all columns and nested fields, by their paths in small letters."""
+    top = [{"id": each.id, "name": each.name, "type": each.type, "doc": each.doc} for each in found.schema.fields]
+    return {tuple(part.lower() for part in path): doc for _, path, doc in _paths(top)}
+
+
+def same_term(one: Term, other: Term) -> bool:
+    """Whether two terms are the same, letters' case of columns aside."""
+    return one.transform == other.transform and [each.lower() for each in one.column] == [
+        each.lower() for each in other.column
+    ]
+
+
+def _term(text: str, *, what: str) -> Term:
+    call = _CALL.fullmatch(text)
+    if call is None:
+        return Term("identity", _column(text, what=what))
+    name = _TRANSFORMS.get(call["name"].lower())
+    if name is None:
+        raise BadRequest(
+            f"{what}: {text.strip()!r} has no transform {call['name']!r}. There are years, months, days, hours, "
+            "bucket(N, column) and truncate(N, column)."
+        )
+    if name not in _WITH_NUMBER:
+        return Term(name, _column(call["arguments"], what=what))
+    one, comma, other = call["arguments"].partition(",")
+    if other.strip().isdigit():
+        one, other = other, one
+    if not comma or not one.strip().isdigit():
+        raise BadRequest(f"{what}: {text.strip()!r} needs a number and a column: {name}(16, column).")
+    return Term(f"{name}[{int(one)}]", _column(other, what=what))
+
+
+def _column(text: str, *, what: str) -> tuple[str, ...]:
+    try:
+        return engine.parse_spark(text.strip())
+    except InvalidName as error:
+        raise BadRequest(f"{what}: {text.strip()!r} is no column: {error}") from error
+
+
+def _paths(
+    fields: Sequence[Mapping[str, Any]], above: tuple[str, ...] = ()
+) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
+    for each in fields:
+        path = (*above, each["name"])
+        yield each["id"], path, each.get("doc")
+        yield from _below(each["type"], path)
+
+
+def _below(kind: object, path: tuple[str, ...]) -> Iterator[tuple[int, tuple[str, ...], str | None]]:
+    if not isinstance(kind, Mapping):
+        return
+    if kind["type"] == "struct":
+        yield from _paths(kind["fields"], path)
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield kind[f"{part}-id"], (*path, part), None
+            yield from _below(kind[part], (*path, part))

@@ -1,0 +1,77 @@
+"""Rows merged into a branch by their keys: changed, added, deleted.
+
+Job: one MERGE from a staged source, so that a source that isn't deterministic is the same each time Spark looks. May import
+this room and PySpark. It must not know histories, which have a module of their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
+
+from limnos.pipeline.engine.branches import MERGES, Statement, require_branch, target
+from limnos.pipeline.engine.changes import fitted_columns, quoted
+from limnos.pipeline.engine.keys import require_keys
+from limnos.pipeline.engine.session import named
+from limnos.pipeline.engine.staging import staged
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from limnos.pipeline.declaration import Step
+    from limnos.pipeline.outcomes import Branch
+
+_DELETE = "_limnos_delete"
+
+
+def merge(step: Step, frame: DataFrame, *, branch: Branch) -> None:
+    """Merge the frame's rows into `branch` by the step's keys. Raises KeysBroken before anything is written."""
+    spark = frame.sparkSession
+    schema = spark.table(target(branch)).schema
+    gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
+    with staged(frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))) as source, named(source) as view:
+        require_keys(source, step.write.keys, step=step.name)
+        statement = _statement(step, schema, branch=branch, view=view)
+        # A merge that only adds rows is planned as an append.
+        require_branch(spark, statement, branch=branch, kinds=MERGES | {Statement.APPEND})
+        spark.sql(statement)
+
+
+def differs(columns: Sequence[str], schema: StructType) -> str:
+    """SQL: one of the columns of `t` is not what it is in `s`, NULLs compared as values; TRUE where none can be compared."""
+    types = {each.name: each.dataType for each in schema.fields}
+    if not all(comparable(types[each]) for each in columns):
+        return "TRUE"
+    return f"NOT ({' AND '.join(f't.{quoted(each)} <=> s.{quoted(each)}' for each in columns)})"
+
+
+def comparable(kind: DataType) -> bool:
+    """Whether Spark compares values of a type: not maps and variants, nor what holds one."""
+    if isinstance(kind, StructType):
+        return all(comparable(each.dataType) for each in kind.fields)
+    if isinstance(kind, ArrayType):
+        return comparable(kind.elementType)
+    return not isinstance(kind, (MapType, VariantType))
+
+
+def _statement(step: Step, schema: StructType, *, branch: Branch, view: str) -> str:
+    write = step.write
+    keys = {each.lower() for each in write.keys}
+    others = [each for each in schema.names if each.lower() not in keys]
+    match = " AND ".join(f"t.{quoted(each)} = s.{quoted(each)}" for each in write.keys)
+    clauses = [f"MERGE INTO {target(branch)} AS t USING {view} AS s ON {match}"]
+    if write.delete_when is not None:
+        clauses.append(f"WHEN MATCHED AND s.{_DELETE} THEN DELETE")
+    if others:
+        settings = ", ".join(f"{quoted(each)} = s.{quoted(each)}" for each in others)
+        clauses.append(f"WHEN MATCHED AND {differs(others, schema)} THEN UPDATE SET {settings}")
+    names = ", ".join(map(quoted, schema.names))
+    values = ", ".join(f"s.{quoted(each)}" for each in schema.names)
+    clauses.append(f"WHEN NOT MATCHED AND NOT s.{_DELETE} THEN INSERT ({names}) VALUES ({values})")
+    if write.delete_missing:
+        clauses.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
+    return " ".join(clauses)

@@ -1,0 +1,197 @@
+"""What an Iceberg table's metadata says: identity, references, snapshots with their summaries, schema, layout.
+
+Job: one value of it for any catalog of a session. May import `names`, `model` and PySpark. It must not know what a step
+is. The JSON is asked from Spark's own copy of the table; where there is only Spark Connect, it is read from the table's
+newest metadata file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+from pyspark.errors import AnalysisException
+
+from limnos.model.errors import NotFound
+from limnos.names import engine
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts
+
+MAIN = "main"
+_ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})
+
+
+class Snapshot(msgspec.Struct, frozen=True, rename="kebab"):
+    """A state of a table. `operation` and marks of runs stand in its summary."""
+
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    sequence_number: int = 0
+    timestamp_ms: int = 0
+    schema_id: int | None = None
+    first_row_id: int | None = None
+    """Of format v3: where the numbers of its new rows begin."""
+    summary: Mapping[str, str] = {}
+
+    @property
+    def operation(self) -> str:
+        """append, replace, overwrite or delete."""
+        return self.summary.get("operation", "append")
+
+
+class Reference(msgspec.Struct, frozen=True, rename="kebab"):
+    """A branch or tag."""
+
+    snapshot_id: int
+    type: str = "branch"
+    max_ref_age_ms: int | None = None
+
+
+class Field(msgspec.Struct, frozen=True):
+    """A column. Nested types are left as JSON."""
+
+    id: int
+    name: str
+    type: object
+    required: bool = False
+    doc: str | None = None
+
+
+class Schema(msgspec.Struct, frozen=True, rename="kebab"):
+    """Columns under a number."""
+
+    fields: tuple[Field, ...]
+    schema_id: int = 0
+
+
+class PartitionField(msgspec.Struct, frozen=True, rename="kebab"):
+    """One field of a partition spec: a transform of the column `source_id`."""
+
+    name: str
+    transform: str
+    source_id: int = 0
+
+
+class SortField(msgspec.Struct, frozen=True, rename="kebab"):
+    """One field of a sort order."""
+
+    transform: str
+    source_id: int = 0
+    direction: str = "asc"
+    null_order: str = "nulls-first"
+
+
+class Spec(msgspec.Struct, frozen=True, rename="kebab"):
+    """A partition spec."""
+
+    spec_id: int = 0
+    fields: tuple[PartitionField, ...] = ()
+
+
+class Order(msgspec.Struct, frozen=True, rename="kebab"):
+    """A sort order."""
+
+    order_id: int = 0
+    fields: tuple[SortField, ...] = ()
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="kebab"):
+    """A table as its metadata describes it."""
+
+    table_uuid: str
+    format_version: int
+    current_schema_id: int
+    schemas: tuple[Schema, ...]
+    location: str = ""
+    partition_specs: tuple[Spec, ...] = ()
+    default_spec_id: int = 0
+    sort_orders: tuple[Order, ...] = ()
+    default_sort_order_id: int = 0
+    properties: Mapping[str, str] = {}
+    snapshots: tuple[Snapshot, ...] = ()
+    refs: Mapping[str, Reference] = {}
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that the table has now."""
+        return next(each for each in self.schemas if each.schema_id == self.current_schema_id)
+
+    @property
+    def spec(self) -> Spec:
+        """How new rows are partitioned."""
+        return next((each for each in self.partition_specs if each.spec_id == self.default_spec_id), Spec())
+
+    @property
+    def order(self) -> Order:
+        """How new rows are sorted."""
+        return next((each for each in self.sort_orders if each.order_id == self.default_sort_order_id), Order())
+
+    def head(self, ref: str = MAIN) -> int | None:
+        """The newest snapshot of a branch; None: there is no such branch."""
+        found = self.refs.get(ref)
+        return None if found is None else found.snapshot_id
+
+    def snapshot(self, number: int | None) -> Snapshot | None:
+        """A snapshot that is still kept, by its id."""
+        return next((each for each in self.snapshots if each.snapshot_id == number), None)
+
+    def ancestors(self, number: int | None) -> Iterator[Snapshot]:
+        """A snapshot and those it was made from, newest first, as far back as they are kept."""
+        known = {each.snapshot_id: each for each in self.snapshots}
+        found = known.get(number) if number is not None else None
+        while found is not None:
+            yield found
+            found = known.get(found.parent_snapshot_id) if found.parent_snapshot_id is not None else None
+
+
+def metadata_of(spark: SparkSession, table: Parts) -> Metadata | None:
+    """What `table` (catalog first) is now; None: nobody has made it, or the caller may not see it."""
+    name = engine.render_spark(table)
+    try:
+        text = _from_machine(spark, name) if is_classic(spark) else _from_file(spark, name)
+    except AnalysisException as error:
+        if error.getCondition() in _ABSENT:
+            return None
+        raise
+    return msgspec.json.decode(text, type=Metadata)
+
+
+def metadata_there(spark: SparkSession, table: Parts) -> Metadata:
+    """What `table` is now. Raises NotFound when it is not there."""
+    found = metadata_of(spark, table)
+    if found is None:
+        raise NotFound(
+            f"Table {engine.render_spark(table)} is not there (any more), or you may not see it. It was dropped or "
+            "renamed while the run worked: run the pipeline again.",
+            kind="table",
+        )
+    return found
+
+
+def is_classic(spark: SparkSession) -> bool:
+    """Whether Spark runs in a virtual machine of this process; else it is spoken to by Spark Connect."""
+    try:
+        return spark._jsparkSession is not None  # noqa: SLF001 - the door to Spark's own parser and plans
+    except AttributeError:
+        return False
+
+
+def _from_machine(spark: SparkSession, name: str) -> bytes:
+    packages = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
+    table = packages.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
+    table.refresh()
+    text: str = packages.TableMetadataParser.toJson(table.operations().current())
+    return text.encode()
+
+
+def _from_file(spark: SparkSession, name: str) -> bytes:
+    log = spark.sql(
+        f"SELECT file FROM {name}.metadata_log_entries ORDER BY timestamp DESC, latest_sequence_number DESC"
+    )
+    newest = log.limit(1).collect()[0]["file"]
+    text: str = spark.read.text(newest, wholetext=True).collect()[0][0]
+    return text.encode()

@@ -1,0 +1,17 @@
+"""Names as Spark's SQL writes them.
+
+Job: quote parts of a name so that dots, back quotes and blanks in them are letters. Pure: may import nothing but the
+standard library, and knows nothing of sessions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def quoted(parts: Iterable[str]) -> str:
+    """Parts as an identifier: `` `a.b`.`c` ``."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

@@ -1,0 +1,149 @@
+"""Spark's own SQL parser, from the session's Java machine, or from one that was started for parsing alone.
+
+Job: a `Grammar` that gives the parse tree of a text. A classic session lends its parser; over Spark Connect, and where
+there is no session at all, a Java machine is started once per process, with Spark's archives on its class path and no
+Spark in it. May import `model.errors`, `spark` (Java) and py4j; what a tree means is the business of `relations`.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limnos.model.errors import Unsupported
+from limnos.pipeline.problems import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Java = Any
+"""An object of the Java machine: its members are Java's, and no type of Python's says them."""
+
+_CATALYST = "org.apache.spark.sql.catalyst.parser"
+_LOCK = threading.Lock()
+_BARE: list[Grammar] = []
+"""The grammar of the bare Java machine, once there is one."""
+_POSITION = re.compile(r"\s*(SQLSTATE: \w+)?\s*(\(line \d+, pos \d+\))?\s*$")
+_CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A parsed statement: the context of the rule `singleStatement`, and the parser that made it."""
+
+    root: Java
+    parser: Java
+    grammar: Grammar
+
+    def found(self, rule: str) -> list[Java]:
+        """All contexts of a rule of Spark's grammar, or of a token, in the order of the text."""
+        path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
+        return list(path.findAll(self.root, f"//{rule}", self.parser))
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """A Java machine that has Spark's parser. `jvm` is py4j's view of it."""
+
+    jvm: Java
+    sql_parser: Java
+
+    def tree(self, sql: str) -> Tree:
+        """Parse one statement. Raises InvalidQuery with Spark's own words and the place."""
+        rules = getattr(self.jvm, _CATALYST)
+        antlr = self.jvm.org.antlr.v4.runtime
+        try:
+            lexer = rules.SqlBaseLexer(rules.UpperCaseCharStream(antlr.CharStreams.fromString(sql)))
+            lexer.removeErrorListeners()
+            tokens = antlr.CommonTokenStream(lexer)
+            parser = rules.SqlBaseParser(tokens)
+            conf = self.jvm.org.apache.spark.sql.internal.SqlApiConf.get()
+            rules.AbstractParser.configureParser(parser, sql, tokens, conf)
+            parser.setErrorHandler(rules.SparkParserErrorStrategy())
+            return Tree(root=parser.singleStatement(), parser=parser, grammar=self)
+        except Exception as error:
+            raise _refusal(error) from error
+
+    def name(self, text: str) -> tuple[str, ...]:
+        """The parts of a name as it stands in a query."""
+        found = self.sql_parser.parseMultipartIdentifier(text)
+        return tuple(found.apply(index) for index in range(found.size()))
+
+    def accept(self, sql: str) -> None:
+        """Let Spark make its plan of a statement, for what its grammar takes and its plans don't. Raises InvalidQuery."""
+        try:
+            self.sql_parser.parsePlan(sql)
+        except Exception as error:
+            raise _refusal(error) from error
+
+
+def grammar_of(spark: SparkSession | None) -> Grammar:
+    """The session's parser if it has a Java machine of its own, else the bare one. Raises Unsupported, Unavailable."""
+    session = getattr(spark, "_jsparkSession", None) if spark is not None else None
+    if spark is None or session is None:
+        return bare_grammar()
+    return Grammar(jvm=spark._jvm, sql_parser=session.sessionState().sqlParser())  # noqa: SLF001
+
+
+def bare_grammar() -> Grammar:
+    """The parser of a Java machine without a Spark in it, started once; it ends with this process."""
+    with _LOCK:
+        if not _BARE:
+            _BARE.append(_started())
+        return _BARE[0]
+
+
+def archives() -> Path:
+    """The directory of Spark's archives. Raises Unsupported where PySpark is not installed, or without them."""
+    spec = find_spec("pyspark")
+    jars = Path(spec.submodule_search_locations[0]) / "jars" if spec and spec.submodule_search_locations else None
+    if jars is None or not jars.is_dir():
+        raise Unsupported("Spark's parser is not installed: run `pip install 'limnos[spark]'`.")
+    return jars
+
+
+def _started() -> Grammar:
+    jars = archives()
+    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
+
+    from limnos.spark.jars import cache_directory  # noqa: PLC0415
+    from limnos.spark.java import find_java  # noqa: PLC0415
+
+    java = find_java(cache=cache_directory())
+    port, secret = launch_gateway(
+        classpath=f"{jars}/*",
+        jarpath=str(next(jars.glob("py4j-*.jar"))),
+        java_path=str(java.home / "bin" / "java"),
+        javaopts=["-Xmx512m", "-XX:+UseSerialGC"],
+        die_on_exit=True,
+        enable_auth=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=secret, auto_convert=True))
+    jvm = gateway.jvm
+    return Grammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
+
+
+def _refusal(error: Exception) -> Exception:
+    """Turn a ParseException of the Java machine into ours; anything else stays what it is."""
+    thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+    if thrown is None:
+        return error
+    if not hasattr(error, "_origin") and not thrown.getClass().getName().endswith(".ParseException"):
+        return InvalidQuery(f"Spark can't read this query: {_first_line(str(thrown.getMessage()))}")
+    message = _first_line(str(thrown.getMessage()))
+    line, column = thrown.line(), thrown.startPosition()
+    return InvalidQuery(
+        f"not SQL that Spark can read: {message}",
+        line=line.get() if line.isDefined() else 1,
+        column=column.get() + 1 if column.isDefined() else 1,
+    )
+
+
+def _first_line(message: str) -> str:
+    """Spark's words without its condition, state and place, which are told otherwise."""
+    line = next((line for line in message.splitlines() if line.strip()), "no reason was given")
+    return _POSITION.sub("", _CONDITION.sub("", line.strip()))

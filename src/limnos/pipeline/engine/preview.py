@@ -1,0 +1,171 @@
+"""What a run would change of tables' columns, from the queries alone: analysed, and never run.
+
+Job: `preview` gives for each step the statements that its table would need, by Spark's analysis of the queries over empty
+frames; a step's result stands for its table in the later ones. May import `names`, PySpark and this room. It writes nothing;
+Python steps are called with empty frames, as only that tells their columns.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import inspect
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from limnos.names import display, engine
+from limnos.pipeline.declaration import (
+    Files,
+    Load,
+    ParameterType,
+    Parts,
+    Pipeline,
+    PythonSource,
+    PythonStep,
+    Sql,
+    Step,
+    Stream,
+    TableSource,
+)
+from limnos.pipeline.engine.relations import queried, spliced
+from limnos.pipeline.engine.tables import preparation
+from limnos.pipeline.reads import table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SAMPLES: Mapping[ParameterType, object] = {
+    ParameterType.STRING: "",
+    ParameterType.INT: 1,
+    ParameterType.DOUBLE: 1.0,
+    ParameterType.BOOLEAN: True,
+    ParameterType.DATE: dt.date(2000, 1, 1),
+    ParameterType.TIMESTAMP: dt.datetime(2000, 1, 1, tzinfo=dt.UTC),
+}
+"""A value of each type: an analysis needs one; which one makes no difference to the columns, as a rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What would become of one step's table. `refused` and `unknown` are reasons, and then there are no statements."""
+
+    step: str
+    statements: tuple[str, ...] = ()
+    drops: tuple[str, ...] = ()
+    """Columns that the publishing commit would drop."""
+    refused: str | None = None
+    unknown: str | None = None
+
+
+class _Unknown(Exception):
+    """Columns that only a run can tell."""
+
+
+def preview(
+    spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[Step]], catalogs: frozenset[str]
+) -> dict[str, Preview]:
+    """What each step would change of its table, by the step's name. Functions must be bound."""
+    work = _Work(spark, pipeline, catalogs=catalogs)
+    try:
+        return {step.name: work.preview(step) for level in levels for step in level}
+    finally:
+        work.end()
+
+
+class _Work:
+    """The frames of steps and sources while they are found, as temporary views of names that nobody else has."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline, *, catalogs: frozenset[str]) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._full: Callable[[Parts], Parts] = lambda parts: table_of(
+            parts, catalog=pipeline.catalog, catalogs=catalogs
+        )
+        own = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
+        self._values = {**own, "run_id": "", "run_at": _SAMPLES[ParameterType.TIMESTAMP]}
+        self._prefix = f"limnos_plan_{uuid.uuid4().hex[:12]}"
+        self._views: dict[Parts, str] = {}
+        self._why: dict[Parts, str] = {}
+
+    def preview(self, step: Step) -> Preview:
+        try:
+            frame = self._frame(step)
+        except _Unknown as error:
+            self._why[step.table] = f"{step.name}: {error}"
+            return Preview(step=step.name, unknown=str(error))
+        except Exception as error:  # noqa: BLE001  (what Spark, or a step's function, says of the query)
+            self._why[step.table] = f"{step.name} is refused"
+            return Preview(step=step.name, refused=_first_line(error))
+        try:
+            needed = preparation(self._spark, step, frame=frame)
+        except Exception as error:  # noqa: BLE001  (refused by our rules, or by Spark)
+            self._keep(step.table, frame)
+            return Preview(step=step.name, refused=_first_line(error))
+        self._keep(step.table, frame)
+        return Preview(step=step.name, statements=needed.statements, drops=needed.columns_to_drop)
+
+    def end(self) -> None:
+        for view in self._views.values():
+            self._spark.catalog.dropTempView(view)
+
+    def _keep(self, name: Parts, frame: DataFrame) -> str:
+        view = f"{self._prefix}_{len(self._views)}"
+        frame.limit(0).createOrReplaceTempView(view)
+        self._views[name] = view
+        return view
+
+    def _frame(self, step: Step) -> DataFrame:
+        body = step.body
+        if isinstance(body, Load):
+            return self._spark.table(self._text((body.source,)))
+        if isinstance(body, PythonStep):
+            return self._of_function(body)
+        return self._of_query(body)
+
+    def _of_query(self, body: Sql) -> DataFrame:
+        query = queried(self._spark, body.text)
+        texts = {one.parts: self._text(one.parts) for one in query.relations if not one.travels}
+        args = {name: value for name, value in self._values.items() if name in query.parameters}
+        return self._spark.sql(spliced(body.text, query.relations, texts=texts), args=args or None)
+
+    def _of_function(self, body: PythonStep) -> DataFrame:
+        if body.callable is None:
+            raise _Unknown(f"{body.function} was not imported")
+        frames: dict[str, Any] = {
+            name: self._spark.table(self._text(given if isinstance(given, tuple) else (given,))).limit(0)
+            for name, given in body.inputs.items()
+        }
+        wanted = inspect.signature(body.callable).parameters
+        frames |= {name: value for name, value in self._values.items() if name in wanted and name not in frames}
+        if "spark" in wanted and "spark" not in frames:
+            frames["spark"] = self._spark
+        return cast("DataFrame", body.callable(**frames))
+
+    def _text(self, parts: Parts) -> str:
+        """What stands in a query for a name: a view of an empty frame, or the table itself."""
+        name = parts if len(parts) == 1 else self._full(parts)
+        if name in self._why:
+            raise _Unknown(f"it reads what is not known: {self._why[name]}")
+        if name in self._views:
+            return self._views[name]
+        if len(name) > 1:
+            return engine.render_spark(name)
+        return self._of_source(name[0])
+
+    def _of_source(self, name: str) -> str:
+        kind = next(one.kind for one in self._pipeline.sources if one.name == name)
+        if isinstance(kind, TableSource):
+            return self._text(kind.table)
+        if isinstance(kind, Stream) and kind.table is not None:
+            return self._text(kind.table)
+        files = kind.files if isinstance(kind, Stream) else kind
+        schema = files.schema if isinstance(files, (Files, PythonSource)) else None
+        if schema is None:
+            self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
+            raise _Unknown(f"it reads what is not known: {self._why[(name,)]}")
+        return self._keep((name,), self._spark.createDataFrame([], schema))
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,0 +1,217 @@
+"""Which tables a query names, and where: found in the parse tree of Spark's own grammar.
+
+Job: `queried` gives for a step's SQL each name of a table with its span, and the parameters; `spliced` puts other texts
+at the spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so a name
+can't hide in a corner of a plan. Spans count code points, as Python's strings do. Names bound by WITH are left out, by
+scope. May import `parser` and `names`; it must not know of catalogs, nor of what a name stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from limnos.names import display, engine
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.engine.parser import Grammar, Java, Tree, grammar_of
+from limnos.pipeline.problems import InvalidQuery
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FILE_FORMATS = frozenset({"csv", "json", "parquet", "orc", "text", "avro", "xml", "binaryfile"})
+"""Spark reads ``parquet.`/path` `` as a file, without a word in any catalog."""
+
+
+class Form(Enum):
+    """How a name stands in the text, and so what may stand in its place: `{}` is the table's text."""
+
+    NAME = "{}"
+    STATEMENT = "(SELECT * FROM {})"
+    """`TABLE t`, a query by itself; the span takes in the word."""
+    ARGUMENT = "SELECT * FROM {}"
+    """`f(TABLE(t))`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A name of a table or source in a query: `sql[start:stop]`."""
+
+    parts: Parts
+    start: int
+    stop: int
+    form: Form = Form.NAME
+    travels: bool = False
+    """The query says itself as of when: such a name is not pinned again, and depends on no step of a run."""
+    alias_at: int | None = field(default=None, compare=False)
+    """Where an alias may be put; None: the query gives one, or there is no place for any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a query names: relations in the order of the text, and its parameters."""
+
+    relations: tuple[Relation, ...]
+    parameters: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _With:
+    """A WITH clause: the span of the query it belongs to, and its names with the spans of their definitions."""
+
+    start: int
+    stop: int
+    recursive: bool
+    named: tuple[tuple[str, int, int], ...]
+
+    def binds(self, name: str, at: int) -> bool:
+        """Whether a name at a place of the text is one of this clause's."""
+        if not self.start <= at < self.stop:
+            return False
+        visible = set()
+        for bound, start, stop in self.named:
+            if start <= at < stop:
+                return name in visible or (self.recursive and name == bound)
+            visible.add(bound)
+        return name in visible
+
+
+def queried(spark: SparkSession | None, sql: str) -> Query:
+    """Find what a query names. `spark` None: by a Java machine that is started for this.
+
+    Raises InvalidQuery: not a query, or a name that only a running query would know.
+    """
+    _refuse_variables(sql)
+    grammar = grammar_of(spark)
+    tree = grammar.tree(sql)
+    _require_query(tree)
+    parameters = _parameters(tree)
+    if not parameters:  # else they would have to be given first
+        grammar.accept(sql)
+    clauses = [_with(context, grammar, sql=sql) for context in tree.found("ctes")]
+    found = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
+    kept = [one for one in found if not _is_bound(one, clauses)]
+    return Query(relations=tuple(sorted(kept, key=lambda one: one.start)), parameters=parameters)
+
+
+def relations(spark: SparkSession | None, sql: str) -> tuple[Relation, ...]:
+    """The names of tables and sources in a query, in the order of the text. Raises InvalidQuery."""
+    return queried(spark, sql).relations
+
+
+def spliced(
+    sql: str, relations: Sequence[Relation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts] = frozenset()
+) -> str:
+    """Put the texts in place of the names: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
+
+    Names without a text stay as they are, and so do those that say themselves as of when. Of the `renamed` the text ends in
+    another name than the table's: they get the table's as alias, so that `t.column` means the same.
+    """
+    edits: list[tuple[int, int, str]] = []
+    for one in relations:
+        if one.parts not in texts or one.travels:
+            continue
+        edits.append((one.start, one.stop, one.form.value.format(texts[one.parts])))
+        if one.parts in renamed and one.alias_at is not None:
+            edits.append((one.alias_at, one.alias_at, f" AS {engine.render_spark(one.parts[-1:])}"))
+    pieces: list[str] = []
+    end = 0
+    for start, stop, text in sorted(edits):
+        pieces += [sql[end:start], text]
+        end = stop
+    return "".join([*pieces, sql[end:]])
+
+
+def _refuse_variables(sql: str) -> None:
+    at = sql.find("${")
+    if at >= 0:
+        line, column = sql.count("\n", 0, at) + 1, at - (sql.rfind("\n", 0, at) + 1) + 1
+        raise InvalidQuery(
+            "'${…}' would be replaced as text before Spark reads the query: declare a parameter and write :name",
+            line=line,
+            column=column,
+        )
+
+
+def _require_query(tree: Tree) -> None:
+    """Raise InvalidQuery for all but a query: what writes, sets or calls has no place in a step."""
+    statement = tree.root.statement()
+    if statement is None or _kind(statement) != "StatementDefaultContext":
+        raise _at(
+            tree.root,
+            "a step's SQL is one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step does the writing",
+        )
+    streams = tree.found("streamRelationPrimary")
+    if streams:
+        raise _at(streams[0], "STREAM has no place in a step's SQL: declare a source with 'stream' and read it by name")
+
+
+def _parameters(tree: Tree) -> frozenset[str]:
+    nameless = tree.found("QUESTION")
+    if nameless:
+        raise _at(nameless[0].getParent(), "'?' has no name: declare a parameter and write :name")
+    return frozenset(str(context.getText())[1:] for context in tree.found("namedParameterMarker"))
+
+
+def _with(context: Java, grammar: Grammar, *, sql: str) -> _With:
+    query = context.getParent()
+    named = [
+        (grammar.name(_text(one.errorCapturingIdentifier(), sql))[0].lower(), *_span(one))
+        for one in context.namedQuery()
+    ]
+    start, stop = _span(query)
+    return _With(start=start, stop=stop, recursive=context.RECURSIVE() is not None, named=tuple(named))
+
+
+def _is_bound(relation: Relation, clauses: Sequence[_With]) -> bool:
+    if len(relation.parts) > 1:
+        return False
+    name = relation.parts[0].lower()
+    return any(clause.binds(name, relation.start) for clause in clauses)
+
+
+def _relation(context: Java, grammar: Grammar, *, sql: str) -> Relation:
+    parent = context.getParent()
+    if context.multipartIdentifier() is None:
+        raise _at(context, "IDENTIFIER(…) names a table only when the query runs: write the table's name")
+    parts = grammar.name(_text(context, sql))
+    _refuse_files(context, parts)
+    start, stop = _span(context)
+    kind = _kind(parent)
+    if kind == "TableNameContext":
+        alias = None if parent.tableAlias().strictIdentifier() is not None else _span(parent)[1]
+        return Relation(parts, start, stop, travels=parent.temporalClause() is not None, alias_at=alias)
+    if kind == "TableContext":
+        return Relation(parts, _span(parent)[0], stop, form=Form.STATEMENT)
+    if kind == "FunctionTableSubqueryArgumentContext":
+        return Relation(parts, start, stop, form=Form.ARGUMENT)
+    raise _at(context, f"'{display.render(parts)}' stands where a step's SQL can't name a table")
+
+
+def _refuse_files(context: Java, parts: Parts) -> None:
+    if len(parts) == 2 and parts[0].lower() in FILE_FORMATS and ("/" in parts[1] or ":" in parts[1]):
+        raise _at(
+            context,
+            f"'{display.render(parts)}' reads files past every catalog: declare a source "
+            f"(files: {parts[1]}, format: {parts[0].lower()}) and read it by name",
+        )
+
+
+def _kind(context: Java) -> str:
+    return str(context.getClass().getSimpleName())
+
+
+def _span(context: Java) -> tuple[int, int]:
+    return context.getStart().getStartIndex(), context.getStop().getStopIndex() + 1
+
+
+def _text(context: Java, sql: str) -> str:
+    start, stop = _span(context)
+    return sql[start:stop]
+
+
+def _at(context: Java, message: str) -> InvalidQuery:
+    token = context.getStart()
+    return InvalidQuery(message, line=token.getLine(), column=token.getCharPositionInLine() + 1)

@@ -1,0 +1,12 @@
+"""Sources of a pipeline as DataFrames: files, tables, databases, Python functions, streams.
+
+Job: `frame_of` turns what is declared of a source into rows, a pin that says exactly what was read, and the rows that the
+source's format did not take.
+"""
+
+from __future__ import annotations
+
+from limnos.pipeline.engine.sources.opening import frame_of
+from limnos.pipeline.engine.sources.values import MalformedRows, Read
+
+__all__ = ["MalformedRows", "Read", "frame_of"]

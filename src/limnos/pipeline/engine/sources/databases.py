@@ -1,0 +1,162 @@
+"""Tables and queries of databases, by JDBC.
+
+Job: open what is declared with its driver, in one piece or in parts by a column. The password comes from the environment and is
+given to Spark as an option: it stands in no file, plan, log or list of processes. May import this room, `spark`, `model` and PySpark; it
+must not know of tables of ours.
+
+Nothing pins a database: it is read as it is, and partitions are read by several connections, each in a transaction of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
+
+from limnos.pipeline.engine.sources.values import Read, first_line
+from limnos.pipeline.outcomes import Pin
+from limnos.spark.jars import JDBC_DRIVERS, ensure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.declaration import Jdbc
+    from limnos.pipeline.engine.sources.values import Asked
+
+_OURS = frozenset({
+    "url", "user", "password", "dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions",
+})  # fmt: skip
+_URL = re.compile(r"jdbc:([a-z0-9]+):.+")
+_SECRET_IN_URL = re.compile(r"(?i)[?&;](password|pwd|sslpassword)=|//[^/?@]*:[^/?@]*@")
+_TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"
+_FETCH_ROWS = "10000"
+_WHOLE_BECAUSE = "a database is read as it is"
+_ADDED: set[tuple[str, str]] = set()
+"""Archives that a Spark was given, by its id."""
+
+
+def database_frame(asked: Asked, jdbc: Jdbc) -> Read:
+    """Open a table or query of a database. Raises SourceFailed, and what fetching the driver raises."""
+    _check(asked, jdbc)
+    options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(asked, jdbc)}
+    _add_driver(asked, options)
+    _keep_from_log(asked.spark)
+    options["dbtable"] = jdbc.table or f"({_query(jdbc)}\n) AS limnos_source"
+    frame = _loaded(asked, options)
+    if jdbc.partition_column is not None and jdbc.partitions > 1:
+        frame = _loaded(asked, options | _partitions(asked, jdbc, frame=frame, options=options))
+    return Read(frame=frame, pin=Pin(name=asked.source.name, whole_because=_WHOLE_BECAUSE))
+
+
+def _check(asked: Asked, jdbc: Jdbc) -> None:
+    if not _URL.fullmatch(jdbc.url):
+        raise asked.failed("its URL is none of JDBC's: write jdbc:postgresql://host:5432/database.")
+    if _SECRET_IN_URL.search(jdbc.url):
+        raise asked.failed("its URL holds a password: take it out, and name an environment variable by `password_env`.")
+    if (jdbc.table is None) == (jdbc.query is None):
+        raise asked.failed("write either `table` or `query`.")
+    ours = sorted(name for name in jdbc.options if name.lower() in _OURS)
+    if ours:
+        raise asked.failed(f"the option {ours[0]} has a key of its own in a source: write that one.")
+    if jdbc.partitions < 1:
+        raise asked.failed("`partitions` is at least 1.")
+
+
+def _query(jdbc: Jdbc) -> str:
+    """The query without the semicolon at its end, which a query within one may not have."""
+    return (jdbc.query or "").rstrip().rstrip(";")
+
+
+def _access(asked: Asked, jdbc: Jdbc) -> Mapping[str, str]:
+    access = {"url": jdbc.url}
+    if jdbc.user is not None:
+        access["user"] = jdbc.user
+    if jdbc.password_env is not None:
+        password = os.environ.get(jdbc.password_env)
+        if not password:
+            raise asked.failed(f"the environment variable {jdbc.password_env} is not set: put the password there.")
+        access["password"] = password
+    return access
+
+
+def _add_driver(asked: Asked, options: dict[str, str]) -> None:
+    """Give Spark the driver of a database that we know; of another one, who starts Spark brings it (`spark.jars`)."""
+    found = _URL.fullmatch(options["url"])
+    known = JDBC_DRIVERS.get(found[1]) if found else None
+    if known is None or "driver" in {name.lower() for name in options}:
+        return
+    options["driver"], artifact = known
+    add_archive(asked.spark, ensure(artifact))
+
+
+def add_archive(spark: SparkSession, archive: Path) -> None:
+    """Put an archive on the class path of a running Spark, once."""
+    context = getattr(spark, "_jsparkSession", None)
+    key = (str(spark.sparkContext.applicationId) if context is not None else str(id(spark)), archive.name)
+    if key in _ADDED:
+        return
+    if context is not None:
+        spark.sql(f"ADD JAR '{archive}'")
+    else:
+        spark.addArtifact(str(archive))
+    _ADDED.add(key)
+
+
+def _keep_from_log(spark: SparkSession) -> None:
+    """Where Spark's log is set to DEBUG, it would write each connection with its password: that logger stops at INFO.
+
+    An executor in a machine of its own has its own setting of logs, which is not ours to change.
+    """
+    if getattr(spark, "_jsparkSession", None) is None:
+        return
+    machine: Any = spark._jvm  # noqa: SLF001 - PySpark sets the level of all loggers only
+    log4j = machine.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel(_TALKATIVE, log4j.Level.INFO)
+
+
+def _loaded(asked: Asked, options: Mapping[str, str]) -> DataFrame:
+    try:
+        frame = asked.spark.read.format("jdbc").options(**options).load()
+        frame.schema  # noqa: B018 - over Spark Connect nothing is looked up before
+    except (PySparkException, Py4JJavaError) as error:
+        raise asked.failed(f"the database cannot be read: {_told(error, options)}") from None
+    return frame
+
+
+def _partitions(asked: Asked, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]) -> dict[str, str]:
+    """Bounds of the partition column, asked from the database. Rows in which it is NULL are in the first part."""
+    column = jdbc.partition_column or ""
+    field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
+    if field is None:
+        raise asked.failed(f"there is no column {column!r} to part it by; there are {', '.join(frame.columns)}.")
+    if not isinstance(field.dataType, (NumericType, DateType, TimestampType, TimestampNTZType)):
+        kind = field.dataType.simpleString()
+        raise asked.failed(f"it cannot be parted by {column}, which is {kind}: choose a number, a date or a time.")
+    name = '"' + field.name.replace('"', '""') + '"' if "mysql" not in jdbc.url[:11] else f"`{field.name}`"
+    bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
+    # Spark takes bounds of numbers without a fraction only.
+    ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")
+    asked_for = _loaded(asked, {**options, "dbtable": bounds})
+    row = asked_for.selectExpr(f"CAST({ends[0]} AS STRING) AS low", f"CAST({ends[1]} AS STRING) AS high").collect()[0]
+    if row["low"] is None or row["low"] == row["high"]:
+        return {}
+    return {
+        "partitionColumn": field.name,
+        "lowerBound": row["low"],
+        "upperBound": row["high"],
+        "numPartitions": str(jdbc.partitions),
+    }
+
+
+def _told(error: PySparkException | Py4JJavaError, options: Mapping[str, str]) -> str:
+    """The first line of what went wrong, without the password if a driver should repeat it."""
+    first = first_line(error)
+    password = options.get("password")
+    return first.replace(password, "***") if password else first

@@ -1,0 +1,292 @@
+"""Files as rows: CSV, JSON, Parquet, ORC and text, with the rows that the format or the schema does not take told apart.
+
+Job: open exactly the files that a run reads. A schema that is not declared is inferred once and kept with the run, and a later
+change of it is told, not followed. Malformed rows are found by Spark's permissive mode with every column parsed, whatever a query
+wants of them: when Spark parses only the columns that are asked for, it does not see that the others are wrong. May import
+this room, `model` and PySpark; it must not know of tables.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import Observation
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructType
+
+from limnos.pipeline.declaration import Action, Expectation, Files, Malformed, RuleKind
+from limnos.pipeline.engine.expectations.flags import sample
+from limnos.pipeline.engine.expectations.judgement import finding
+from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, observed
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.sources.fingerprints import File, New, new_since, read, taken
+from limnos.pipeline.engine.sources.listing import LISTING_OPTIONS, base_path, listed, located, paths_of, shown
+from limnos.pipeline.engine.sources.values import (
+    FILE_COLUMN,
+    SOURCE_COLUMN,
+    TEXT_COLUMN,
+    MalformedRows,
+    Read,
+    first_line,
+)
+from limnos.pipeline.outcomes import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import Column, DataFrame, DataFrameReader
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+    from limnos.pipeline.engine.sources.fingerprints import Fingerprint
+    from limnos.pipeline.engine.sources.values import Asked
+    from limnos.pipeline.outcomes import Finding
+
+_Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
+
+FORMATS = ("csv", "json", "parquet", "orc", "text")
+_TEXTUAL = ("csv", "json")
+"""Formats in which a row can be malformed."""
+_OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
+BAD, FILE = "_limnos_text", "_limnos_file"
+_ACTIONS = {Malformed.FAIL: Action.FAIL, Malformed.KEEP: Action.QUARANTINE, Malformed.COUNT: Action.DROP}
+
+
+def files_frame(asked: Asked, files: Files) -> Read:
+    """Open the files of a source. Raises SourceFailed: none there, changed meanwhile, another schema, options that are ours."""
+    _check(asked, files)
+    path = located(asked, files.path)
+    there = _pinned(asked, listed(asked, files, path=path))
+    before = read(asked.before.fingerprint) if asked.before else None
+    new = new_since(there, before) if asked.incremental else New(files=there)
+    chosen = read(asked.pinned.fingerprint) if asked.pinned else before
+    schema, inferred = _schema(asked, files, there=new.files or there, path=path, kept=chosen)
+    print_ = taken(there, schema=schema.json() if inferred else None)
+    pin = Pin(name=asked.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
+    if not new.files:
+        return Read(frame=asked.spark.createDataFrame([], schema), pin=pin)
+    reader = _reader(asked, files, among=new.files, path=path)
+    if files.format not in _TEXTUAL:
+        return Read(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin)
+    _check_headers(asked, files, schema=schema, among=new.files)
+    frame, malformed = _parted(asked, files, reader=reader, schema=schema, paths=paths_of(new.files))
+    return Read(frame=frame, pin=pin, malformed=malformed)
+
+
+def _check(asked: Asked, files: Files) -> None:
+    if files.format not in FORMATS:
+        raise asked.failed(f"there is no format {files.format!r}: write one of {', '.join(FORMATS)}.")
+    known = {option.lower(): option for option in _OURS}
+    taken_over = [name for name in files.options if name.lower() in known]
+    if taken_over:
+        raise asked.failed(
+            f"the option {taken_over[0]} is set by `malformed` and `schema`: write those, and leave the option out."
+        )
+
+
+def _pinned(asked: Asked, there: tuple[File, ...]) -> tuple[File, ...]:
+    """The files that this run has read already, where it has: later ones wait for the next run."""
+    pinned = read(asked.pinned.fingerprint) if asked.pinned else None
+    if pinned is None:
+        return there
+    same = tuple(file for file in there if file.changed_ms <= pinned.newest_ms)
+    for found in (there, same):
+        if taken(found).digest == pinned.digest:
+            return found
+    raise asked.failed("its files were changed or taken away while the run was going on: run again.")
+
+
+def _reader(asked: Asked, files: Files, *, among: Sequence[File], path: str) -> DataFrameReader:
+    options = {name: value for name, value in files.options.items() if name not in LISTING_OPTIONS}
+    root = base_path(among, path)
+    if root is not None:
+        options["basePath"] = root
+    return asked.spark.read.format(files.format).options(**options)
+
+
+# ------------------------------------------------------------------------------------------------ schema
+
+
+def _schema(
+    asked: Asked, files: Files, *, there: Sequence[File], path: str, kept: Fingerprint | None
+) -> tuple[StructType, bool]:
+    """The schema to read by, and whether it is an inferred one, to be kept."""
+    if files.format == "text":
+        return StructType().add("value", StringType()), False
+    if files.schema is not None:
+        return asked.declared(files.schema), False
+    pinned = None if kept is None or kept.schema is None else StructType.fromJson(json.loads(kept.schema))
+    if pinned is not None and files.format == "csv":
+        return pinned, True  # its header is compared below; types that do not fit are malformed rows
+    found = _inferred(asked, files, there=there, path=path)
+    if pinned is not None:
+        _refuse_change(asked, pinned=pinned, found=found)
+    return pinned or found, True
+
+
+def _inferred(asked: Asked, files: Files, *, there: Sequence[File], path: str) -> StructType:
+    reader = _reader(asked, files, among=there, path=path)
+    infer = {"csv": ("inferSchema", True), "parquet": ("mergeSchema", True), "orc": ("mergeSchema", True)}
+    if files.format in infer:
+        reader = reader.option(*infer[files.format])
+    try:
+        schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(there)).schema
+    except (PySparkException, Py4JJavaError) as error:
+        raise asked.failed(f"no schema can be made of {shown(path)}: {first_line(error)} Write `schema`.") from error
+    schema = StructType([field for field in schema.fields if field.name != BAD])
+    if not schema.fields:
+        raise asked.failed(f"no schema can be made of {shown(path)}: no column was found. Write `schema`.")
+    return schema
+
+
+def _refuse_change(asked: Asked, *, pinned: StructType, found: StructType) -> None:
+    """Raise SourceFailed where the files have columns, or types of columns, that were not there when the schema was kept."""
+    known = {field.name: field.dataType for field in pinned.fields}
+    told = [f"{field.name} is new" for field in found.fields if field.name not in known]
+    told += [
+        f"{field.name} is {field.dataType.simpleString()}, and was {known[field.name].simpleString()}"
+        for field in found.fields
+        if field.name in known and field.dataType != known[field.name]
+    ]
+    if told:
+        raise asked.failed(_changed("; ".join(told)))
+
+
+def _changed(what: str) -> str:
+    return (
+        f"its files have another schema than when it was inferred: {what}. Write `schema` to say which one is meant, or run with "
+        "--full to infer it anew."
+    )
+
+
+def _check_headers(asked: Asked, files: Files, *, schema: StructType, among: Sequence[File]) -> None:
+    """Compare the header of the oldest and the newest file with the schema; of the others Spark does when it reads them."""
+    if files.format != "csv" or not _has_header(files):
+        return
+    inside = [file.path.rpartition("/")[0].split("/") for file in among]
+    partitions = {part.partition("=")[0] for parts in inside for part in parts if "=" in part}
+    wanted = [field.name for field in schema.fields if field.name not in partitions]
+    by_age = sorted(among, key=lambda file: file.changed_ms)
+    for file in {file.path: file for file in (by_age[0], by_age[-1])}.values():
+        reader = asked.spark.read.format("csv").options(**_header_options(files))
+        header = reader.load(paths_of([file])).columns
+        if header and [name.lower() for name in header] != [name.lower() for name in wanted]:
+            what = f"{shown(file.path)} begins with {', '.join(header)}, and {', '.join(wanted)} was wanted"
+            raise asked.failed(_changed(what) if files.schema is None else f"{what}: correct `schema`, or the file.")
+
+
+def _has_header(files: Files) -> bool:
+    return any(name.lower() == "header" and value.lower() == "true" for name, value in files.options.items())
+
+
+def _header_options(files: Files) -> Mapping[str, str]:
+    shaping = (
+        "header",
+        "sep",
+        "delimiter",
+        "quote",
+        "escape",
+        "encoding",
+        "charset",
+        "comment",
+        "multiline",
+        "linesep",
+    )
+    return {name: value for name, value in files.options.items() if name.lower() in shaping}
+
+
+# ---------------------------------------------------------------------------------------- malformed rows
+
+
+def _parted(
+    asked: Asked, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
+) -> tuple[DataFrame, MalformedRows]:
+    """The rows that the schema takes, and the others with their text and file."""
+    parsed = permissive(files, reader, schema=schema).load(paths)
+    parsed = parsed.select("*", F.col("_metadata.file_path").alias(FILE))
+    observation = Observation()
+    whole = parsed.observe(observation, *_counts(parsed))
+    good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
+    return good, malformed_rows(asked, files, parsed=parsed, observation=observation)
+
+
+def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
+    """Let a reader put rows that it does not take into a column `BAD`, where the format has such rows."""
+    if files.format not in _TEXTUAL:
+        return reader.schema(schema)
+    reader = reader.option("mode", "PERMISSIVE").option("columnNameOfCorruptRecord", BAD)
+    if files.format == "csv":
+        # Else a header in another order would be read by position, without a word.
+        reader = reader.option("enforceSchema", "false")
+    return reader.schema(StructType([*schema.fields]).add(BAD, StringType()))
+
+
+def malformed_rows(
+    asked: Asked, files: Files, *, parsed: DataFrame, observation: Observation | None = None
+) -> MalformedRows:
+    """Tell of the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
+
+    They are counted by `observation` where the frame is watched, and else by a look of their own.
+    """
+    bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
+
+    def findings() -> tuple[Finding, ...]:
+        counts = observed(observation) if asked.watched and observation is not None else None
+        if counts is None:
+            counts = parsed.agg(*_counts(parsed)).collect()[0].asDict()
+        return (_finding(asked, files, counts=counts, bad=bad),)
+
+    rows = bad.select(
+        F.col(BAD).alias(TEXT_COLUMN),
+        F.col(FILE).alias(FILE_COLUMN),
+        F.lit(asked.source.name).alias(SOURCE_COLUMN),
+        F.lit(asked.parameters.get("run_id")).cast("string").alias(RUN_COLUMN),
+        F.lit(asked.parameters.get("run_at")).cast("timestamp").alias(AT_COLUMN),
+    )
+    return MalformedRows(rows=rows, keep=files.malformed is Malformed.KEEP, findings=findings)
+
+
+def stream_schema(asked: Asked, files: Files, *, path: str, kept: object) -> tuple[StructType, bool]:
+    """The schema of a stream of files, and whether it was inferred: from those that were there first, then kept."""
+    _check(asked, files)
+    if files.schema is not None or files.format == "text":
+        return _schema(asked, files, there=(), path=path, kept=None)
+    if isinstance(kept, dict):
+        return StructType.fromJson(kept), True
+    return _schema(asked, files, there=listed(asked, files, path=path), path=path, kept=None)
+
+
+def _counts(parsed: DataFrame) -> list[Column]:
+    """All rows, the malformed ones, and a number made of every column.
+
+    The number is not looked at: it keeps Spark from leaving columns unparsed that the query above does not ask for.
+    """
+    every = [F.col(quoted((name,))) for name in parsed.columns]
+    return [
+        F.count(F.lit(1)).alias("rows"),
+        F.count_if(F.col(BAD).isNotNull()).alias("malformed"),
+        F.bit_xor(F.xxhash64(*every)).alias("every"),
+    ]
+
+
+def _finding(asked: Asked, files: Files, *, counts: Mapping[str, int], bad: DataFrame) -> Finding:
+    name = f"{asked.source.name} is well formed"
+    rule = Expectation(name=name, kind=RuleKind.ROW, action=_ACTIONS[files.malformed])
+    number, rows = counts["malformed"], counts["rows"]
+    found = finding(rule, broken=number, checked=rows, sample=_sample(bad) if number else None)
+    if not number:
+        return found
+    became = {
+        Malformed.FAIL: "Correct them, or write `malformed: keep` or `count`",
+        Malformed.KEEP: "they are kept with their text and file",
+        Malformed.COUNT: "they were left out",
+    }
+    told = f"{number:,} of {rows:,} rows are not what its format and schema take; {became[files.malformed]}"
+    return replace(found, message=f"{name}: {told}")
+
+
+def _sample(bad: DataFrame) -> str | None:
+    return sample(bad.select(F.col(FILE).alias(FILE_COLUMN), F.col(BAD).alias(TEXT_COLUMN)))

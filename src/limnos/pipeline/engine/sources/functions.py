@@ -1,0 +1,153 @@
+"""Python functions as sources: one that yields Arrow batches, or one that makes a DataFrame.
+
+Job: call the declared function and hold its rows. A function that asks for `spark` is called here and returns a DataFrame. Any other yields Arrow batches:
+it runs in one task of an executor, batch by batch, so that nothing passes through the driver; what it needs must be importable there. Its rows
+are staged, as it may give others when it is called again. May import this room, `model` and PySpark.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark import cloudpickle
+from pyspark.errors import PySparkException
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from limnos.pipeline.engine.sources.values import Read, first_line
+from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.outcomes import Pin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from limnos.pipeline.declaration import PythonSource
+    from limnos.pipeline.engine.sources.values import Asked
+
+_SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeException")
+_WHOLE_BECAUSE = "a function is asked anew by each run"
+
+
+def function_frame(asked: Asked, kind: PythonSource) -> Read:
+    """Call the function of a source. Raises SourceFailed: not there, wrong arguments, other columns than declared."""
+    function = kind.callable or _imported(asked, kind.function)
+    try:
+        wanted = inspect.signature(function).parameters
+    except (TypeError, ValueError) as error:
+        raise asked.failed(f"{kind.function} does not say what it takes: write a Python function.") from error
+    arguments = _arguments(asked, kind.function, wanted=wanted)
+    pin = Pin(name=asked.source.name, whole_because=_WHOLE_BECAUSE)
+    if "spark" in wanted:
+        frame = _made(asked, kind, function=function, arguments=arguments)
+    else:
+        frame = _yielded(asked, kind, function=function, arguments=arguments)
+    held = _held(asked, kind, frame=frame)
+    return Read(frame=held, pin=pin, release=lambda: release(held))
+
+
+def _held(asked: Asked, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
+    """Carry the function out. What it raises in an executor is told by its last line."""
+    try:
+        return stage(frame)
+    except (PySparkException, Py4JJavaError) as error:
+        raised = re.findall(r"^\s*(?:[a-z_.]+\.)?(\w+(?:Error|Exception)): (.+)$", str(error), re.MULTILINE)
+        last = next((f"{kind_}: {words}" for kind_, words in raised if kind_ not in _SPARKS), first_line(error))
+        raise asked.failed(f"{kind.function} failed: {last}") from error
+
+
+def _imported(asked: Asked, name: str) -> Callable[..., object]:
+    module, _, function = name.partition(":")
+    if not module or not function:
+        raise asked.failed(f"{name!r} is no function: write module:function.")
+    try:
+        found = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise asked.failed(f"{name} cannot be imported: {error}") from error
+    if not callable(found):
+        raise asked.failed(f"{name} is not a function.")
+    called: Callable[..., object] = found
+    return called
+
+
+def _arguments(asked: Asked, name: str, *, wanted: Mapping[str, inspect.Parameter]) -> dict[str, object]:
+    """Parameters of the pipeline, to the function's arguments of the same names."""
+    given: dict[str, object] = {key: asked.parameters[key] for key in wanted if key in asked.parameters}
+    missing = [
+        key
+        for key, one in wanted.items()
+        if key not in given
+        and key != "spark"
+        and one.default is inspect.Parameter.empty
+        and one.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    ]
+    if missing:
+        raise asked.failed(
+            f"{name} wants {missing[0]!r}, which is no parameter of the pipeline: declare it, or give it a default."
+        )
+    return given
+
+
+def _made(
+    asked: Asked, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+) -> DataFrame:
+    made: Any = function(spark=asked.spark, **arguments)
+    if not hasattr(made, "localCheckpoint"):
+        raise asked.failed(
+            f"{kind.function} takes `spark`, so it must return a DataFrame; it returned {type(made).__name__}."
+        )
+    frame: DataFrame = made
+    if kind.schema is not None:
+        wanted = asked.declared(kind.schema)
+        lacking = [field.name for field in wanted.fields if field.name not in frame.columns]
+        if lacking:
+            raise asked.failed(f"{kind.function} returned no column {lacking[0]!r}; it has {', '.join(frame.columns)}.")
+        try:
+            frame = frame.to(wanted)
+        except PySparkException as error:
+            raise asked.failed(
+                f"{kind.function} returned other columns than its schema: {first_line(error)}"
+            ) from error
+    return frame
+
+
+def _yielded(
+    asked: Asked, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+) -> DataFrame:
+    if kind.schema is None:
+        raise asked.failed(f"{kind.function} yields Arrow batches, so its columns must be declared: write `schema`.")
+    schema = asked.declared(kind.schema)
+    batches = _task(function, arguments, name=kind.function, schema=schema)
+    return asked.spark.range(0, 1, 1, 1).mapInArrow(batches, schema)
+
+
+def _task(
+    function: Callable[..., object], arguments: Mapping[str, object], *, name: str, schema: StructType
+) -> Callable[[Iterable[Any]], Iterable[Any]]:
+    """What the executor runs. It goes there by value: its modules (ours, the function's) may not be importable there."""
+    for module in (inspect.getmodule(function), inspect.getmodule(_task)):
+        if module is not None and module.__name__ != "__main__":
+            cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
+    arrow = to_arrow_schema(schema)
+    given = dict(arguments)
+
+    def batches(_: Iterable[Any]) -> Iterable[Any]:
+        import pyarrow as pa  # noqa: PLC0415
+
+        for _one in _:  # the single row of a task that only counts as one
+            pass
+        yielded: Any = function(**given)
+        for batch in yielded:
+            if not isinstance(batch, (pa.RecordBatch, pa.Table)):
+                raise TypeError(f"{name} yielded {type(batch).__name__}: yield Arrow batches or tables.")
+            lacking = [column for column in arrow.names if column not in batch.schema.names]
+            if lacking:
+                raise ValueError(f"{name} yielded no column {lacking[0]!r}; it has {', '.join(batch.schema.names)}.")
+            table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+            yield from table.select(arrow.names).cast(arrow).to_batches()
+
+    return batches

@@ -1,0 +1,103 @@
+"""Names of files: which ones a URL and a pattern mean, and how they are given to Spark one by one.
+
+Job: list files by Spark's own means, so that every file system that Spark reads can be listed, over Spark Connect as well. May import
+`values`, `fingerprints`, `model` and PySpark; it must not know formats.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812
+
+from limnos.pipeline.engine.sources.fingerprints import File
+from limnos.pipeline.engine.sources.values import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.pipeline.declaration import Files
+    from limnos.pipeline.engine.sources.values import Asked
+
+LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
+"""Options of Spark's that say which files are meant, not how they are read."""
+_GLOB = re.compile(r"[\\\[\]{}*?]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_SECRET = re.compile(r"//[^/@]*@")
+
+
+def located(asked: Asked, path: str) -> str:
+    """The path as Spark takes it: URLs as they are, others from the pipeline's directory."""
+    if not path.strip():
+        raise asked.failed("its path is empty: write a URL, or a path from the pipeline's file.")
+    if _SCHEME.match(path) or path.startswith("/") or asked.directory is None:
+        return path
+    return escaped(str(asked.directory.absolute())) + "/" + path
+
+
+def listed(asked: Asked, files: Files, *, path: str) -> tuple[File, ...]:
+    """The files there are now, by path. Raises SourceFailed when there are none."""
+    reader = asked.spark.read.format("binaryFile")
+    for option in LISTING_OPTIONS:
+        if option in files.options:
+            reader = reader.option(option, files.options[option])
+    try:
+        rows = reader.load(path).select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
+    except (PySparkException, Py4JJavaError) as error:
+        raise asked.failed(_why(error, shown(path))) from error
+    found = tuple(sorted(File(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows))
+    if not found:
+        raise asked.failed(f"there is no file at {shown(path)}. {_hint(path)}")
+    return found
+
+
+def paths_of(files: Sequence[File]) -> list[str]:
+    """Paths for a reader, each meaning the one file of that name: a pattern's signs in a name are letters."""
+    return [escaped(file.path) for file in files]
+
+
+def base_path(files: Sequence[File], path: str) -> str | None:
+    """The directory below which `column=value` directories are columns; None when there are none.
+
+    It is the path up to its first pattern, as Spark takes it when it lists by itself.
+    """
+    parts = path.split("/")
+    first = next((number for number, part in enumerate(parts) if _GLOB.search(part)), len(parts))
+    root = "/".join(parts[:first]).rstrip("/")
+    plain = root.partition(":")[2].lstrip("/") if _SCHEME.match(root) else root.lstrip("/")
+    below = [file.path.partition(plain + "/")[2] for file in files]
+    return root if plain and any("=" in part for one in below for part in one.split("/")[:-1]) else None
+
+
+def escaped(path: str) -> str:
+    """A path in which the signs of patterns are letters."""
+    return _GLOB.sub(lambda found: "\\" + found[0], path)
+
+
+def shown(path: str) -> str:
+    """A URL for people, without the credentials that one might carry."""
+    return _SECRET.sub("//***@", path)
+
+
+def _why(error: PySparkException | Py4JJavaError, path: str) -> str:
+    condition = (error.getCondition() or "") if isinstance(error, PySparkException) else ""
+    if condition == "PATH_NOT_FOUND":
+        return f"there is no file at {path}. {_hint(path)}"
+    if "CONFLICTING_DIRECTORY" in condition:
+        return (
+            f"{path} holds directories of partitions (column=value) beside others: give the path of one of them, or set the "
+            "option recursiveFileLookup to true."
+        )
+    return f"{path} cannot be listed: {first_line(error)}"
+
+
+def _hint(path: str) -> str:
+    if _SCHEME.match(path):
+        return (
+            "Look at the URL and its pattern; directories are not searched deeper unless recursiveFileLookup is true."
+        )
+    return f"It was looked for in {Path(path).parent}; paths begin at the pipeline's file."

@@ -1,0 +1,71 @@
+"""The one door to a source, whatever its kind.
+
+Job: choose the reader by the declared kind. May import this room's values and readers, and PySpark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.pipeline.declaration import Files, Jdbc, PythonSource, TableSource
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.sources.databases import database_frame
+from limnos.pipeline.engine.sources.files import files_frame
+from limnos.pipeline.engine.sources.functions import function_frame
+from limnos.pipeline.engine.sources.streams import stream_frame
+from limnos.pipeline.engine.sources.values import Asked, Read
+from limnos.pipeline.outcomes import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Scalar, Source
+
+
+def frame_of(
+    spark: SparkSession,
+    source: Source,
+    *,
+    parameters: Mapping[str, Scalar] | None = None,
+    pinned: Pin | None = None,
+    before: Pin | None = None,
+    incremental: bool = False,
+    directory: Path | None = None,
+    watched: bool = False,
+    checkpoints: str | None = None,
+) -> Read:
+    """Open a source.
+
+    `parameters`: the pipeline's, with `run_id` and `run_at`. `pinned`: what this run has read of the source already, to be read
+    again just so. `before`: what the last published run read: with `incremental` only what is new since is read, and an inferred schema is
+    compared with the one kept there; None infers it anew. `directory`: where relative paths begin. `watched`: the step writes the
+    frame as it is, once, so that malformed rows can be counted in the write; else they are counted by a look at the files of its own.
+    `checkpoints`: URL of a directory for the progress of streams.
+
+    Raises SourceFailed with the source's place and what to do.
+    """
+    asked = Asked(
+        spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
+        incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints,
+    )  # fmt: skip
+    kind = source.kind
+    if isinstance(kind, Files):
+        return files_frame(asked, kind)
+    if isinstance(kind, TableSource):
+        return _table_frame(asked, kind)
+    if isinstance(kind, Jdbc):
+        return database_frame(asked, kind)
+    if isinstance(kind, PythonSource):
+        return function_frame(asked, kind)
+    return stream_frame(asked, kind)
+
+
+def _table_frame(asked: Asked, kind: TableSource) -> Read:
+    """A table at the snapshot that the run pinned; a view, and a table that was not pinned, as they are now."""
+    name = quoted(kind.table)
+    pin = asked.pinned or Pin(name=asked.source.name, table=kind.table)
+    at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
+    return Read(frame=asked.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)

@@ -1,0 +1,228 @@
+"""Streams: what has come since the last published run, of files, an Iceberg table or Kafka.
+
+Job: run Spark's Structured Streaming until nothing more is there (`availableNow`), hold each batch, and give them as one frame. How far a
+stream was read stands in a checkpoint directory. Each reading works on a copy of the one that the last published run left, under a new name, and the name goes
+into the pin: so a run that is discarded has eaten nothing, and a restored table reads on from where it was. Each step that reads a
+stream has a progress of its own. May import this room,
+`model` and PySpark; it must not know who publishes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812
+
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.sources.files import BAD, FILE, malformed_rows, permissive, stream_schema
+from limnos.pipeline.engine.sources.listing import located
+from limnos.pipeline.engine.sources.values import MalformedRows, Read, first_line
+from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.outcomes import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+
+    from limnos.pipeline.declaration import Stream
+    from limnos.pipeline.engine.sources.values import Asked
+
+_KEPT_MS = 8 * 86_400_000
+"""Checkpoints of discarded runs are swept after so long: their branches last a day less."""
+_ENV = "_env"
+
+
+def stream_frame(asked: Asked, stream: Stream) -> Read:
+    """Read what is new. Raises SourceFailed, with what to do where a stream cannot go on."""
+    if getattr(asked.spark, "_jsparkSession", None) is None:
+        raise asked.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
+    if sum(one is not None for one in (stream.files, stream.table, stream.kafka)) != 1:
+        raise asked.failed("write one of `files`, `table` or `kafka`.")
+    before = _progress(asked)
+    schema, frame = _streaming(asked, stream, kept=before.get("schema"))
+    place = _Checkpoints(asked)
+    name = place.begun(before.get("checkpoint"))
+    batches = _drained(asked, frame, checkpoint=place.url(name))
+    place.sweep(keep=(name, before.get("checkpoint") or name))
+    kept = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
+    pin = Pin(
+        name=asked.source.name,
+        table=stream.table,
+        fingerprint=json.dumps(kept, separators=(",", ":"), sort_keys=True),
+        whole_because=None if before else "nothing was read before",
+    )
+    return _read(asked, stream, frame=frame, batches=batches, pin=pin)
+
+
+def _progress(asked: Asked) -> dict[str, Any]:
+    """What the last published run left: name of its checkpoint, and an inferred schema."""
+    try:
+        told = json.loads((asked.before and asked.before.fingerprint) or "{}")
+    except ValueError:
+        told = {}
+    return told if isinstance(told, dict) and "checkpoint" in told else {}
+
+
+def _read(asked: Asked, stream: Stream, *, frame: DataFrame, batches: _Batches, pin: Pin) -> Read:
+    whole = batches.whole(asked, frame)
+    if stream.files is None or BAD not in whole.columns:
+        return Read(frame=whole, pin=pin, release=batches.release)
+    good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
+    malformed: MalformedRows = malformed_rows(asked, stream.files, parsed=whole)
+    return Read(frame=good, pin=pin, malformed=malformed, release=batches.release)
+
+
+# ------------------------------------------------------------------------------------------- what is read
+
+
+def _streaming(asked: Asked, stream: Stream, *, kept: object) -> tuple[object, DataFrame]:
+    """The stream, and a schema that was inferred for it and is to be kept."""
+    try:
+        if stream.files is not None:
+            path = located(asked, stream.files.path)
+            schema, inferred = stream_schema(asked, stream.files, path=path, kept=kept)
+            reader = asked.spark.readStream.format(stream.files.format).options(**stream.files.options)
+            frame = permissive(stream.files, reader, schema=schema).load(path)
+            if BAD in frame.columns:
+                frame = frame.select("*", F.col("_metadata.file_path").alias(FILE))
+            return (schema.jsonValue() if inferred else None), frame
+        if stream.table is not None:
+            return None, asked.spark.readStream.table(quoted(stream.table))
+        return None, asked.spark.readStream.format("kafka").options(**_kafka(asked, stream.kafka or {})).load()
+    except (PySparkException, Py4JJavaError) as error:
+        raise asked.failed(_why(error)) from None
+
+
+def _kafka(asked: Asked, options: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's options; of one whose name ends with `_env`, the value stands in that variable of the environment."""
+    found = {}
+    for name, value in options.items():
+        if name.endswith(_ENV):
+            if not os.environ.get(value):
+                raise asked.failed(f"the environment variable {value} is not set: put {name.removesuffix(_ENV)} there.")
+            found[name.removesuffix(_ENV)] = os.environ[value]
+        else:
+            found[name] = value
+    return found
+
+
+def _why(error: PySparkException | Py4JJavaError) -> str:
+    text = str(error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else error)
+    if "Cannot process overwrite snapshot" in text or "Cannot process delete snapshot" in text:
+        return (
+            "its table was rewritten (an overwrite, a merge or a delete), which a stream cannot follow: read the table itself in an "
+            "`incremental` step."
+        )
+    if "kafka" in text.lower() and ("find data source" in text.lower() or "DATA_SOURCE_NOT_FOUND" in text):
+        return (
+            "this Spark has no reader for Kafka: start it with the package org.apache.spark:spark-sql-kafka-0-10_2.13 of its own "
+            "version (`spark.jars.packages`)."
+        )
+    return f"the stream cannot be read: {first_line(error)}"
+
+
+# ----------------------------------------------------------------------------------------------- batches
+
+
+@dataclass(slots=True)
+class _Batches:
+    """Batches as they came, held by the executors."""
+
+    held: list[DataFrame] = field(default_factory=list)
+
+    def whole(self, asked: Asked, frame: DataFrame) -> DataFrame:
+        """All batches as one frame; without any, one of the stream's columns and no rows."""
+        whole: DataFrame | None = None
+        for one in self.held:
+            whole = one if whole is None else whole.unionAll(one)
+        return asked.spark.createDataFrame([], frame.schema) if whole is None else whole
+
+    def release(self) -> None:
+        """Give back the room."""
+        for one in self.held:
+            release(one)
+
+
+def _drained(asked: Asked, frame: DataFrame, *, checkpoint: str) -> _Batches:
+    """Run the stream until what is there now is read."""
+    batches = _Batches()
+    names: list[str] = []
+
+    def each(batch: DataFrame, _: int) -> None:
+        # A batch belongs to the stream's own session; a global view brings its rows into ours.
+        names.append(f"limnos_{uuid.uuid4().hex}")
+        stage(batch).createOrReplaceGlobalTempView(names[-1])
+
+    try:
+        writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
+        writer.trigger(availableNow=True).start().awaitTermination()
+        shared = asked.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        batches.held.extend(asked.spark.table(f"{shared}.{name}") for name in names)
+    except (PySparkException, Py4JJavaError) as error:
+        raise asked.failed(_why(error)) from None
+    finally:
+        for name in names:
+            asked.spark.catalog.dropGlobalTempView(name)
+    return batches
+
+
+# ------------------------------------------------------------------------------------------- checkpoints
+
+
+class _Checkpoints:
+    """The directory of a source's checkpoints, by Hadoop's file systems: local, or any that Spark knows."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        self._root = f"{_root(asked)}/{asked.source.name}"
+        context = asked.spark.sparkContext
+        self._jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other way to a file system
+        self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def url(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def begun(self, before: str | None) -> str:
+        """Make a checkpoint that goes on where `before` ended, and return its name."""
+        name = uuid.uuid4().hex
+        if before is None:
+            return name
+        old, new = self._path(before), self._path(name)
+        system = old.getFileSystem(self._configuration)
+        if not system.exists(old):
+            raise self._asked.failed(
+                f"its progress {self.url(before)}, where the published table stands, is gone: run with --full to read all anew."
+            )
+        files = self._jvm.org.apache.hadoop.fs.FileUtil
+        files.copy(system, old, system, new, False, True, self._configuration)
+        return name
+
+    def sweep(self, *, keep: tuple[str, ...]) -> None:
+        """Remove checkpoints that nobody will go on from: of runs that were discarded, or are older than what is published."""
+        root = self._jvm.org.apache.hadoop.fs.Path(self._root)
+        system = root.getFileSystem(self._configuration)
+        if not system.exists(root):
+            return
+        found = list(system.listStatus(root))
+        newest = max((each.getModificationTime() for each in found), default=0)
+        for each in found:
+            if each.getPath().getName() not in keep and newest - each.getModificationTime() > _KEPT_MS:
+                system.delete(each.getPath(), True)
+
+    def _path(self, name: str) -> Any:  # noqa: ANN401 - a Java object
+        return self._jvm.org.apache.hadoop.fs.Path(self.url(name))
+
+
+def _root(asked: Asked) -> str:
+    if asked.checkpoints is not None:
+        return asked.checkpoints.rstrip("/")
+    if asked.directory is None:
+        raise asked.failed("nothing says where its progress is to be kept: give a directory for checkpoints.")
+    return (asked.directory.absolute() / ".limnos" / "streams").as_uri()

@@ -1,0 +1,209 @@
+"""One step, from what it reads to what its expectations found, on a branch of its table.
+
+Job: put the parts of the room in order: inputs, row rules, the table, the branch, the write, table rules. May import this
+room, `model`, `names` and PySpark. It must not know of servers nor of other steps; nothing it does is seen on `main`.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from limnos.names import engine
+from limnos.pipeline.declaration import Load, Mode, RuleKind, Step, Write
+from limnos.pipeline.engine.branches import begin
+from limnos.pipeline.engine.expectations import RowRules, broken, table_findings
+from limnos.pipeline.engine.incremental import marks_of as inputs_told
+from limnos.pipeline.engine.inputs import inputs_of, standing, values_of
+from limnos.pipeline.engine.keys import KeysBroken
+from limnos.pipeline.engine.lineage import Lineage, lineage_of, of_tables
+from limnos.pipeline.engine.tables import prepare
+from limnos.pipeline.engine.writes import Written, write
+from limnos.pipeline.failures import DataBroken
+from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.context import StepContext
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.engine.inputs import Inputs
+
+RUN_MARK = "limnos.run"
+STEP_MARK = "limnos.step"
+QUARANTINE, MALFORMED = "__quarantine", "__malformed"
+_ASIDE = {
+    QUARANTINE: "Rows that break expectations of",
+    MALFORMED: "Rows of files that could not be read for",
+}
+
+
+def carry_out(
+    spark: SparkSession, step: Step, *, context: StepContext, hear: Callable[[Lineage], None] = lambda _: None
+) -> Outcome:
+    """Carry the step out. Raises DataBroken with the whole outcome, and what the parts raise.
+
+    `hear` is told where the columns come from, as soon as that is known.
+    """
+    return _Work(spark, step, context=context).done(hear)
+
+
+def marks_of(step: Step, pins: Mapping[Parts, Pin], *, context: StepContext) -> dict[str, str]:
+    """What the snapshots of the step say of themselves: a restored table tells from where its pipeline goes on."""
+    return {RUN_MARK: context.run, STEP_MARK: step.name, **inputs_told(step, pins)}
+
+
+class _Work:
+    """A step under way: what it has come to so far."""
+
+    def __init__(self, spark: SparkSession, step: Step, *, context: StepContext) -> None:
+        self.spark = spark
+        self.step = step
+        self.context = context
+        self.began = time.monotonic()
+        self.values = values_of(context)
+        self.branches: list[Branch] = []
+        self.findings: list[Finding] = []
+        self.rows = 0
+        self.bytes = 0
+        self.pins: Mapping[Parts, Pin] = {}
+        self.whole = False
+
+    def done(self, hear: Callable[[Lineage], None]) -> Outcome:
+        """Do all of it."""
+        rules = RowRules(self.step, parameters=self.values)
+        inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))
+        try:
+            self.pins = inputs.pins
+            self.whole = inputs.whole
+            hear(_lineage(inputs))
+            self._write_all(rules, inputs)
+        except KeysBroken as error:
+            self.findings.append(error.finding)
+            raise DataBroken(str(error), outcome=self._outcome(), broken=(error.finding,)) from error
+        finally:
+            inputs.release()
+        self.context.check()
+        self.findings += self._table_findings()
+        return self._judged()
+
+    def _is_watched(self, rules: RowRules) -> bool:
+        """Whether the rows of a source go into the table as they are, in one reading."""
+        plain = self.step.write.mode in (Mode.REPLACE, Mode.APPEND)
+        return isinstance(self.step.body, Load) and plain and not rules.need_stage
+
+    def _write_all(self, rules: RowRules, inputs: Inputs) -> None:
+        if inputs.nothing_new:
+            self._begin(self.step, inputs.frame)
+            return
+        rules.check(inputs.frame)
+        self.context.check()
+        if rules.need_stage:
+            self._write_staged(rules, inputs)
+        else:
+            self._write_watched(rules, inputs)
+        for malformed in inputs.malformed:
+            self.findings += malformed.findings()
+            if malformed.keep:
+                self._write(beside(self.step, MALFORMED), malformed.rows)
+
+    def _judged(self) -> Outcome:
+        """The outcome. Raises DataBroken when an expectation forbids to publish it."""
+        outcome = self._outcome()
+        bad = [finding for finding in outcome.findings if broken([finding])]
+        if bad:
+            words = "; ".join(f"{finding.rule}: {finding.message}" for finding in bad)
+            raise DataBroken(words, outcome=outcome, broken=bad)
+        return outcome
+
+    def _write_watched(self, rules: RowRules, inputs: Inputs) -> None:
+        frame, counted = rules.watched(inputs.frame)
+        written = self._write(self.step, frame)
+        exact = self.step.write.mode not in (Mode.MERGE, Mode.HISTORY)
+        self.findings += counted.findings(self._added(written), rows=written.rows if exact else None)
+
+    def _write_staged(self, rules: RowRules, inputs: Inputs) -> None:
+        staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
+        try:
+            self.findings += staged.findings
+            self._write(self.step, staged.rows)
+            if staged.quarantined is not None:
+                self._write(beside(self.step, QUARANTINE), staged.quarantined)
+        finally:
+            staged.release()
+
+    def _write(self, step: Step, frame: DataFrame) -> Written:
+        """Make the table fit, begin its branch, write; the branch is kept in mind also when the write fails."""
+        branch = self._begin(step, frame)
+        marks = marks_of(self.step, self.pins, context=self.context)
+        whole = self.whole and step is self.step
+        written = write(self.spark, step, frame=frame, branch=branch, marks=marks, whole=whole, run_at=self.context.at)
+        self.branches[-1] = replace(branch, head=written.head)
+        if step is self.step:
+            self.rows = written.rows
+        self.bytes += written.bytes
+        return written
+
+    def _begin(self, step: Step, frame: DataFrame) -> Branch:
+        context = self.context
+        preparation = prepare(self.spark, step, frame=frame, branch=context.branch)
+        context.check()
+        begun = begin(self.spark, step, branch=context.branch)
+        self.branches.append(replace(begun, columns_to_drop=preparation.columns_to_drop))
+        return self.branches[-1]
+
+    def _added(self, written: Written) -> DataFrame | None:
+        """The rows that the write added, where they can be told from those that were there."""
+        branch = self.branches[0]
+        name = engine.render_spark(branch.table)
+        mode = self.step.write.mode
+        if mode is Mode.REPLACE or (mode is Mode.APPEND and (self.whole or branch.base is None)):
+            return self.spark.sql(f"SELECT * FROM {name} VERSION AS OF {written.head}")
+        if mode is Mode.APPEND and written.head != branch.base:
+            reader = self.spark.read.option("start-snapshot-id", str(branch.base))
+            return reader.option("end-snapshot-id", str(written.head)).table(name)
+        return None
+
+    def _table_findings(self) -> tuple[Finding, ...]:
+        made = {**self.context.made, self.step.table: self.branches[0]}
+        reads = standing(self.spark, replace(self.context, made=made))
+        return table_findings(
+            self.spark,
+            self.step,
+            reads=reads,
+            run_at=self.context.at,
+            rows_before=self._rows_before(),
+            parameters=self.values,
+        )
+
+    def _rows_before(self) -> int | None:
+        """Rows that are published, counted only where a rule asks."""
+        base = self.branches[0].base
+        if base is None or all(rule.kind is not RuleKind.NO_FEWER_ROWS for rule in self.step.expectations):
+            return None
+        name = engine.render_spark(self.step.table)
+        return self.spark.sql(f"SELECT * FROM {name} VERSION AS OF {base}").count()
+
+    def _outcome(self) -> Outcome:
+        return Outcome(
+            branches=tuple(self.branches),
+            pins=tuple(self.pins.values()),
+            findings=tuple(self.findings),
+            rows=self.rows,
+            bytes=self.bytes,
+            seconds=time.monotonic() - self.began,
+        )
+
+
+def beside(step: Step, suffix: str) -> Step:
+    """The table beside the step's that takes rows which are kept aside."""
+    table = (*step.table[:-1], f"{step.table[-1]}{suffix}")
+    return Step(table=table, body=step.body, write=Write(mode=Mode.APPEND), comment=f"{_ASIDE[suffix]} {step.name}")
+
+
+def _lineage(inputs: Inputs) -> Lineage:
+    found = lineage_of(inputs.frame)
+    return found if found.inputs else of_tables(table for table in inputs.pins if len(table) > 1)

@@ -1,0 +1,85 @@
+"""Definitions of views: the query, and what its names are relative to.
+
+Job: ask the session's catalogs for a view. May import `names`, this room and PySpark. It must not know what the query is used
+for. Over Spark Connect there is only the statement that would make the view again. It does not say where names without a catalog
+are looked up, and has odd names of columns unquoted: such views can't be read there, and their readers are told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
+
+from limnos.names import engine
+from limnos.pipeline.engine.metadata import is_classic
+from limnos.pipeline.engine.parser import grammar_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts
+
+_PLACE = "View Catalog and Namespace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A view: its query, the names of its columns, and where names without a catalog or namespace are looked up."""
+
+    sql: str
+    columns: tuple[str, ...]
+    taken: tuple[str, ...]
+    """The query's columns that they are, in the same order; empty: all of them."""
+    catalog: str | None
+    """None: it is not known where names without a catalog are looked up."""
+    namespace: Parts = ()
+
+
+def view_of(spark: SparkSession, name: Parts) -> View | None:
+    """The view of that name; None: there is none, or it is no view."""
+    return _from_catalog(spark, name) if is_classic(spark) else _from_statement(spark, name)
+
+
+def _from_catalog(spark: SparkSession, name: Parts) -> View | None:
+    machine = spark._jvm  # noqa: SLF001 - catalogs are Spark's own
+    gateway = spark.sparkContext._gateway  # noqa: SLF001
+    if machine is None or gateway is None:
+        return None
+    levels = gateway.new_array(machine.java.lang.String, len(name) - 2)
+    for index, level in enumerate(name[1:-1]):
+        levels[index] = level
+    identifier = machine.org.apache.spark.sql.connector.catalog.Identifier.of(levels, name[-1])
+    try:
+        catalog = spark._jsparkSession.sessionState().catalogManager().catalog(name[0])  # noqa: SLF001
+        found = catalog.loadView(identifier)
+    except (AnalysisException, Py4JError):
+        return None
+    schema = found.schema().fields()
+    return View(
+        sql=found.query(),
+        columns=tuple(each.name() for each in schema),
+        taken=tuple(found.queryColumnNames()),
+        catalog=found.currentCatalog() or name[0],
+        namespace=tuple(found.currentNamespace()),
+    )
+
+
+def _from_statement(spark: SparkSession, name: Parts) -> View | None:
+    text = engine.render_spark(name)
+    try:
+        told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {text}").collect()}
+        statement = spark.sql(f"SHOW CREATE TABLE {text}").collect()[0][0]
+    except AnalysisException:
+        return None
+    if _PLACE not in told:
+        return None
+    return View(sql=_query(spark, statement), columns=tuple(spark.table(text).columns), taken=(), catalog=None)
+
+
+def _query(spark: SparkSession, statement: str) -> str:
+    """The query within CREATE VIEW, found by the grammar: comments may hold anything."""
+    query = grammar_of(spark).tree(statement).root.statement().query()
+    return statement[query.getStart().getStartIndex() : query.getStop().getStopIndex() + 1]

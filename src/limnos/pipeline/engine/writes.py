@@ -1,0 +1,138 @@
+"""How a step's rows come into its branch: all of them anew, added, merged by keys, partition by partition, or as history.
+
+Job: one statement and one snapshot for each write, on the branch and nowhere else, marked with the run and step. May import
+`model`, this room and PySpark. It must not know where rows come from nor what is expected of them.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from limnos.model.errors import NotFound
+from limnos.pipeline.declaration import Mode
+from limnos.pipeline.engine.branches import Statement, base_mark, require_branch, target
+from limnos.pipeline.engine.changes import fitted
+from limnos.pipeline.engine.history import keep_history
+from limnos.pipeline.engine.merging import merge
+from limnos.pipeline.engine.metadata import Metadata, is_classic, metadata_there
+from limnos.pipeline.engine.session import marking, named, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.declaration import Step
+    from limnos.pipeline.outcomes import Branch
+
+logger = logging.getLogger(__name__)
+
+PART_MARK = "limnos.part"
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+_RECORDS = "added-records"
+_BYTES = "added-files-size"
+_MERGED = tuple(f"spark.merge-into.num-target-rows-{each}" for each in ("inserted", "updated", "deleted"))
+_INSERTS = {
+    Mode.REPLACE: Statement.OVERWRITE,
+    Mode.APPEND: Statement.APPEND,
+    Mode.PARTITIONS: Statement.OVERWRITE_PARTITIONS,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What a write came to: the branch's head after it, rows and bytes written. No snapshot of its own: nothing to do."""
+
+    head: int
+    rows: int
+    bytes: int
+
+
+def write(
+    spark: SparkSession,
+    step: Step,
+    *,
+    frame: DataFrame,
+    branch: Branch,
+    marks: Mapping[str, str],
+    whole: bool = False,
+    run_at: dt.datetime | None = None,
+) -> Written:
+    """Write the step's rows to `branch` in the step's mode, its snapshot bearing `marks` in the summary.
+
+    `whole`: a step that is incremental was given all rows and not the new ones, so what `append` added before is replaced.
+    `run_at` is the run's time; a history needs it. Raises KeysBroken and BadRequest (a plan that would write elsewhere) before anything is
+    written. When the commit's answer is lost, the branch is looked at: what has landed is not an error.
+    """
+    told = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
+    before = metadata_there(spark, branch.table).head(branch.name)
+    with settings(spark, marking(told)):
+        try:
+            _carry_out(step, frame, branch=branch, whole=whole, run_at=run_at)
+        except Exception:
+            found = metadata_there(spark, branch.table)
+            if not _landed(found, branch=branch, before=before, marks=told):
+                raise
+            logger.info("The answer of a write to %s was lost, and it has landed", target(branch))
+    return _written(metadata_there(spark, branch.table), branch=branch, before=before)
+
+
+def _carry_out(step: Step, frame: DataFrame, *, branch: Branch, whole: bool, run_at: dt.datetime | None) -> None:
+    mode = step.write.mode
+    if mode is Mode.MERGE:
+        merge(step, frame, branch=branch)
+    elif mode is Mode.HISTORY:
+        keep_history(step, frame, branch=branch, run_at=run_at)
+    else:
+        kind = Statement.OVERWRITE if mode is Mode.APPEND and whole else _INSERTS[mode]
+        schema = frame.sparkSession.table(target(branch)).schema
+        insert(fitted(frame, schema), branch=branch, kind=kind)
+
+
+def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+    """Insert the frame's columns by position in one statement, proven to write the branch."""
+    spark = frame.sparkSession
+    verb = "INTO" if kind is Statement.APPEND else "OVERWRITE"
+    mode = "dynamic" if kind is Statement.OVERWRITE_PARTITIONS else "static"
+    with named(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
+        statement = f"INSERT {verb} {target(branch)} SELECT * FROM {view}"
+        require_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
+        if is_classic(spark):
+            spark.sql(statement)
+        else:
+            _insert_connected(frame, branch=branch, kind=kind)
+
+
+def _insert_connected(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+    """The same by the frame's own writer: over Connect, what a frame observes is only told to the call that runs its plan."""
+    writer = frame.writeTo(target(branch))
+    if kind is Statement.APPEND:
+        writer.append()
+    elif kind is Statement.OVERWRITE:
+        writer.overwrite(f.lit(True))
+    else:
+        writer.overwritePartitions()
+
+
+def _landed(found: Metadata, *, branch: Branch, before: int | None, marks: Mapping[str, str]) -> bool:
+    head = found.snapshot(found.head(branch.name))
+    if head is None or head.snapshot_id == before:
+        return False
+    return all(head.summary.get(key) == value for key, value in marks.items())
+
+
+def _written(found: Metadata, *, branch: Branch, before: int | None) -> Written:
+    head = found.head(branch.name)
+    if head is None:
+        raise NotFound(f"Branch {branch.name} is gone: somebody dropped it. Run the pipeline again.", kind="branch")
+    snapshot = found.snapshot(head)
+    if head == before or snapshot is None:
+        return Written(head=head, rows=0, bytes=0)
+    summary = snapshot.summary
+    merged = [int(summary.get(each, "0")) for each in _MERGED]
+    rows = sum(merged) if any(each in summary for each in _MERGED) else int(summary.get(_RECORDS, "0"))
+    return Written(head=head, rows=rows, bytes=int(summary.get(_BYTES, "0")))

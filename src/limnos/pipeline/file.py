@@ -1,0 +1,76 @@
+"""A pipeline's file becomes a declaration: YAML by its keys, Python by what it declares.
+
+Job: `load`, and the JSON Schema of the file. May import this room's values, `keys` and `yaml`; it must not know of Spark
+nor of servers. Every error has its file, line and column.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.resources
+import json
+from pathlib import Path
+
+from limnos.pipeline import python
+from limnos.pipeline.beside import Beside
+from limnos.pipeline.declaration import Pipeline, Place
+from limnos.pipeline.keys import FILE
+from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.shapes import Bad, Notes, Schema
+from limnos.pipeline.yaml import BYTES_MAX, parse
+
+SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
+
+
+def load(path: str | Path) -> Pipeline:
+    """Read a pipeline from its file. Raises InvalidPipeline with everything that is wrong with it."""
+    path = Path(path)
+    if path.suffix in {".yaml", ".yml"}:
+        return read(_text(path), file=str(path), directory=path.parent)
+    if path.suffix == ".py":
+        _text(path)
+        return python.load(path)
+    raise InvalidPipeline([Problem(f"'{path}' is no pipeline: name a file that ends in .yaml or .py")])
+
+
+def read(text: str, *, file: str, directory: Path) -> Pipeline:
+    """Read a declaration from text, as if it stood in `file`; paths are taken from `directory`."""
+    notes = Notes(Beside(directory))
+    pipeline = None
+    with contextlib.suppress(Bad):
+        pipeline = FILE.read(parse(text, file=file), notes)
+    if notes.problems or not isinstance(pipeline, Pipeline):
+        raise InvalidPipeline(notes.problems)
+    return pipeline
+
+
+def schema() -> Schema:
+    """The file's JSON Schema, made from its keys."""
+    return {
+        "$schema": SCHEMA_URL,
+        "title": "A pipeline of Limnos",
+        "description": "Steps that make tables, run on branches and published by one commit.",
+        **FILE.schema(),
+    }
+
+
+def schema_text() -> str:
+    """The committed schema, as it is printed."""
+    return importlib.resources.files("limnos.pipeline").joinpath("schema.json").read_text(encoding="utf-8")
+
+
+def schema_made() -> str:
+    """What the committed schema must be."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def _text(path: Path) -> str:
+    at = Place(str(path), 1, 1)
+    try:
+        if path.stat().st_size > BYTES_MAX * 4:
+            raise InvalidPipeline([Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", at)])
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidPipeline([Problem(f"not UTF-8 text: byte {error.start} can't be read", at)]) from None
+    except OSError as error:
+        raise InvalidPipeline([Problem(f"'{path}' can't be read: {error.strerror}")]) from None

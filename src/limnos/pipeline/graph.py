@@ -1,0 +1,142 @@
+"""The order in which a pipeline's steps run: what must be done before what, in levels.
+
+Job: one pure function from a declaration, and the tables that each step reads, to levels of steps that may run at the
+same time. May import `names`, `declaration` and `problems`; how a query's tables are found is the engine's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from limnos.names import display
+from limnos.pipeline.declaration import Parts, Pipeline, Step
+from limnos.pipeline.problems import InvalidPipeline, Problem, nearest
+
+Needs = dict[Parts, frozenset[Parts]]
+"""Table of a step -> tables of the steps that must be done before."""
+
+
+def order(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[tuple[Step, ...], ...]:
+    """Levels of steps: each step's needs lie in earlier levels, and within a level steps stand as they were written.
+
+    `reads` has for each step's name the tables it reads, catalog first; tables that no step makes are no needs. Raises
+    InvalidPipeline: two steps make one table, a table of another catalog, `after` names no step, steps in a circle.
+    """
+    problems = [*_doubles(pipeline), *_strangers(pipeline), *_unknown_after(pipeline)]
+    if problems:
+        raise InvalidPipeline(problems)
+    return _levels(pipeline.steps, needs(pipeline, reads))
+
+
+def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
+    """Which steps must be done before each step: those that make what it reads, and those named in `after`."""
+    made = {step.table for step in pipeline.steps}
+    return {
+        step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in made)
+        for step in pipeline.steps
+    }
+
+
+def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, start: Parts) -> frozenset[Parts]:
+    """The step that makes `start` and every step that needs it, directly or through others."""
+    users: dict[Parts, list[Parts]] = {}
+    for table, before in needs(pipeline, reads).items():
+        for other in before:
+            users.setdefault(other, []).append(table)
+    found, todo = {start}, [start]
+    while todo:
+        for table in users.get(todo.pop(), ()):
+            if table not in found:
+                found.add(table)
+                todo.append(table)
+    return frozenset(found)
+
+
+def _doubles(pipeline: Pipeline) -> list[Problem]:
+    """Steps of one table, or whose names are written alike: a part that holds a dot reads as two."""
+    first: dict[str, Step] = {}
+    problems = []
+    for step in pipeline.steps:
+        other = first.setdefault(step.name, step)
+        if other is not step:
+            told = f" (the other one: {other.at})" if other.at else ""
+            name = display.render(step.table)
+            problems.append(
+                Problem(f"two steps make {name}{told}; a table has one step: join them, e.g. by UNION ALL", step.at)
+            )
+    return problems
+
+
+def _strangers(pipeline: Pipeline) -> list[Problem]:
+    """Tables that are not of the pipeline's catalog, or have no namespace."""
+    problems = []
+    for step in pipeline.steps:
+        name = display.render(step.table)
+        if step.table[0] != pipeline.catalog:
+            problems.append(
+                Problem(
+                    f"{name} lies in catalog '{step.table[0]}', and this pipeline publishes in '{pipeline.catalog}' by "
+                    "one commit: make it in a pipeline of its own, or read it from there",
+                    step.at,
+                )
+            )
+        elif len(step.table) < 3:
+            problems.append(Problem(f"{name} has no namespace; name the step like 'curated.{step.name}'", step.at))
+    return problems
+
+
+def _unknown_after(pipeline: Pipeline) -> list[Problem]:
+    made = {step.table: step.name for step in pipeline.steps}
+    return [
+        Problem(
+            f"'after' of {step.name} names {display.render(table[1:])}, which no step makes"
+            f"{nearest('.'.join(table[1:]), list(made.values()))}",
+            step.at,
+        )
+        for step in pipeline.steps
+        for table in step.after
+        if table not in made
+    ]
+
+
+def _levels(steps: Sequence[Step], before: Needs) -> tuple[tuple[Step, ...], ...]:
+    level: dict[Parts, int] = {}
+    users: dict[Parts, list[Parts]] = {}
+    missing = {table: len(wanted) for table, wanted in before.items()}
+    for table, wanted in before.items():
+        for other in wanted:
+            users.setdefault(other, []).append(table)
+    ready = [step.table for step in steps if not missing[step.table]]
+    for table in ready:  # grows while it is walked
+        level[table] = max((level[other] + 1 for other in before[table]), default=0)
+        for user in users.get(table, ()):
+            missing[user] -= 1
+            if not missing[user]:
+                ready.append(user)
+    if len(level) < len(steps):
+        raise InvalidPipeline([_circle(steps, before, level=level)])
+    levels: list[list[Step]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
+    for step in steps:
+        levels[level[step.table]].append(step)
+    return tuple(tuple(found) for found in levels)
+
+
+def _circle(steps: Sequence[Step], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
+    """Name one circle among the steps that found no level: each of them needs another such one."""
+    by_table = {step.table: step for step in steps}
+    table = next(step.table for step in steps if step.table not in level)
+    walked: dict[Parts, int] = {}
+    path: list[Parts] = []
+    while table not in walked:
+        walked[table] = len(path)
+        path.append(table)
+        table = min(other for other in before[table] if other not in level)
+    circle = [*path[walked[table] :], table]
+    if len(circle) == 2:
+        return Problem(
+            f"{by_table[table].name} reads the table that it makes itself; write rows into what is there by "
+            "'write: merge', or read an older state by VERSION AS OF",
+            by_table[table].at,
+        )
+    told = " reads ".join(by_table[one].name for one in circle)
+    return Problem(f"steps in a circle: {told}; one of them must not read the other", by_table[table].at)

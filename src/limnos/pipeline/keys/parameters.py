@@ -1,0 +1,67 @@
+"""Keys of a parameter: its type, its default.
+
+Job: the table, and which value is of which type. May import this room's values and shapes; it must not know of runs.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+
+from limnos.pipeline.declaration import Parameter, ParameterType, Scalar
+from limnos.pipeline.keys.words import TEXT
+from limnos.pipeline.shapes import AnyScalar, Cases, Choice, Key, Record, Site, Values
+
+
+def _parameter(values: Values, site: Site) -> Parameter:
+    kind = ParameterType(values["type"])
+    default = values.get("default")
+    if default is not None and not fits(default, kind):
+        raise site.bad(f"the default {default!r} is no {kind.value}{_HINTS.get(kind, '')}")
+    return Parameter(name="", type=kind, default=default, comment=values.get("comment"), at=site.at)
+
+
+_HINTS = {
+    ParameterType.DATE: ": write it like 2026-01-31",
+    ParameterType.TIMESTAMP: ": write it like 2026-01-31T12:00:00Z",
+    ParameterType.STRING: ": put it in quotes",
+    ParameterType.BOOLEAN: ": write true or false",
+}
+
+
+def fits(value: Scalar, kind: ParameterType) -> bool:
+    """Whether a value is of a parameter's type; dates and times are text in ISO 8601."""
+    if kind is ParameterType.INT:
+        return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+    if kind is ParameterType.DOUBLE:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind is ParameterType.BOOLEAN:
+        return isinstance(value, bool)
+    if not isinstance(value, str):
+        return False
+    try:
+        if kind is ParameterType.DATE:
+            dt.date.fromisoformat(value)
+        elif kind is ParameterType.TIMESTAMP:
+            dt.datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+TYPES = Choice(tuple(kind.value for kind in ParameterType))
+PARAMETER = Cases(
+    name="a parameter",
+    short=TYPES,
+    from_short=lambda word, site: _parameter({"type": word}, site),
+    cases={
+        "type": Record(
+            name="a parameter",
+            keys={
+                "type": Key(TYPES, "Type of the value.", "type: date", required=True),
+                "default": Key(AnyScalar(as_text=False), "Value where a run gives none.", "default: 2026-01-31"),
+                "comment": Key(TEXT, "What it is for.", "comment: The day to load."),
+            },
+            build=_parameter,
+        )
+    },
+)

@@ -1,0 +1,181 @@
+"""Keys of `expect`: a table for each kind of rule.
+
+Job: the tables, and what a rule is called that was given no name. May import this room's values and shapes; it must not know how a rule is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind
+from limnos.pipeline.keys.words import COLUMNS, SQL, TEXT
+from limnos.pipeline.shapes import (
+    Boolean,
+    Cases,
+    Choice,
+    Duration,
+    Key,
+    Name,
+    Record,
+    Share,
+    Site,
+    Text,
+    Values,
+    Whole,
+)
+from limnos.pipeline.yaml import MapNode, Node, ScalarNode
+
+
+def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callable[[Values, Site], Expectation]:
+    def build(values: Values, site: Site) -> Expectation:
+        made = fields(values)
+        return Expectation(
+            name=values.get("name") or _rule_name(kind, made),
+            kind=kind,
+            action=Action(values.get("action", "fail")),
+            tolerated=values.get("tolerated", 0.0),
+            at=_text_place(site.node, kind),
+            **made,
+        )
+
+    return build
+
+
+def _text_place(node: Node, kind: RuleKind) -> Place:
+    """Where the rule's SQL begins, else the rule."""
+    value = node.get(kind.value) if isinstance(node, MapNode) else node
+    return value.text_at if isinstance(value, ScalarNode) else node.at
+
+
+def _rule_name(kind: RuleKind, made: Mapping[str, Any]) -> str:
+    """What a rule is called that was given no name: what it says."""
+    if kind is RuleKind.ROW:
+        return " ".join(str(made["condition"]).split())[:120]
+    if kind is RuleKind.EMPTY:
+        return "empty " + " ".join(str(made["query"]).split())[:100]
+    if kind is RuleKind.ROWS:
+        return "rows " + " ".join(f"{word} {made[key]}" for word, key in _BOUNDS.items() if made.get(key) is not None)
+    words = [kind.value, *made.get("columns", ())]
+    return " ".join(words)
+
+
+_BOUNDS = {"min": "rows_min", "max": "rows_max"}
+
+
+def _row(values: Values) -> dict[str, Any]:
+    return {"condition": values["row"].text}
+
+
+def _references(values: Values) -> dict[str, Any]:
+    return {
+        "table": values["references"],
+        "columns": values["columns"],
+        "table_columns": values.get("to", values["columns"]),
+    }
+
+
+def _rows(values: Values) -> dict[str, Any]:
+    return {"rows_min": values["rows"].get("min"), "rows_max": values["rows"].get("max")}
+
+
+def _between(values: Values, site: Site) -> Values:
+    if values.get("min", 0) > values.get("max", 10**18):
+        raise site.bad(f"min {values['min']} is more than max {values['max']}: no table has so many rows")
+    return values
+
+
+_NAME = Key(TEXT, "What findings call it; else what the rule says.", "name: delay_known")
+_TOLERATED = Key(Share(), "Share of the rows that may break it.", "tolerated: 1%", default="0%")
+_STRICT = Choice(("fail", "warn"))
+_ROW_ACTION = Key(
+    Choice(tuple(one.value for one in Action)),
+    "What becomes of rows that break it: the run fails, they are left out (drop), kept in `<table>__quarantine`, or told.",
+    "action: quarantine",
+    default="fail",
+)
+_ACTION = Key(_STRICT, "What becomes of the run when it is broken.", "action: warn", default="fail")
+
+
+def _case(kind: RuleKind, key: Key, *, fields: Callable[[Values], dict[str, Any]], **more: Key) -> Record:
+    """A rule's record: the key that is its kind, what every rule takes, and what only this one does."""
+    action = _ROW_ACTION if kind is RuleKind.ROW else _ACTION
+    keys = {kind.value: key, "name": _NAME, "action": action, **more}
+    return Record(name=f"a rule '{kind.value}'", keys=keys, build=_rule(kind, fields))
+
+
+RULES: Mapping[str, Record] = {
+    "row": _case(
+        RuleKind.ROW,
+        Key(SQL, "Condition that holds for a good row; NULL is broken.", "row: delay >= -120", required=True),
+        fields=_row,
+        tolerated=_TOLERATED,
+    ),
+    "unique": _case(
+        RuleKind.UNIQUE,
+        Key(COLUMNS, "No two rows have the same values there.", "unique: [carrier, flight, day]", required=True),
+        fields=lambda values: {"columns": values["unique"]},
+        tolerated=_TOLERATED,
+    ),
+    "not_null": _case(
+        RuleKind.NOT_NULL,
+        Key(COLUMNS, "No NULL in these columns.", "not_null: [carrier, day]", required=True),
+        fields=lambda values: {"columns": values["not_null"]},
+        tolerated=_TOLERATED,
+    ),
+    "references": _case(
+        RuleKind.REFERENCES,
+        Key(
+            Name(),
+            "The table in which each value of `columns` is found.",
+            "references: raw.nyc.airlines",
+            required=True,
+        ),
+        fields=_references,
+        columns=Key(COLUMNS, "Columns of this table.", "columns: carrier", required=True),
+        to=Key(COLUMNS, "Columns of the other table; else of the same names.", "to: carrier"),
+        tolerated=_TOLERATED,
+    ),
+    "rows": _case(
+        RuleKind.ROWS,
+        Key(
+            Record(
+                name="'rows'",
+                some_of=("min", "max"),
+                keys={
+                    "min": Key(Whole(), "At least so many rows.", "min: 1"),
+                    "max": Key(Whole(), "At most so many rows.", "max: 1000000"),
+                },
+                build=_between,
+            ),
+            "How many rows the table may have.",
+            "rows: {min: 1}",
+            required=True,
+        ),
+        fields=_rows,
+    ),
+    "fresh": _case(
+        RuleKind.FRESH,
+        Key(Text(word="a column"), "Column whose newest value must be young.", "fresh: changed_at", required=True),
+        fields=lambda values: {"columns": (values["fresh"],), "within_s": values["within"]},
+        within=Key(Duration(), "How old it may be when the run starts.", "within: 2 days", required=True),
+    ),
+    "no_fewer_rows": _case(
+        RuleKind.NO_FEWER_ROWS,
+        Key(Boolean(only=True), "Not fewer rows than what was published last.", "no_fewer_rows: true", required=True),
+        fields=lambda values: {},
+        tolerated=Key(Share(), "Share of the rows that may go.", "tolerated: 5%", default="0%"),
+    ),
+    "empty": _case(
+        RuleKind.EMPTY,
+        Key(SQL, "Query that must return no row.", "empty: SELECT * FROM curated.t WHERE a > b", required=True),
+        fields=lambda values: {"query": values["empty"].text},
+    ),
+}
+
+RULE = Cases(
+    name="an expectation",
+    short=SQL,
+    from_short=lambda text, site: RULES["row"].build({"row": text}, site),
+    cases=RULES,
+)

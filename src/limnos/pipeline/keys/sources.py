@@ -1,0 +1,193 @@
+"""Keys of a source: files, databases, Python, streams, tables.
+
+Job: the tables, and the rules between their keys. May import this room's values and shapes; it must not know how a source is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from limnos.pipeline.declaration import Files, Jdbc, Malformed, PythonSource, SourceKind, Stream, TableSource
+from limnos.pipeline.keys.words import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
+from limnos.pipeline.shapes import Cases, Choice, Key, Name, Record, Site, Text, Values, Whole
+
+SUFFIXES: Mapping[str, str] = {
+    ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
+    ".orc": "orc", ".txt": "text", ".text": "text", ".log": "text",
+}  # fmt: skip
+"""Endings of file names and the format each stands for; an ending of compression may follow."""
+_COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
+SHORT_FILES = Text(
+    word="files by path or URL",
+    pattern=r".*\.(csv|tsv|json|jsonl|ndjson|parquet|orc|txt|text|log)(\.(gz|bz2|zst|snappy|lz4|deflate))?",
+    rule="a source in one word is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, "
+    "'table:' for a table, 'python:' for a function",
+)
+_LOGIN = re.compile(r"jaas|password|secret|\.key$|credential|token(?!\.endpoint)", re.IGNORECASE)
+"""Options of Kafka's reader that hold what nobody else may know."""
+FORMATS = ("csv", "json", "parquet", "orc", "text")
+_SECRET = re.compile(
+    r"://[^/@?]*:[^/@?]*@|^jdbc:oracle:\w+:[^/@]+/[^@]+@|\b(password|pwd|passwd|secret)\s*=", re.IGNORECASE
+)
+
+
+def _files(values: Values, site: Site) -> Files:
+    written = values["files"]
+    kind = values.get("format") or SUFFIXES.get(re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written.lower())))
+    if kind is None:
+        raise site.bad(f"the format of '{written}' isn't told by its ending: add 'format: csv' (or another)")
+    options = dict(pairs(values.get("options", ())))
+    if written.lower().endswith((".tsv", ".tsv.gz")):
+        options.setdefault("sep", "\t")
+    return Files(
+        path=written,
+        format=kind,
+        schema=values.get("schema"),
+        options=options,
+        malformed=Malformed(values.get("malformed", "fail")),
+    )
+
+
+def _jdbc(values: Values, site: Site) -> Jdbc:
+    options = dict(pairs(values.get("options", ())))
+    if _SECRET.search(values["jdbc"]) or any(_SECRET.search(f"{key}=") for key in options):
+        raise site.bad("a password has no place in the file: name its environment variable by 'password_env'")
+    if values.get("partitions", 1) > 1 and "partition_column" not in values:
+        raise site.bad("'partitions' needs 'partition_column', the column by which the table is divided")
+    return Jdbc(
+        url=values["jdbc"],
+        table=values.get("table"),
+        query=values["query"].text if "query" in values else None,
+        user=values.get("user"),
+        password_env=values.get("password_env"),
+        options=options,
+        partition_column=values.get("partition_column"),
+        partitions=values.get("partitions", 1),
+    )
+
+
+def _python_source(values: Values, site: Site) -> PythonSource:
+    require_function(values["python"], site)
+    return PythonSource(function=values["python"], schema=values.get("schema"))
+
+
+def _stream(values: Values, site: Site) -> Stream:
+    files = _files(values, site) if "files" in values else None
+    if files is not None and files.schema is None:
+        raise site.bad("a stream of files needs 'schema': there may be no file yet to infer it from")
+    kafka = dict(pairs(values["kafka"])) if "kafka" in values else None
+    for key, value in (kafka or {}).items():
+        if not key.endswith("_env") and (_LOGIN.search(key) or _SECRET.search(value)):
+            raise site.bad(f"a password has no place in the file: name its environment variable by '{key}_env'")
+    return Stream(files=files, table=values.get("table"), kafka=kafka)
+
+
+_COMMENT = Key(TEXT, "What it is, for people.", "comment: Flights as the airport tells them.")
+_SCHEMA = Key(
+    Text(
+        word="a column list", pattern=r"[\s\S]*\S\s+\S[\s\S]*", rule="write columns with types: id bigint, name string"
+    ),
+    "Spark's list of columns with types. Without it, the schema is inferred at the first run and kept.",
+    "schema: id bigint, day date",
+)
+_FILE_KEYS = {
+    "files": Key(
+        TEXT,
+        "Path from the pipeline's file, or URL; * and ? stand for others.",
+        "files: data/flights_*.csv",
+        required=True,
+    ),
+    "format": Key(Choice(FORMATS), "Format, where the name's ending doesn't tell.", "format: csv"),
+    "schema": _SCHEMA,
+    "options": Key(OPTIONS, "Options of Spark's reader.", "options: {header: true}"),
+    "malformed": Key(
+        Choice(tuple(one.value for one in Malformed)),
+        "What becomes of rows that the schema doesn't take: the run fails, they are kept in `<table>__malformed`, or "
+        "counted and left out.",
+        "malformed: keep",
+        default="fail",
+    ),
+}
+_STREAM = Record(
+    name="a stream",
+    one_of=("files", "table", "kafka"),
+    together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
+    keys={
+        **{name: Key(key.shape, key.told, key.example, default=key.default) for name, key in _FILE_KEYS.items()},
+        "table": Key(Name(), "An Iceberg table.", "table: raw.web.clicks"),
+        "kafka": Key(OPTIONS, "Options of Spark's reader for Kafka.", "kafka: {subscribe: clicks}"),
+    },
+    build=_stream,
+)
+SOURCE_CASES: Mapping[str, Record] = {
+    "files": Record(name="a source of files", keys={**_FILE_KEYS, "comment": _COMMENT}, build=_files),
+    "jdbc": Record(
+        name="a source in a database",
+        one_of=("table", "query"),
+        together={"partitions": "partition_column"},
+        keys={
+            "jdbc": Key(TEXT, "JDBC URL, without a password.", "jdbc: jdbc:postgresql://db/shop", required=True),
+            "table": Key(TEXT, "The table to read.", "table: public.orders"),
+            "query": Key(SQL, "A query instead of a table.", "query: SELECT * FROM orders WHERE NOT test"),
+            "user": Key(TEXT, "Who to connect as.", "user: reader"),
+            "password_env": Key(ENVIRONMENT, "Environment variable with the password.", "password_env: SHOP_PASSWORD"),
+            "options": Key(OPTIONS, "Options of Spark's reader.", "options: {fetchsize: 10000}"),
+            "partition_column": Key(TEXT, "Column by which several read at once.", "partition_column: id"),
+            "partitions": Key(Whole(least=1, most=10_000), "How many read at once.", "partitions: 8", default="1"),
+            "comment": _COMMENT,
+        },
+        build=_jdbc,
+    ),
+    "python": Record(
+        name="a source in Python",
+        keys={
+            "python": Key(
+                FUNCTION,
+                "`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame.",
+                "python: weather:batches",
+                required=True,
+            ),
+            "schema": _SCHEMA,
+            "comment": _COMMENT,
+        },
+        build=_python_source,
+    ),
+    "stream": Record(
+        name="a source that streams",
+        keys={
+            "stream": Key(
+                _STREAM, "What is new since the last run is read.", "stream: {table: raw.web.clicks}", required=True
+            ),
+            "comment": _COMMENT,
+        },
+        build=lambda values, site: values["stream"],
+    ),
+    "table": Record(
+        name="a source that is a table",
+        keys={
+            "table": Key(
+                Name(), "A table or view of any catalog of the session.", "table: raw.nyc.airports", required=True
+            ),
+            "comment": _COMMENT,
+        },
+        build=lambda values, site: TableSource(table=values["table"]),
+    ),
+}
+
+
+def _with_comment(record: Record) -> Record:
+    """The record whose value is a source's kind and comment."""
+
+    def build(values: Values, site: Site) -> tuple[SourceKind, str | None]:
+        return record.build(values, site), values.get("comment")
+
+    return Record(name=record.name, keys=record.keys, one_of=record.one_of, together=record.together, build=build)
+
+
+SOURCE = Cases(
+    name="a source",
+    short=SHORT_FILES,
+    from_short=lambda text, site: (_files({"files": text}, site), None),
+    cases={name: _with_comment(record) for name, record in SOURCE_CASES.items()},
+)

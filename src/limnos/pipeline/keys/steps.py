@@ -1,0 +1,146 @@
+"""Keys of a step.
+
+Job: the table, and what its keys come to before the step's catalog is known. May import this room's values and shapes; it must not know the other steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from limnos.pipeline.beside import Argument
+from limnos.pipeline.declaration import Allowed, Body, Column, Load, Place, PythonStep, Sql
+from limnos.pipeline.keys.rules import RULE
+from limnos.pipeline.keys.words import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
+from limnos.pipeline.keys.writes import WRITE
+from limnos.pipeline.shapes import Boolean, Cases, Key, ListOf, MapOf, Name, Notes, Record, Site, Text, Values
+from limnos.pipeline.yaml import MapNode, Node, ScalarNode
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A step before it is known of which catalog it is."""
+
+    values: Values
+    body: Body
+    arguments: tuple[Argument, ...] | None = None
+    """Of a Python function; None: not known before it is imported."""
+
+
+def _body(values: Values, site: Site) -> Body:
+    if "sql" in values:
+        text: ScalarNode = values["sql"]
+        return Sql(text=text.text, at=text.text_at)
+    if "load" in values:
+        return Load(source=values["load"])
+    if "python" in values:
+        return PythonStep(function=values["python"], inputs=values.get("inputs", {}))
+    written: str = values["sql_file"]
+    try:
+        text_of_file = site.beside.text(written)
+    except ValueError as error:
+        raise site.bad(str(error)) from None
+    if not text_of_file.strip():
+        raise site.bad(f"'{written}' is empty: one query belongs there")
+    return Sql(text=text_of_file, at=Place(str(site.beside.directory / written), 1, 1))
+
+
+def _step(values: Values, site: Site) -> Draft:
+    arguments = require_function(values["python"], site) if "python" in values else None
+    return Draft(values=once_named(values, site), body=_body(values, site), arguments=arguments)
+
+
+def once_named(values: Values, site: Site) -> Values:
+    """The values, if no two expectations have one name."""
+    names = [one.name for one in values.get("expect", ())]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        site.add(f"two expectations are called '{name}': give them names of their own")
+    return values
+
+
+class _Inputs(MapOf):
+    """What a Python step's arguments are given; a list names sources under their own names."""
+
+    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+        if isinstance(node, MapNode):
+            return {key: value for key, value, _ in super().read(node, notes)}
+        return {name: name for name in ListOf(WORD).read(node, notes)}
+
+    def schema(self) -> dict[str, object]:
+        return {"anyOf": [super().schema(), ListOf(WORD).schema()]}
+
+
+class _Input(Name):
+    """A source's name as text, or a table's parts."""
+
+    def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
+        parts = super().read(node, notes)
+        return parts[0] if len(parts) == 1 else parts
+
+
+def _column(values: Values, site: Site) -> Column:
+    return Column(name="", comment=values.get("comment"))
+
+
+def _allowed(values: Values, site: Site) -> Allowed:
+    return Allowed(**values)
+
+
+COLUMN = Cases(
+    name="a column",
+    short=TEXT,
+    from_short=lambda text, site: Column(name="", comment=text),
+    cases={
+        "comment": Record(
+            name="a column",
+            keys={"comment": Key(TEXT, "What the column holds.", "comment: Minutes late.", required=True)},
+            build=_column,
+        )
+    },
+)
+_INPUTS = Key(
+    _Inputs(WORD, _Input(word="a source or table", parts_min=1)),
+    "What the function's arguments are given: sources, or tables. Without it, each argument is given the source of its "
+    "name; parameters, `run_id`, `run_at` and `spark` are given by their names.",
+    "inputs: {flights: flights, airlines: raw.nyc.airlines}",
+)
+_BODIES = {
+        "sql": Key(SQL, "One query. What it reads is found by Spark's own grammar.", "sql: SELECT * FROM flights"),
+        "sql_file": Key(TEXT, "A file with the query, beside the pipeline's file or below.", "sql_file: sql/delays.sql"),
+        "python": Key(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
+        "inputs": _INPUTS,
+        "load": Key(WORD, "A source, taken as it is.", "load: flights"),
+}  # fmt: skip
+_TABLE = {
+        "write": Key(WRITE, "How the rows come into the table.", "write: append", default="replace"),
+        "incremental": Key(Boolean(), "Read only what is new since it was last published, where that is sound.", "incremental: true", default="false"),
+        "partition": Key(ListOf(TRANSFORM, single=True), "How a new table is divided.", "partition: days(day)"),
+        "sort": Key(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
+        "properties": Key(OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"),
+        "columns": Key(MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"),
+        "comment": Key(TEXT, "Comment of the table.", "comment: Delays by day."),
+        "allow": Key(
+            Record(
+                name="'allow'",
+                some_of=("drop", "narrow"),
+                keys={
+                    "drop": Key(COLUMNS, "Columns that may go.", "drop: [old_code]"),
+                    "narrow": Key(COLUMNS, "Columns whose type may hold less than before.", "narrow: [price]"),
+                },
+                build=_allowed,
+            ),
+            "Changes of the table's columns that lose something, by name.",
+            "allow: {drop: [old_code]}",
+        ),
+        "expect": Key(ListOf(RULE), "What must hold of the rows.", "expect: [delay >= -120]"),
+        "after": Key(ListOf(Name(), single=True), "Steps to be done before, though nothing of them is read.", "after: curated.nyc.days"),
+}  # fmt: skip
+STEP = Record(
+    name="a step",
+    one_of=("sql", "sql_file", "python", "load"),
+    together={"inputs": "python"},
+    keys={**_BODIES, **_TABLE},
+    build=_step,
+)
+FUNCTION_STEP = Record(name="a step", keys={"inputs": _INPUTS, **_TABLE}, build=once_named)
+"""What the decorator of a function takes."""

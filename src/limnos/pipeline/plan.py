@@ -1,0 +1,269 @@
+"""What a run of a pipeline would do: in which order, what it would read of what and why, what it may not do.
+
+Job: `check`, which touches nothing, and `plan`, which asks a server as well. May import `client`, `names`, `model.errors` and this
+room's modules; Spark's grammar alone is asked for, by a Java machine that is started for it where there is no session. It
+writes nothing, anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.errors import Unavailable, Unsupported
+from limnos.names import display, engine
+from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, Source, Step, TableSource
+from limnos.pipeline.engine.relations import Query, queried
+from limnos.pipeline.graph import order
+from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.reads import Reads, all_reads, tables
+from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.values import Json
+    from limnos.pipeline.engine.driver import Session
+
+INPUTS = "limnos.inputs"
+"""In the summary of a published snapshot: which snapshots of its inputs it came from, as JSON."""
+
+
+NO_SNAPSHOT = -1
+"""How older metadata says that a table has no snapshot."""
+
+
+class _Snapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    summary: dict[str, str] = {}
+
+
+class _Metadata(msgspec.Struct, rename="kebab"):
+    """What of a table's metadata a plan needs."""
+
+    current_snapshot_id: int | None = None
+    snapshots: list[_Snapshot] = []
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What a check found. `unchecked` says what could not be checked, and why."""
+
+    pipeline: Pipeline
+    problems: tuple[Problem, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    reads: Mapping[str, Reads] | None = None
+    levels: tuple[tuple[Step, ...], ...] = ()
+    found: Mapping[Parts, Found] | None = None
+    """None: no server was asked."""
+    missing: tuple[Missing, ...] = ()
+    catalogs: frozenset[str] = frozenset()
+    """Those of the metalake that the caller may see."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a run could begin, as far as was checked."""
+        return not self.problems and not self.missing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """Something that a step would read, and how."""
+
+    name: str
+    kind: str
+    """step, table, view, source or unknown."""
+    snapshot: int | None = None
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """What a run would do with one step."""
+
+    step: Step
+    level: int
+    is_new: bool
+    """The table would be made."""
+    reads: tuple[Read, ...]
+
+
+def check(
+    pipeline: Pipeline,
+    *,
+    spark: Session | None = None,
+    client: Client | None = None,
+    unasked: str = "no server was asked",
+) -> Checked:
+    """Check what can be checked without touching anything: names, graph; with a client, tables and rights too.
+
+    `unasked` says why there is no client.
+
+    Raises what the client raises when the server is not there.
+    """
+    catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
+    problems = _foreign(pipeline, catalogs)
+    try:
+        reads, unchecked = _reads(pipeline, spark, catalogs=catalogs)
+        levels = order(pipeline, tables(reads)) if reads is not None else order(pipeline, {})
+    except InvalidPipeline as error:
+        return Checked(pipeline=pipeline, problems=(*problems, *error.problems))
+    if client is None or reads is None:
+        told = () if client is not None else (f"tables and rights: {unasked}",)
+        return Checked(pipeline=pipeline, problems=problems, unchecked=(*unchecked, *told), reads=reads, levels=levels)
+    named = {table for one in reads.values() for table in (*one.tables, *one.past)}
+    if pipeline.catalog not in catalogs:
+        said = catalog_unseen(client, pipeline.catalog)
+        return Checked(
+            pipeline=pipeline,
+            problems=(*problems, Problem(said.message, pipeline.at)) if isinstance(said, Problem) else problems,
+            missing=() if isinstance(said, Problem) else (said,),
+            unchecked=(*unchecked, "tables and rights: they lie in that catalog"),
+            reads=reads,
+            levels=levels,
+        )
+    found = look_up(client, frozenset({*named, *(step.table for step in pipeline.steps)}), catalogs=catalogs)
+    return Checked(
+        pipeline=pipeline,
+        problems=(*problems, *absent(reads, found, pipeline=pipeline)),
+        unchecked=unchecked,
+        reads=reads,
+        levels=levels,
+        found=found,
+        missing=missing(client, pipeline, reads=reads, found=found),
+        catalogs=catalogs,
+    )
+
+
+def plan(checked: Checked) -> tuple[Planned, ...]:
+    """What a run would do, step by step, in the order of running. `checked` must hold no problems."""
+    made = {step.table: step.name for step in checked.pipeline.steps}
+    sources = {source.name: source for source in checked.pipeline.sources}
+    return tuple(
+        Planned(
+            step=step,
+            level=level,
+            is_new=checked.found is not None and checked.found[step.table].kind == "absent",
+            reads=(*_table_reads(checked, step, made=made), *_source_reads(checked, step, sources=sources)),
+        )
+        for level, steps in enumerate(checked.levels)
+        for step in steps
+    )
+
+
+def _reads(
+    pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
+) -> tuple[dict[str, Reads] | None, tuple[str, ...]]:
+    """What the steps read; None, with the reason, where Spark's grammar can't be had."""
+    queries: Callable[[str], Query] = partial(queried, spark)
+    try:
+        return all_reads(pipeline, queries=queries, catalogs=catalogs), ()
+    except (Unsupported, Unavailable) as error:
+        return None, (f"queries, what they read, and their order: {error.message}",)
+
+
+def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...]:
+    """Steps whose name begins with another catalog's: who reads them by that name would read that catalog."""
+    return tuple(
+        Problem(
+            f"{step.name} begins with the name of catalog '{step.table[1]}', and this pipeline makes tables in "
+            f"'{pipeline.catalog}': make it in a pipeline of that catalog, or choose another namespace",
+            step.at,
+        )
+        for step in pipeline.steps
+        if len(step.table) > 1 and step.table[1] in catalogs and step.table[1] != pipeline.catalog
+    )
+
+
+def _table_reads(checked: Checked, step: Step, *, made: Mapping[Parts, str]) -> list[Read]:
+    reads = checked.reads or {}
+    one = reads.get(step.name)
+    if one is None:
+        return []
+    found = [_table_read(checked, step, table=table, made=made) for table in sorted(one.tables)]
+    past = [
+        Read(name=display.render(table), kind="table", why="as of when the query says") for table in sorted(one.past)
+    ]
+    return [*found, *past]
+
+
+def _table_read(checked: Checked, step: Step, *, table: Parts, made: Mapping[Parts, str]) -> Read:
+    name = display.render(table)
+    if table in made:
+        return Read(name=name, kind="step", why=f"what step {made[table]} makes in this run")
+    state = None if checked.found is None else checked.found[table]
+    if state is None or state.kind in {"outside", "hidden", "absent"}:
+        return Read(name=name, kind="unknown", why="as it is when the run starts")
+    if state.kind == "view":
+        return Read(name=name, kind="view", why="its tables as they are when the run starts")
+    snapshot = _head(state.metadata)
+    if snapshot is None:
+        return Read(name=name, kind="table", why="it is empty")
+    return Read(name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot))
+
+
+def _why(checked: Checked, step: Step, *, table: Parts, snapshot: int) -> str:
+    if not step.incremental:
+        return "the whole, as it is when the run starts"
+    since = _published(checked, step).get(engine.render_spark(table))
+    if since is None:
+        return "the whole: this step has published nothing from it yet"
+    if since == snapshot:
+        return f"nothing: it was read up to snapshot {since}"
+    return f"what came after snapshot {since}, if that can be had and the query is the same, else the whole"
+
+
+def _published(checked: Checked, step: Step) -> Mapping[str, int]:
+    """The snapshots of its inputs that the step's table came from, by the newest summary that tells of them."""
+    state = None if checked.found is None else checked.found.get(step.table)
+    metadata = _metadata(None if state is None else state.metadata)
+    known = {one.snapshot_id: one for one in metadata.snapshots}
+    at = known.pop(metadata.current_snapshot_id or NO_SNAPSHOT, None)
+    while at is not None:  # maintenance lays snapshots on top; each is looked at once
+        if INPUTS in at.summary:
+            return _inputs(at.summary[INPUTS])
+        at = known.pop(at.parent_snapshot_id or NO_SNAPSHOT, None)
+    return {}
+
+
+def _inputs(told: str) -> dict[str, int]:
+    """Table -> snapshot as a step marked it; nothing where somebody else wrote something else there."""
+    try:
+        found = json.loads(told)
+    except ValueError:
+        return {}
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {str(name): snapshot for name, snapshot in pairs if isinstance(snapshot, int)}
+
+
+def _head(metadata: Json | None) -> int | None:
+    found = _metadata(metadata).current_snapshot_id
+    return None if found == NO_SNAPSHOT else found
+
+
+def _metadata(found: Json | None) -> _Metadata:
+    return msgspec.convert(found or {}, _Metadata)
+
+
+def _source_reads(checked: Checked, step: Step, *, sources: Mapping[str, Source]) -> list[Read]:
+    reads = checked.reads or {}
+    names = sorted(reads[step.name].sources) if step.name in reads else []
+    return [Read(name=name, kind="source", why=_of_source(sources[name])) for name in names if name in sources]
+
+
+def _of_source(source: Source) -> str:
+    kind = source.kind
+    if isinstance(kind, Files):
+        return f"files {kind.path}, {kind.format}"
+    if isinstance(kind, TableSource):
+        return f"table {display.render(kind.table)}"
+    if isinstance(kind, Jdbc):
+        return f"{kind.url}, {kind.table or 'a query'}"
+    if isinstance(kind, PythonSource):
+        return f"function {kind.function}"
+    return "what is new in the stream since the last run"

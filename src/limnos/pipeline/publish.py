@@ -1,0 +1,97 @@
+"""What publishes a run: the operations of the one transaction that moves `main` of all its tables, or of none.
+
+Job: from the branches that a run wrote, pure, the JSON of docs/transactions.md. May import the standard library and this
+room's values. It must not know Spark, servers, nor who sends it. Each table asserts its identity, its schema and the snapshot from
+which the run began: an assertion knows no ancestry, so it is never refreshed; where it fails, the step runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.outcomes import Branch
+
+Json = Mapping[str, Any]
+_MAIN = "main"
+
+
+def publication(branches: Iterable[Branch], *, metadata: Mapping[Parts, Json] | None = None) -> tuple[Json, ...]:
+    """One `commit-table` for each branch, in their order.
+
+    `metadata` is needed of tables that lose columns: their metadata as Iceberg REST gives it, of the branch's schema. Raises
+    ValueError where it is missing or older.
+    """
+    return tuple(_commit(branch, (metadata or {}).get(branch.table)) for branch in branches)
+
+
+def _commit(branch: Branch, metadata: Json | None) -> Json:
+    return {
+        "do": "commit-table",
+        "path": list(branch.table[1:]),
+        "requirements": _requirements(branch),
+        "updates": [*_drops(branch, metadata), *_moves(branch)],
+    }
+
+
+def _requirements(branch: Branch) -> list[Json]:
+    return [
+        {"type": "assert-table-uuid", "uuid": branch.uuid},
+        {"type": "assert-current-schema-id", "current-schema-id": branch.schema_id},
+        {"type": "assert-ref-snapshot-id", "ref": _MAIN, "snapshot-id": branch.base},
+        {"type": "assert-ref-snapshot-id", "ref": branch.name, "snapshot-id": branch.head},
+    ]
+
+
+def _moves(branch: Branch) -> list[Json]:
+    """`main` goes to the branch's head, and the branch away; one that wrote nothing only goes away."""
+    gone: Json = {"action": "remove-snapshot-ref", "ref-name": branch.name}
+    if branch.head is None or branch.head == branch.base:
+        return [gone]
+    moved = {"action": "set-snapshot-ref", "ref-name": _MAIN, "type": "branch", "snapshot-id": branch.head}
+    return [moved, gone]
+
+
+def _drops(branch: Branch, metadata: Json | None) -> list[Json]:
+    if not branch.columns_to_drop:
+        return []
+    name = ".".join(branch.table)
+    if metadata is None:
+        raise ValueError(f"{name} loses columns: its metadata is needed to say what stays.")
+    if metadata["current-schema-id"] != branch.schema_id:
+        raise ValueError(f"The schema of {name} has changed since the step ran: run the step again.")
+    schema = next(each for each in metadata["schemas"] if each["schema-id"] == branch.schema_id)
+    fields: Sequence[Json] = schema["fields"]
+    for column in branch.columns_to_drop:
+        fields = _without(fields, tuple(column.lower().split(".")), whole=column)
+    fresh = {**schema, "schema-id": max(each["schema-id"] for each in metadata["schemas"]) + 1, "fields": fields}
+    return [
+        {"action": "add-schema", "schema": fresh},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+
+
+def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
+    """The fields without the one at `path`; a name with dots in it is tried as one name first."""
+    kept = [each for each in fields if each["name"].lower() != ".".join(path)]
+    if len(kept) < len(fields):
+        return kept
+    for length in range(1, len(path)):
+        head = ".".join(path[:length])
+        if any(each["name"].lower() == head for each in fields):
+            return [
+                {**each, "type": _thinned(each["type"], path[length:], whole=whole)}
+                if each["name"].lower() == head
+                else each
+                for each in fields
+            ]
+    raise ValueError(f"Column {whole!r} is not in the table's schema.")
+
+
+def _thinned(kind: object, path: Parts, *, whole: str) -> Json:
+    if isinstance(kind, Mapping) and kind["type"] == "struct":
+        return {**kind, "fields": _without(kind["fields"], path, whole=whole)}
+    if isinstance(kind, Mapping) and path[0] in {"element", "value"} and path[0] in kind:
+        return {**kind, path[0]: _thinned(kind[path[0]], path[1:], whole=whole)}
+    raise ValueError(f"Column {whole!r} is not in the table's schema.")

@@ -1,0 +1,280 @@
+"""Pipelines written in Python: plain functions, and what they make.
+
+Job: `step` and `pipeline`, which come to the same declaration as a file, by the same keys and with the same errors; and
+`bound`, which imports the functions that a declaration names. A decorated function stays what it was, so that a test
+calls it with two DataFrames and looks at the third. May import this room's values and `keys`; it must not know of Spark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import importlib.util
+import inspect
+import sys
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from limnos.pipeline.beside import Argument, Beside
+from limnos.pipeline.declaration import Pipeline, Place, PythonSource, PythonStep, Scalar, Source, Step
+from limnos.pipeline.keys import FILE
+from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, Draft
+from limnos.pipeline.keys.whole import whole
+from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.shapes import Bad, Name, Notes, Site
+from limnos.pipeline.yaml import ListNode, MapNode, Node, ScalarNode
+
+Function = Callable[..., object]
+F = TypeVar("F", bound=Function)
+_DECLARED = "__limnos_step__"
+_Said = Mapping[str, object]
+_IMPORTED: dict[Path, set[str]] = {}
+"""By a pipeline's directory, the modules that this process has imported from there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """A step as `step` took it: its table, its keys, and the function that makes its rows, if one does."""
+
+    table: str
+    keys: _Said
+    at: Place
+    function: Function | None = None
+
+    def __call__(self, function: F) -> F:
+        """Declare a function to be the step's; the function itself is given back."""
+        if any(key in self.keys for key in ("sql", "sql_file", "load")):
+            raise InvalidPipeline(
+                [Problem(f"step {self.table} has its query: leave the function undecorated", self.at)]
+            )
+        setattr(function, _DECLARED, dataclasses.replace(self, function=function, at=_place_of(function, self.at)))
+        return function
+
+
+def step(table: str, /, **keys: object) -> Declared:
+    """Declare a step, by the keys of a file: `write`, `expect`, `partition` and the others.
+
+    Over a function from DataFrames to a DataFrame it is a decorator. With `sql`, `sql_file` or `load` it is a step by
+    itself, to be given to `pipeline`. `inputs` says what the function's arguments are given; without it each argument is
+    given the source of its name.
+    """
+    return Declared(table=table, keys=keys, at=_caller())
+
+
+def pipeline(
+    name: str,
+    /,
+    *,
+    catalog: str,
+    steps: Sequence[Declared | Function],
+    parameters: Mapping[str, object] | None = None,
+    sources: Mapping[str, object] | None = None,
+    python_files: Sequence[str] = (),
+    comment: str | None = None,
+) -> Pipeline:
+    """The declaration of a pipeline: functions that `step` decorated, and steps by themselves, in any order.
+
+    A source may be a function, too. Raises InvalidPipeline with everything that is wrong.
+    """
+    at = _caller()
+    functions = {key: value for key, value in (sources or {}).items() if callable(value)}
+    said: dict[str, object] = {"pipeline": name, "catalog": catalog, "comment": comment, "parameters": parameters}
+    said |= {"sources": {k: v for k, v in (sources or {}).items() if k not in functions}, "python_files": python_files}
+    notes = Notes(Beside(_directory(at)))
+    values = _read_keys({key: value for key, value in said.items() if value}, at, notes=notes)
+    values["steps"] = tuple(made for one in steps if (made := _step_of(one, at, notes=notes)) is not None)
+    if not steps:
+        notes.add("a pipeline has at least one step: give them as 'steps'", at)
+    if notes.problems:
+        raise InvalidPipeline(notes.problems)
+    found = whole(values, Site(MapNode(at=at), notes))
+    if notes.problems:
+        raise InvalidPipeline(notes.problems)
+    return dataclasses.replace(found, sources=(*found.sources, *_function_sources(functions, at)))
+
+
+def bound(declaration: Pipeline, directory: Path) -> Pipeline:
+    """The declaration with its functions imported, from the directory of its file first. Raises InvalidPipeline."""
+    problems: list[Problem] = []
+    steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
+    sources = tuple(_bound_source(one, directory, problems=problems) for one in declaration.sources)
+    if problems:
+        raise InvalidPipeline(problems)
+    return dataclasses.replace(declaration, steps=steps, sources=sources)
+
+
+def load(path: Path) -> Pipeline:
+    """The pipeline that a Python file declares: the one value of its module made by `pipeline`. Runs the file.
+
+    Raises InvalidPipeline.
+    """
+    try:
+        module = imported(path.stem, path.parent.absolute())
+    except InvalidPipeline:
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidPipeline([_raised(error, path)]) from error
+    found = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
+    if len(found) != 1:
+        told = "declares no pipeline: end it with 'p = pipeline(…)'" if not found else "declares several pipelines"
+        raise InvalidPipeline([Problem(f"the file {told}; a file is one pipeline", Place(str(path), 1, 1))])
+    return next(iter(found.values()))
+
+
+def imported(name: str, directory: Path) -> types.ModuleType:
+    """Import a module of the directory, or an installed one. What another pipeline's directory gave is forgotten first.
+
+    The directory stays at the head of Python's path: functions import from beside them while they run.
+    """
+    here = directory.resolve()
+    for other in [one for one in _IMPORTED if one != here]:
+        for stale in _IMPORTED.pop(other):
+            sys.modules.pop(stale, None)
+    sys.path[:] = [str(here), *(entry for entry in sys.path if entry != str(here))]
+    importlib.invalidate_caches()
+    before = set(sys.modules)
+    try:
+        return importlib.import_module(name)
+    finally:
+        new = set(sys.modules) - before
+        _IMPORTED.setdefault(here, set()).update(one for one in new if _lies_in(sys.modules[one], here))
+
+
+def _lies_in(module: types.ModuleType, directory: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).is_relative_to(directory)
+
+
+def _read_keys(said: _Said, at: Place, *, notes: Notes) -> dict[str, object]:
+    """The file's keys, each read by its own shape."""
+    values: dict[str, object] = {}
+    for name, value in said.items():
+        try:
+            values[name] = FILE.keys[name].shape.read(_node(value, at), notes)
+        except Bad:
+            continue
+    return values
+
+
+def _step_of(one: Declared | Function, at: Place, *, notes: Notes) -> tuple[object, Draft, Place] | None:
+    declared = one if isinstance(one, Declared) else getattr(one, _DECLARED, None)
+    if not isinstance(declared, Declared):
+        notes.add(f"{getattr(one, '__name__', one)} is no step: decorate it with @step('namespace.table')", at)
+        return None
+    try:
+        parts = Name().read(_node(declared.table, declared.at), notes)
+        return parts, _draft(declared, notes), declared.at
+    except Bad:
+        return None
+
+
+def _draft(declared: Declared, notes: Notes) -> Draft:
+    node = _node(declared.keys, declared.at)
+    if declared.function is None:
+        draft = STEP.read(node, notes)
+        if not isinstance(draft, Draft):
+            raise Bad
+        return draft
+    values = FUNCTION_STEP.read(node, notes)
+    body = PythonStep(
+        function=_reference(declared.function), inputs=values.get("inputs", {}), callable=declared.function
+    )
+    return Draft(values=values, body=body, arguments=_arguments(declared.function))
+
+
+def _arguments(function: Function) -> tuple[Argument, ...]:
+    taken = inspect.signature(function).parameters.values()
+    plain = (one for one in taken if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD})
+    return tuple(Argument(one.name, required=one.default is one.empty) for one in plain)
+
+
+def _function_sources(functions: Mapping[str, Function], at: Place) -> tuple[Source, ...]:
+    return tuple(
+        Source(name=name, kind=PythonSource(function=_reference(one), callable=one), at=_place_of(one, at))
+        for name, one in functions.items()
+    )
+
+
+def _reference(function: Function) -> str:
+    return f"{function.__module__}:{getattr(function, '__qualname__', 'function')}"
+
+
+def _node(value: object, at: Place) -> Node:
+    """A value of Python as a node of a file, at the place of the call that gave it."""
+    if isinstance(value, Mapping):
+        entries = [(_text(str(key), at), _node(each, at)) for key, each in value.items()]
+        return MapNode(at=at, entries=entries)
+    if isinstance(value, (list, tuple)):
+        return ListNode(at=at, items=[_node(each, at) for each in value])
+    scalar: Scalar = value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+    return ScalarNode(at=at, text=str(value), value=scalar, text_at=at)
+
+
+def _text(text: str, at: Place) -> ScalarNode:
+    return ScalarNode(at=at, text=text, value=text, text_at=at)
+
+
+def _bound_step(one: Step, directory: Path, *, problems: list[Problem]) -> Step:
+    body = one.body
+    if not isinstance(body, PythonStep) or body.callable is not None:
+        return one
+    found = _function(body.function, directory, at=one.at, problems=problems)
+    return dataclasses.replace(one, body=dataclasses.replace(body, callable=found))
+
+
+def _bound_source(one: Source, directory: Path, *, problems: list[Problem]) -> Source:
+    kind = one.kind
+    if not isinstance(kind, PythonSource) or kind.callable is not None:
+        return one
+    found = _function(kind.function, directory, at=one.at, problems=problems)
+    return dataclasses.replace(one, kind=dataclasses.replace(kind, callable=found))
+
+
+def _function(reference: str, directory: Path, *, at: Place | None, problems: list[Problem]) -> Function | None:
+    module, _, name = reference.partition(":")
+    try:
+        found: object = getattr(imported(module, directory), name, None)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a module does while it is imported)
+        problems.append(Problem(f"{module} can't be imported: {type(error).__name__}: {error}", at))
+        return None
+    if not callable(found):
+        problems.append(Problem(f"{module} has no function '{name}'", at))
+        return None
+    return found
+
+
+def _caller() -> Place:
+    """The place outside this module from which its function was called."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") == __name__:
+        frame = frame.f_back
+    if frame is None:
+        return Place("<python>", 1, 1)
+    return Place(frame.f_code.co_filename, frame.f_lineno, 1)
+
+
+def _place_of(function: Function, otherwise: Place) -> Place:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return otherwise if code is None else Place(code.co_filename, code.co_firstlineno, 1)
+
+
+def _directory(at: Place) -> Path:
+    """Where the calling file lies; of a notebook or a console, where it works."""
+    path = Path(at.file)
+    return path.parent if path.is_file() else Path.cwd()
+
+
+def _raised(error: BaseException, path: Path) -> Problem:
+    """What a file raised while it was run, at the last of its own lines that led there."""
+    line = 1
+    if isinstance(error, SyntaxError) and error.filename == str(path.absolute()):
+        return Problem(f"not Python: {error.msg}", Place(str(path), error.lineno or 1, error.offset or 1))
+    trace = error.__traceback__
+    while trace is not None:
+        if Path(trace.tb_frame.f_code.co_filename).name == path.name:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return Problem(f"{type(error).__name__}: {error}", Place(str(path), line, 1))

@@ -1,0 +1,210 @@
+"""What each step reads: tables by their full names, sources, parameters; and what of it is unknown.
+
+Job: pure functions from a declaration, and what its queries name, to the tables that order the steps and that rights are
+asked for. May import `names` and this room's values; how names are found in a query is the engine's business, and whether
+a table is there is the server's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from limnos.names import display
+from limnos.pipeline.declaration import (
+    Load,
+    Parts,
+    Pipeline,
+    Place,
+    Source,
+    Sql,
+    Step,
+    Stream,
+    TableSource,
+)
+from limnos.pipeline.engine.relations import Query
+from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem, nearest, offset, within
+
+RUN_PARAMETERS = ("run_id", "run_at")
+"""Parameters that every run has: its id, and the time it started."""
+
+SELECTORS = ("branch_", "tag_", "snapshot_id_", "at_timestamp_")
+"""Iceberg's last parts of a name that choose a state of a table."""
+
+METADATA_TABLES = frozenset(
+    {
+        "all_data_files", "all_delete_files", "all_entries", "all_files", "all_manifests", "data_files", "delete_files",
+        "entries", "files", "history", "manifests", "metadata_log_entries", "partitions", "position_deletes", "refs",
+        "snapshots",
+    }
+)  # fmt: skip
+
+Queries = Callable[[str], Query]
+"""Finds what a query names; raises InvalidQuery."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reads:
+    """What one step reads. Tables have their catalog first."""
+
+    tables: frozenset[Parts]
+    """Those that order the steps: read by the step's body, or asked by its expectations."""
+    past: frozenset[Parts] = frozenset()
+    """Read as of a time or version that the query itself names; they order nothing."""
+    sources: frozenset[str]
+    parameters: frozenset[str]
+
+
+def table_of(parts: Parts, *, catalog: str, catalogs: frozenset[str]) -> Parts:
+    """The full name of a table as a query writes it: in a catalog of the session, else in the pipeline's.
+
+    `parts` are two or more; one part is a source, or bound by WITH.
+    """
+    return parts if parts[0] in catalogs or parts[0] == catalog else (catalog, *parts)
+
+
+def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]) -> dict[str, Reads]:
+    """What each step reads, by its name. Raises InvalidPipeline with everything that is wrong in all steps."""
+    scope = _Scope(
+        catalog=pipeline.catalog,
+        catalogs=catalogs,
+        sources={source.name: source for source in pipeline.sources},
+        parameters=frozenset((*(one.name for one in pipeline.parameters), *RUN_PARAMETERS)),
+        made=frozenset(step.table for step in pipeline.steps),
+        queries=queries,
+    )
+    problems: list[Problem] = []
+    found = {step.name: _reads(scope, step, problems=problems) for step in pipeline.steps}
+    if problems:
+        raise InvalidPipeline(problems)
+    return found
+
+
+def tables(reads: Mapping[str, Reads]) -> dict[str, frozenset[Parts]]:
+    """The form that `graph` takes: the tables alone."""
+    return {name: found.tables for name, found in reads.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scope:
+    """What names may stand for in a pipeline's steps."""
+
+    catalog: str
+    catalogs: frozenset[str]
+    sources: Mapping[str, Source]
+    parameters: frozenset[str]
+    made: frozenset[Parts]
+    queries: Queries
+
+
+@dataclass(frozen=True, slots=True)
+class _Mention:
+    """A name of a source or table, and where it stands."""
+
+    parts: Parts
+    at: Place | None
+    travels: bool = False
+
+
+def _reads(scope: _Scope, step: Step, *, problems: list[Problem]) -> Reads:
+    body, parameters = _of_body(scope, step, problems=problems)
+    asked, more = _of_expectations(scope, step, problems=problems)
+    full = [(_full(scope, one), one) for one in (*body, *asked) if len(one.parts) > 1]
+    names = [one for one in (*body, *asked) if len(one.parts) == 1]
+    problems += [problem for one in names for problem in _unknown_source(scope, one, step=step)]
+    problems += [problem for table, one in full for problem in _of_a_state(scope, table, at=one.at)]
+    sources = frozenset(one.parts[0] for one in names)
+    tables = {table for table, one in full if not one.travels}
+    return Reads(
+        tables=frozenset(tables | {table for name in sources for table in _source_tables(scope, name)}),
+        past=frozenset(table for table, one in full if one.travels),
+        sources=sources,
+        parameters=parameters | more,
+    )
+
+
+def _of_body(scope: _Scope, step: Step, *, problems: list[Problem]) -> tuple[list[_Mention], frozenset[str]]:
+    """The names in what makes the step's rows, and its parameters."""
+    body = step.body
+    if isinstance(body, Sql):
+        return _of_query(scope, step, text=body.text, at=body.at, problems=problems)
+    if isinstance(body, Load):
+        return [_Mention((body.source,), step.at)], frozenset()
+    given = (value if isinstance(value, tuple) else (value,) for value in body.inputs.values())
+    return [_Mention(parts, step.at) for parts in given], frozenset()
+
+
+def _of_expectations(scope: _Scope, step: Step, *, problems: list[Problem]) -> tuple[list[_Mention], frozenset[str]]:
+    """The names in what is asked of the step's table; the table itself, as the step leaves it, is none of them."""
+    mentions: list[_Mention] = []
+    parameters: frozenset[str] = frozenset()
+    for one in step.expectations:
+        if one.table is not None:
+            mentions.append(_Mention(one.table, one.at))
+        if one.query is not None:
+            found, more = _of_query(scope, step, text=one.query, at=one.at, problems=problems)
+            mentions += found
+            parameters |= more
+    return [one for one in mentions if _full(scope, one) != step.table], parameters
+
+
+def _of_query(
+    scope: _Scope, step: Step, *, text: str, at: Place | None, problems: list[Problem]
+) -> tuple[list[_Mention], frozenset[str]]:
+    try:
+        query = scope.queries(text)
+    except InvalidQuery as error:
+        problems.append(Problem(f"{step.name}: {error.message}", within(at, error)))
+        return [], frozenset()
+    for name in sorted(query.parameters - scope.parameters):
+        told = nearest(name, sorted(scope.parameters))
+        message = f"{step.name}: no parameter ':{name}'{told}; declare it under 'parameters'"
+        problems.append(Problem(message, offset(at, text, index=text.find(f":{name}"))))
+    mentions = [_Mention(one.parts, offset(at, text, index=one.start), travels=one.travels) for one in query.relations]
+    return mentions, query.parameters
+
+
+def _full(scope: _Scope, mention: _Mention) -> Parts:
+    if len(mention.parts) == 1:
+        return mention.parts
+    return table_of(mention.parts, catalog=scope.catalog, catalogs=scope.catalogs)
+
+
+def _source_tables(scope: _Scope, name: str) -> Sequence[Parts]:
+    """The table that a source stands for, if it is one."""
+    source = scope.sources.get(name)
+    kind = source.kind if source else None
+    if isinstance(kind, TableSource):
+        return [table_of(kind.table, catalog=scope.catalog, catalogs=scope.catalogs)]
+    if isinstance(kind, Stream) and kind.table is not None:
+        return [table_of(kind.table, catalog=scope.catalog, catalogs=scope.catalogs)]
+    return []
+
+
+def _unknown_source(scope: _Scope, mention: _Mention, *, step: Step) -> Sequence[Problem]:
+    name = mention.parts[0]
+    if name in scope.sources:
+        return []
+    made = [table for table in sorted(scope.made) if table[-1] == name]
+    told = nearest(name, sorted(scope.sources)) or (f"; did you mean {display.render(made[0][1:])}?" if made else "")
+    message = (
+        f"{step.name}: no source '{display.render((name,))}'{told}; declare it under 'sources', or write a table with "
+        "its namespace"
+    )
+    return [Problem(message, mention.at)]
+
+
+def _of_a_state(scope: _Scope, table: Parts, *, at: Place | None) -> Sequence[Problem]:
+    """Refuse branches, tags and metadata tables of tables that the pipeline makes: a run has states of its own."""
+    owner, last = table[:-1], table[-1]
+    if owner not in scope.made or table in scope.made:
+        return []
+    if last not in METADATA_TABLES and not last.startswith(SELECTORS):
+        return []
+    return [
+        Problem(
+            f"{display.render(table)} is a state of a table that this pipeline makes: a run reads its own branch of it; "
+            f"name {display.render(owner)}, or an older state by VERSION AS OF",
+            at,
+        )
+    ]

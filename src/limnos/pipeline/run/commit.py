@@ -1,0 +1,147 @@
+"""Publishing: one transaction moves `main` of every output and marks the run, or does nothing.
+
+Job: send it, find out what became of it when no answer came, and say who moved an output when it was refused. May
+import `client` and this room. An assertion is never refreshed here: whose `main` has moved runs its step again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, NoReturn
+
+from limnos.client.errors import ClientError, ConflictError, NotFoundError
+from limnos.pipeline.publish import publication
+from limnos.pipeline.run.ended import Why
+from limnos.pipeline.run.heart import superseded
+from limnos.pipeline.run.refs import Heads, heads_of
+from limnos.pipeline.run.stop import Stopped
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.run.patience import Patience
+
+PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """An output that is not what the run began from. `gone`: there is no such table any longer."""
+
+    branch: Branch
+    who: str
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """All outputs are published, as of this revision of their catalog; None where only the record told of it."""
+
+    revision: int | None
+
+
+def publish(
+    client: Client, branches: Sequence[Branch], *, run: str, attempt: int, again: int, patience: Patience
+) -> Published | tuple[Moved, ...]:
+    """Move `main` of all tables to the heads of their branches, or tell which have moved. `again` counts the tries.
+
+    Raises Stopped when another attempt acts, DeniedError and RefusedError as the server says, UnavailableError when it
+    was away for too long: whether it was published then stands in the run's record.
+    """
+    metadata = {
+        branch.table: heads.metadata
+        for branch in branches
+        if branch.columns_to_drop and (heads := _looked_at(client, branch.table, patience=patience)) is not None
+    }
+    try:
+        moves = publication(branches, metadata=metadata)
+    except ValueError as error:
+        # Its columns are not those that the step saw: nothing was sent.
+        return tuple(_moved(client, branches, patience=patience)) or _unsaid(error)
+    operations = [*moves, {"do": "publish-run", "run": run, "attempt": attempt}]
+    key = key_of(run, attempt, again=again)
+    catalog = branches[0].table[0]
+    try:
+        answer = patience.on(lambda: client.transactions.run(catalog, operations, key=key))
+    except (ConflictError, NotFoundError) as error:
+        return _refused(client, branches, run=run, attempt=attempt, error=error, patience=patience)
+    return Published(answer.revision)
+
+
+def key_of(run: str, attempt: int, *, again: int) -> str:
+    """The transaction's idempotency key: a UUID of version 7 in form, the same whenever the same try is sent."""
+    digest = hashlib.sha256(f"{run}/{attempt}/{again}".encode()).hexdigest()
+    return f"{digest[:8]}-{digest[8:12]}-7{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"
+
+
+def _refused(
+    client: Client, branches: Sequence[Branch], *, run: str, attempt: int, error: ClientError, patience: Patience
+) -> Published | tuple[Moved, ...]:
+    """Look at the run and at the tables, and say which of them was in the way."""
+    seen = patience.on(lambda: client.runs.load(run))
+    if seen.attempt != attempt:
+        raise Stopped(Why.SUPERSEDED, superseded(run, error)) from error
+    if seen.state == PUBLISHED:
+        return Published(seen.revision)
+    if seen.state == "cancelling":
+        raise Stopped(Why.CANCELLED, "the run was cancelled by `limnos pipeline cancel`") from error
+    moved = tuple(_moved(client, branches, patience=patience))
+    if not moved:
+        raise error
+    return moved
+
+
+def _moved(client: Client, branches: Iterable[Branch], *, patience: Patience) -> Iterable[Moved]:
+    for branch in branches:
+        words = _difference(branch, _looked_at(client, branch.table, patience=patience))
+        if words is not None:
+            yield words
+
+
+def _looked_at(client: Client, table: Parts, *, patience: Patience) -> Heads | None:
+    return patience.on(lambda: heads_of(client, table))
+
+
+def _difference(branch: Branch, heads: Heads | None) -> Moved | None:
+    """What became of an output, when it is not what the run began from."""
+    path = ".".join(branch.table)
+    if heads is None:
+        return Moved(branch, f"{path} was dropped or renamed during the run", gone=True)
+    if heads.uuid != branch.uuid:
+        return Moved(branch, f"{path} was dropped and made again during the run")
+    if heads.main != branch.base:
+        return Moved(branch, f"{path} was written {_writer(heads)}")
+    if _schema(heads) != branch.schema_id:
+        return Moved(branch, f"the columns of {path} were changed during the run")
+    if heads.refs.get(branch.name) != branch.head:
+        return Moved(branch, f"branch {branch.name} of {path} is not as its step left it")
+    return None
+
+
+def _unsaid(error: ValueError) -> NoReturn:
+    raise error
+
+
+def _schema(heads: Heads) -> int | None:
+    found = heads.metadata.get("current-schema-id")
+    return found if isinstance(found, int) else None
+
+
+def _writer(heads: Heads) -> str:
+    """Who wrote the head of `main`, and when, as its snapshot tells."""
+    snapshot = heads.snapshot(heads.main)
+    summary = snapshot.get("summary") or {}
+    words = []
+    if at := snapshot.get("timestamp-ms"):
+        words.append(f"at {datetime.fromtimestamp(at / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC")
+    if run := summary.get("limnos.run"):
+        words.append(f"by run {run}")
+    elif engine := summary.get("engine-name") or summary.get("app-id"):
+        words.append(f"by {engine}")
+    if operation := summary.get("operation"):
+        words.append(f"({operation}, snapshot {heads.main})")
+    return " ".join(words) or "by somebody else"

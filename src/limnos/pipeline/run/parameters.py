@@ -1,0 +1,118 @@
+"""The values a run is given for the pipeline's parameters: typed, complete, and in JSON's form.
+
+Job: text of a command line, or values of a caller, to what the record keeps; and from there to what Spark takes as a
+named parameter. May import `model` and this room's values. Dates and times are kept as ISO text.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+
+RUN_ID = "run_id"
+RUN_AT = "run_at"
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def given(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]:
+    """The value of each parameter. Raises BadRequest naming what is unknown, missing or of another type."""
+    known = {parameter.name: parameter for parameter in pipeline.parameters}
+    for name in values:
+        if name not in known:
+            raise BadRequest(_unknown(name, list(known)))
+    found: dict[str, Scalar] = {}
+    for name, parameter in known.items():
+        value = values.get(name, parameter.default)
+        if value is None:
+            raise BadRequest(f"parameter {name} ({parameter.type.value}) has no default: give it, --param {name}=VALUE")
+        found[name] = typed(parameter, value)
+    return found
+
+
+def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at: datetime) -> dict[str, object]:
+    """What Spark is given by name: each value in Python's type for its own, and the run's id and time."""
+    types = {parameter.name: parameter.type for parameter in pipeline.parameters}
+    found = {name: _native(types[name], value) for name, value in values.items()}
+    return {RUN_ID: run, RUN_AT: at, **found}
+
+
+def typed(parameter: Parameter, value: object) -> Scalar:
+    """One value in JSON's form. Raises BadRequest."""
+    try:
+        return _typed(parameter.type, value)
+    except (ValueError, TypeError, OverflowError):
+        raise BadRequest(
+            f"parameter {parameter.name}: {value!r} is no {parameter.type.value}; write for example "
+            f"--param {parameter.name}={_EXAMPLES[parameter.type]}"
+        ) from None
+
+
+_EXAMPLES = {
+    ParameterType.STRING: "text",
+    ParameterType.INT: "42",
+    ParameterType.DOUBLE: "0.5",
+    ParameterType.BOOLEAN: "true",
+    ParameterType.DATE: "2026-01-31",
+    ParameterType.TIMESTAMP: "2026-01-31T12:00:00Z",
+}
+
+
+def _typed(kind: ParameterType, value: object) -> Scalar:
+    if kind is ParameterType.BOOLEAN:
+        return value if isinstance(value, bool) else _truth(value)
+    if isinstance(value, bool):
+        raise TypeError(value)
+    if kind is ParameterType.STRING:
+        return str(value)
+    if kind is ParameterType.INT:
+        return _whole(value)
+    if kind is ParameterType.DOUBLE:
+        return _finite(float(str(value)))
+    if kind is ParameterType.DATE:
+        return (value if isinstance(value, date) else date.fromisoformat(str(value).strip())).isoformat()
+    return _moment(value).isoformat()
+
+
+def _truth(value: object) -> bool:
+    try:
+        return _BOOLEANS[str(value).strip().lower()]
+    except KeyError:
+        raise ValueError(value) from None
+
+
+def _whole(value: object) -> int:
+    number = int(str(value).strip())
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(value)
+    return number
+
+
+def _finite(number: float) -> float:
+    if not math.isfinite(number):
+        raise ValueError(number)
+    return number
+
+
+def _moment(value: object) -> datetime:
+    """A time without a zone is UTC."""
+    moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def _native(kind: ParameterType, value: Scalar) -> object:
+    if kind is ParameterType.DATE:
+        return date.fromisoformat(str(value))
+    if kind is ParameterType.TIMESTAMP:
+        return datetime.fromisoformat(str(value))
+    return value
+
+
+def _unknown(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    advice = f"did you mean {near[0]}?" if near else f"it has {', '.join(known)}" if known else "it has none"
+    return f"the pipeline has no parameter {name}; {advice}"

@@ -1,0 +1,144 @@
+"""A run gone on with by its next attempt: finished steps stand, the others run.
+
+Job: find out what of the record still holds, begin branches there, carry out the rest. May import `client`, `model` and
+this room; it must not know Spark. Nothing is taken from what an earlier attempt left on branches, but heads that the
+record names: what a killed process writes late is no part of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ConflictError, NotFoundError, RefusedError
+from limnos.model.errors import BadRequest
+from limnos.pipeline.context import branch_name
+from limnos.pipeline.outcomes import Branch, Outcome, Pin
+from limnos.pipeline.run import told
+from limnos.pipeline.run.ended import Ended
+from limnos.pipeline.run.options import Options, options_of
+from limnos.pipeline.run.patience import Patience
+from limnos.pipeline.run.refs import begun_again, heads_of
+from limnos.pipeline.run.schedule import after
+from limnos.pipeline.run.start import Means, began_at, holder, perform
+from limnos.pipeline.run.work import Work, needs_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.runs import Run
+    from limnos.pipeline.declaration import Parts, Pipeline, Scalar
+
+
+def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, options: Options | None = None) -> Ended:
+    """Go on with a run, by this declaration of its pipeline; steps that it declares otherwise are run again.
+
+    Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's.
+    """
+    given = options or Options()
+    patience = Patience(given.away_s, stop=means.stop)
+    seen = patience.on(lambda: means.client.runs.load(run_id))
+    if seen.pipeline != pipeline.name:
+        raise BadRequest(f"run {run_id} is one of pipeline {seen.pipeline}, and the file declares {pipeline.name}")
+    reads = means.engine.reads(pipeline)
+    needs = needs_of(pipeline, reads)
+    chosen = options_of(seen.options, like=given)
+    names = _names(seen, pipeline)
+    run = patience.on(
+        lambda: means.client.runs.resume(run_id, holder=holder(), lease_s=chosen.lease_s, after=seen.attempt)
+    )
+    version = told.declaration_told(pipeline)
+    patience.on(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
+    among = {name: needs[name] for name in names}
+    pins, stale = _pins(seen, means, reads={name: reads[name] for name in names}, pipeline=pipeline)
+    redo = after(stale | _changed(seen, pipeline, names=names) | _unfinished(seen, names), among)
+    done = _done(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
+    # A step whose branch cannot be begun again runs again, and so does what reads it.
+    redo = after(redo | (names - redo - frozenset(done)), among)
+    work = Work(
+        pipeline=pipeline,
+        directory=directory,
+        needs=among,
+        run=run.id,
+        attempt=run.attempt,
+        at=began_at(seen),
+        parameters=_parameters(seen),
+        pins=pins,
+        options=chosen,
+        new=_new(seen),
+        done={name: outcome for name, outcome in done.items() if name not in redo},
+    )
+    return perform(work, means, state="resumed")
+
+
+def _names(seen: Run, pipeline: Pipeline) -> frozenset[str]:
+    """The run's steps. Raises BadRequest when the declaration has not all of them."""
+    names = frozenset(step.name for step in seen.steps)
+    missing = names - {step.name for step in pipeline.steps}
+    if missing:
+        raise BadRequest(
+            f"the pipeline has no step {', '.join(sorted(missing))} any longer, which run {seen.id} began with: "
+            f"discard that run (`limnos pipeline discard {seen.id}`), and start a new one"
+        )
+    return names
+
+
+def _unfinished(seen: Run, names: frozenset[str]) -> frozenset[str]:
+    return names - {step.name for step in seen.steps if step.state == "done" and step.outputs}
+
+
+def _changed(seen: Run, pipeline: Pipeline, *, names: frozenset[str]) -> frozenset[str]:
+    """Steps that are declared otherwise than when the run began."""
+    known = seen.options.get("digests")
+    digests = known if isinstance(known, Mapping) else {}
+    return frozenset(
+        step.name
+        for step in pipeline.steps
+        if step.name in names and digests.get(step.name) != told.step_digest(pipeline, step)
+    )
+
+
+def _pins(
+    seen: Run, means: Means, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
+) -> tuple[dict[Parts, Pin], frozenset[str]]:
+    """The run's own pins, new ones for what cannot be had any longer or was not read before, and the steps that read those."""
+    made = {step.table for step in pipeline.steps if step.name in reads}
+    wanted = {table for tables in reads.values() for table in tables} - made
+    known = {table: pin for table, pin in told.pins_of(seen.options.get("pins")).items() if table in wanted}
+    lost = means.engine.lost(known) | (wanted - set(known))
+    stale = frozenset(name for name, tables in reads.items() if tables & lost)
+    return {**known, **(means.engine.pins(lost) if lost else {})}, stale
+
+
+def _done(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, Outcome]:
+    """Outcomes on branches of this attempt, of those steps whose tables are as the run left them."""
+    found: dict[str, Outcome] = {}
+    for step in seen.steps:
+        if step.name not in names:
+            continue
+        outcome = told.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+        if any(_has_moved(client, branch) for branch in outcome.branches):
+            continue
+        try:
+            branches = begun_again(client, outcome.branches, name=name)
+        except (ConflictError, NotFoundError, RefusedError):
+            continue
+        found[step.name] = replace(outcome, branches=branches)
+    return found
+
+
+def _has_moved(client: Client, branch: Branch) -> bool:
+    heads = heads_of(client, branch.table)
+    return heads is None or heads.main != branch.base or heads.uuid != branch.uuid
+
+
+def _parameters(seen: Run) -> dict[str, Scalar]:
+    return {
+        name: value if isinstance(value, (str, int, float, bool)) else None for name, value in seen.parameters.items()
+    }
+
+
+def _new(seen: Run) -> frozenset[Parts]:
+    known = seen.options.get("new")
+    return frozenset(tuple(table) for table in known) if isinstance(known, list) else frozenset()

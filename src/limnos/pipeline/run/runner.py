@@ -1,0 +1,427 @@
+"""One attempt of a run, from its first step to its end.
+
+Job: has steps carried out in order, records what came of each, publishes all of them by one commit, and runs again those
+whose table somebody else has written meanwhile. May import `client` and this room; it must not know Spark. Whatever
+happens, the run's record says how it ended, or its lease ends by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ClientError, ConflictError, DeniedError, NotFoundError, UnavailableError
+from limnos.pipeline.context import StepContext, branch_name
+from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepError
+from limnos.pipeline.rights import lacking_now
+from limnos.pipeline.run import told
+from limnos.pipeline.run.commit import Moved, Published, publish
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.events import Board, Event, Listener, Tasks, nobody
+from limnos.pipeline.run.heart import Heart, superseded
+from limnos.pipeline.run.patience import Patience
+from limnos.pipeline.run.refs import cleared
+from limnos.pipeline.run.schedule import after, carry
+from limnos.pipeline.run.stop import Stop, Stopped
+from limnos.pipeline.run.work import Engine, Work, tables_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.pipeline.declaration import Step
+    from limnos.pipeline.outcomes import Branch, Outcome
+
+logger = logging.getLogger(__name__)
+
+_AWAY_TRIES = 5
+"""So often is a step run again because an answer was lost though the server is there."""
+
+
+@dataclass(slots=True)
+class _Times:
+    """Seconds per phase, for the run's record and for benchmarks."""
+
+    began: float = field(default_factory=time.monotonic)
+    steps: dict[str, float] = field(default_factory=dict)
+    publish: float = 0.0
+
+
+class Runner:
+    """Runs one attempt; use it once. `heart` is a client of its own, since the first may wait for an answer."""
+
+    def __init__(
+        self,
+        work: Work,
+        engine: Engine,
+        *,
+        client: Client,
+        heart: Client,
+        stop: Stop,
+        listener: Listener = nobody,
+    ) -> None:
+        self.work = work
+        self.engine = engine
+        self.client = client
+        self.stop = stop
+        self.board = Board(work.run, listener=listener)
+        self.patience = Patience(work.options.away_s, stop=stop)
+        self.times = _Times()
+        self._heart = Heart(
+            heart,
+            run=work.run,
+            attempt=work.attempt,
+            lease_s=work.options.lease_s,
+            stop=stop,
+            progress=self._progress,
+        )
+        self._steps = {step.name: step for step in work.steps}
+        self._outcomes: dict[str, Outcome] = dict(work.done)
+        self._tries: dict[str, int] = {}
+        self._began: dict[str, float] = {}
+
+    def perform(self) -> Ended:
+        """Run to the end; what goes wrong is in the value that is returned."""
+        with self._heart:
+            try:
+                ended = self._through()
+            except (Stopped, KeyboardInterrupt) as error:
+                ended = self._stopped(error)
+            except DeniedError as error:
+                ended = self._end(
+                    "held", Why.DENIED, message=f"{error.message}{self._grants(self._steps)}. {self._how_to_publish()}"
+                )
+            except UnavailableError as error:
+                ended = self._away(error)
+            except ClientError as error:
+                ended = self._end("failed", Why.CODE, message=error.message)
+        self.board.tell(
+            Event(
+                run=ended.run,
+                state=ended.state,
+                rows=ended.rows,
+                seconds=ended.seconds,
+                message=ended.message,
+                further={"why": ended.why.value, "exit_code": ended.exit_code, "revision": ended.revision},
+            )
+        )
+        return ended
+
+    def _through(self) -> Ended:
+        todo = frozenset(self._steps) - frozenset(self._outcomes)
+        for round_number in range(self.work.options.tries + 1):
+            failed = self._carry(todo)
+            if failed is not None:
+                return failed
+            self.stop.check()
+            if self.work.options.hold:
+                return self._end("held", Why.DONE, message=f"all steps are done; {self._how_to_publish()}")
+            found = self._publish(again=round_number)
+            if isinstance(found, Published):
+                return self._published(found)
+            gone = [each.who for each in found if each.gone]
+            if gone or round_number == self.work.options.tries:
+                return self._not_published(found, gone=gone)
+            todo = self._again(found)
+        raise AssertionError("the last round returns")
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def _carry(self, names: frozenset[str]) -> Ended | None:
+        """Carry out these steps; None when all is well."""
+        for name in names:
+            self._outcomes.pop(name, None)
+        needs = {name: self.work.needs[name] for name in self._steps if name in names}
+        carried = carry(needs, self._do, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt)
+        self.stop.check()
+        if not carried.failed:
+            return None
+        for name in carried.waiting:
+            self._tell(name, "skipped")
+        return self._failed(carried.failed)
+
+    def _do(self, name: str) -> None:
+        step, began = self._steps[name], time.monotonic()
+        self._began[name] = began
+        self.stop.check()
+        self._record(name, "running")
+        self._tell(name, "running")
+        try:
+            outcome = self._carry_out(step)
+        except DataBroken as error:
+            self.stop.check()
+            self._record(name, "failed", outcome=error.outcome, message=error.message)
+            self._tell(name, "failed", outcome=error.outcome, began=began, message=error.message)
+            raise
+        except StepError as error:
+            self.stop.check()  # what was halted has not failed
+            self._record(name, "failed", message=error.message)
+            self._tell(name, "failed", began=began, message=error.message)
+            raise
+        self.times.steps[name] = time.monotonic() - began
+        self._record(name, "done", outcome=outcome)
+        self._outcomes[name] = outcome
+        self._tell(name, "done", outcome=outcome, began=began)
+
+    def _carry_out(self, step: Step) -> Outcome:
+        """Carry a step out, again on another branch when the server was away meanwhile, or executors were lost."""
+        lost = 0
+        while True:
+            again = self._tries.get(step.name, 0)
+            self._tries[step.name] = again + 1
+            try:
+                return self.engine.carry_out(step, context=self._context(again))
+            except StepAway as error:
+                self.stop.check()
+                lost += 1
+                if lost > _AWAY_TRIES:
+                    raise
+                logger.info("step %s: %s; it is run again when the server is there", step.name, error.message)
+                self.patience.until_there(self.client.whoami)
+
+    def _context(self, again: int) -> StepContext:
+        work = self.work
+        made = {outcome.branches[0].table: outcome.branches[0] for outcome in self._outcomes.values()}
+        read = {pin.name: pin for outcome in self._outcomes.values() for pin in outcome.pins if pin.table is None}
+        return StepContext(
+            pipeline=work.pipeline,
+            directory=work.directory,
+            run=work.run,
+            at=work.at,
+            attempt=work.attempt,
+            branch=branch_name(work.run, work.attempt, again=again),
+            parameters=work.parameters,
+            pins=work.pins,
+            sources=read,
+            made=made,
+            full=work.options.full,
+            check=self.stop.check,
+        )
+
+    def _record(self, name: str, state: str, *, outcome: Outcome | None = None, message: str | None = None) -> None:
+        """Tell the server of a step. Raises Stopped when another attempt acts."""
+        facts: told.OutcomeTold = {} if outcome is None else told.outcome_told(outcome)
+        now_ms = time.time_ns() // 1_000_000
+        try:
+            self.patience.on(
+                lambda: self.client.runs.step_put(
+                    self.work.run,
+                    name,
+                    attempt=self.work.attempt,
+                    state=state,
+                    message=message,
+                    started_at=now_ms if state == "running" else None,
+                    ended_at=None if state == "running" else now_ms,
+                    **facts,
+                )
+            )
+        except (ConflictError, NotFoundError) as error:
+            self.stop.ask(Why.SUPERSEDED, superseded(self.work.run, error))
+            self.stop.check()
+
+    def _tell(
+        self,
+        name: str,
+        state: str,
+        *,
+        outcome: Outcome | None = None,
+        began: float | None = None,
+        message: str | None = None,
+    ) -> None:
+        self.board.tell(
+            Event(
+                run=self.work.run,
+                step=name,
+                state=state,
+                rows=None if outcome is None else outcome.rows,
+                bytes=None if outcome is None else outcome.bytes,
+                seconds=None if began is None else time.monotonic() - began,
+                message=message,
+                findings=() if outcome is None else tuple(told.findings_told(outcome.findings)),
+            )
+        )
+
+    def _progress(self) -> Mapping[str, Mapping[str, object]]:
+        """Look how far Spark is with each step under way, and tell it."""
+        for name in self.board.progress():
+            tasks = self.engine.tasks(name)
+            began = self._began.get(name, time.monotonic())
+            left_s = _left_s(tasks, seconds=time.monotonic() - began)
+            self.board.tell(
+                Event(
+                    run=self.work.run,
+                    step=name,
+                    state="running",
+                    tasks_done=tasks.done,
+                    tasks=tasks.total,
+                    left_s=left_s,
+                )
+            )
+        return self.board.progress()
+
+    # ---------------------------------------------------------------------------------------- publish
+
+    def _branches(self) -> list[Branch]:
+        return [branch for name in self._steps for branch in self._outcomes[name].branches]
+
+    def _publish(self, *, again: int) -> Published | tuple[Moved, ...]:
+        began = time.monotonic()
+        self.board.tell(Event(run=self.work.run, state="publishing"))
+        found = publish(
+            self.client,
+            self._branches(),
+            run=self.work.run,
+            attempt=self.work.attempt,
+            again=again,
+            patience=self.patience,
+        )
+        self.times.publish += time.monotonic() - began
+        return found
+
+    def _again(self, moved: tuple[Moved, ...]) -> frozenset[str]:
+        """The steps to run again: whose table was moved, and those that read it."""
+        tables = {each.branch.table for each in moved}
+        own = {
+            name
+            for name, outcome in self._outcomes.items()
+            if any(branch.table in tables for branch in outcome.branches)
+        }
+        names = after(frozenset(own), self.work.needs)
+        words = "; ".join(each.who for each in moved)
+        self.board.tell(
+            Event(run=self.work.run, state="moved", message=f"{words}; running again: {', '.join(sorted(names))}")
+        )
+        return names
+
+    def _published(self, published: Published) -> Ended:
+        if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
+            self._clear(keep_tables=True)
+        rows = sum(outcome.rows for outcome in self._outcomes.values())
+        names = ", ".join(self._steps)
+        self._tell_lineage()
+        return self._ended("published", Why.DONE, message=f"published {names}", revision=published.revision, rows=rows)
+
+    def _tell_lineage(self) -> None:
+        """Say what came from what; the run is published whatever becomes of this."""
+        for name, step in self._steps.items():
+            tables = [pin.table for pin in self._outcomes[name].pins if pin.table is not None]
+            self.engine.tell(self.client, step, pipeline=self.work.pipeline.name, run=self.work.run, tables=tables)
+
+    def _not_published(self, moved: tuple[Moved, ...], *, gone: list[str]) -> Ended:
+        words = "; ".join(gone or [each.who for each in moved])
+        advice = (
+            "start a new run, which makes it again"
+            if gone
+            else f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries again"
+        )
+        return self._end("failed", Why.MOVED, message=f"{words}; {advice}")
+
+    # -------------------------------------------------------------------------------------------- end
+
+    def _how_to_publish(self) -> str:
+        run = self.work.run
+        return f"`limnos pipeline publish {run}` publishes them, `limnos pipeline discard {run}` throws them away"
+
+    def _failed(self, failed: Mapping[str, BaseException]) -> Ended:
+        for error in failed.values():
+            if not isinstance(error, (StepError, ClientError)):
+                raise error
+        words = "; ".join(f"{name}: {_words(error)}" for name, error in failed.items())
+        why = _why(list(failed.values()))
+        if why is Why.AWAY:
+            return self._away(next(iter(failed.values())))
+        if why in (Why.CODE, Why.DENIED) and (grants := self._grants(failed)):
+            # A table that may not be seen any longer is told as one that is not there.
+            why, words = Why.DENIED, words + grants
+        advice = f"nothing was published; mend it, then `limnos pipeline resume {self.work.run}`"
+        return self._end("failed", why, message=f"{words}. {advice}")
+
+    def _grants(self, names: Iterable[str]) -> str:
+        """Say what gives the rights that lack for these steps; nothing where none does, or nobody can tell."""
+        written = [table for name in names for table in tables_of(self.work.pipeline, self._steps[name])]
+        read = [pin.table for pin in self.work.pins.values() if pin.table is not None]
+        made = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
+        try:
+            lines = lacking_now(self.client, read=[*read, *made], written=written)
+        except ClientError as error:
+            logger.debug("nobody can tell which rights lack: %s", error)
+            return ""
+        return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
+
+    def _stopped(self, error: BaseException) -> Ended:
+        self.engine.halt()
+        why = error.why if isinstance(error, Stopped) else Why.INTERRUPTED
+        words = error.message if isinstance(error, Stopped) else "interrupted"
+        if why is Why.SUPERSEDED:
+            return self._ended("lost", why, message=words)
+        # What was asked to stop may still ask the server.
+        self.patience = Patience(self.work.options.lease_s, stop=Stop())
+        try:
+            self._clear(keep_tables=False)
+            words += "; its branches are dropped, and nothing was published"
+        except ClientError as failure:
+            words += f"; nothing was published. Its branches are still there: {failure.message}"
+        return self._end("cancelled", why, message=words)
+
+    def _away(self, error: BaseException) -> Ended:
+        """The server is away: nobody can be told. The lease ends by itself."""
+        message = (
+            f"{_words(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
+        )
+        return self._ended("lost", Why.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on")
+
+    def _end(self, state: str, why: Why, *, message: str) -> Ended:
+        """Record the end, and make its value."""
+        run, attempt = self.work.run, self.work.attempt
+        try:
+            self.patience.on(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
+        except (ConflictError, NotFoundError) as error:
+            if why in (Why.CANCELLED, Why.INTERRUPTED):
+                return self._ended(state, why, message=message)
+            return self._ended("lost", Why.SUPERSEDED, message=superseded(run, error))
+        except (UnavailableError, Stopped) as error:
+            logger.warning("the end of run %s could not be recorded: %s", run, error)
+        return self._ended(state, why, message=message)
+
+    def _ended(self, state: str, why: Why, *, message: str, revision: int | None = None, rows: int = 0) -> Ended:
+        return Ended(
+            run=self.work.run,
+            pipeline=self.work.pipeline.name,
+            attempt=self.work.attempt,
+            state=state,
+            why=why,
+            message=message,
+            revision=revision,
+            rows=rows,
+            seconds=time.monotonic() - self.times.began,
+        )
+
+    def _clear(self, *, keep_tables: bool) -> None:
+        tables = {
+            table: table in self.work.new and not keep_tables
+            for step in self.work.steps
+            for table in tables_of(self.work.pipeline, step)
+        }
+        self.patience.on(lambda: cleared(self.client, tables, run=self.work.run))
+
+
+def _words(error: BaseException) -> str:
+    return str(getattr(error, "message", "") or error)
+
+
+def _left_s(tasks: Tasks, *, seconds: float) -> float | None:
+    """By the share of tasks that are done; None while that says little."""
+    share = tasks.done / tasks.total if tasks.total else 0.0
+    return seconds * (1 - share) / share if share >= 0.05 else None
+
+
+def _why(errors: list[BaseException]) -> Why:
+    """The one that is told when several steps failed: code before data, as data may be broken by it."""
+    if any(isinstance(error, (StepAway, UnavailableError)) for error in errors):
+        return Why.AWAY
+    if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
+        return Why.DENIED
+    if all(isinstance(error, DataBroken) for error in errors):
+        return Why.DATA
+    return Why.CODE

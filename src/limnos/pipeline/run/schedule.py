@@ -1,0 +1,92 @@
+"""Which step begins when: as soon as all that it needs is done, several at the same time.
+
+Job: order and threads. May import this package only; it must not know what a step does. After the first failure, or
+when the run is stopped, nothing more begins, and what has begun comes to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from limnos.pipeline.run.ended import Why
+from limnos.pipeline.run.stop import Stop, Stopped
+
+_LOOK_S = 0.2
+"""So often the waiting thread looks whether the run is to stop; Python's signals are handled there, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What came of a schedule: names of the steps that are done, failures by name, and those never begun."""
+
+    done: frozenset[str]
+    failed: Mapping[str, BaseException]
+    waiting: tuple[str, ...]
+
+
+def carry(
+    needs: Mapping[str, frozenset[str]],
+    do: Callable[[str], None],
+    *,
+    at_once: int,
+    stop: Stop,
+    halt: Callable[[], None],
+) -> Carried:
+    """Do each step of `needs` after those that it needs; needs outside the mapping are there already.
+
+    `halt` is called, perhaps more than once, while begun steps shall come to an early end: after `stop` was asked for.
+    """
+    waiting = dict(needs)
+    done: set[str] = set()
+    failed: dict[str, BaseException] = {}
+    under_way: dict[Future[None], str] = {}
+    with ThreadPoolExecutor(max_workers=at_once, thread_name_prefix="step") as pool:
+        while True:
+            if not failed and stop.reason is None:
+                for name in _ready(waiting, done, among=needs)[: at_once - len(under_way)]:
+                    del waiting[name]
+                    under_way[pool.submit(do, name)] = name
+            if not under_way:
+                break
+            for future in _ended(under_way, stop):
+                _note(under_way.pop(future), future, done=done, failed=failed)
+            if stop.reason is not None and under_way:
+                halt()
+    return Carried(frozenset(done), failed, tuple(waiting))
+
+
+def _ended(under_way: Collection[Future[None]], stop: Stop) -> Collection[Future[None]]:
+    """Those that have ended meanwhile. Ctrl-C stops the run here, so that what has begun is brought to its end."""
+    try:
+        return wait(under_way, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
+    except KeyboardInterrupt:
+        stop.ask(Why.INTERRUPTED, "interrupted by the keyboard")
+        return ()
+
+
+def _ready(
+    waiting: Mapping[str, frozenset[str]], done: set[str], *, among: Mapping[str, frozenset[str]]
+) -> tuple[str, ...]:
+    """In the order they are written."""
+    return tuple(name for name, needed in waiting.items() if all(each in done or each not in among for each in needed))
+
+
+def _note(name: str, future: Future[None], *, done: set[str], failed: dict[str, BaseException]) -> None:
+    error = future.exception()
+    if error is None:
+        done.add(name)
+    elif not isinstance(error, Stopped):
+        failed[name] = error
+
+
+def after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The steps named and all that need them, directly or not."""
+    found = set(names)
+    grown = True
+    while grown:
+        more = {name for name, needed in needs.items() if name not in found and needed & found}
+        found |= more
+        grown = bool(more)
+    return frozenset(found)

@@ -1,0 +1,244 @@
+"""A run from the beginning: registered, started under a lease, carried out.
+
+Job: everything between a declaration and the first step: order, parameters, pins, the record. May import `client`,
+`model` and this room; it must not know Spark.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ConflictError
+from limnos.pipeline.graph import order
+from limnos.pipeline.run import told
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.events import Event, Listener, nobody
+from limnos.pipeline.run.options import Options, selected
+from limnos.pipeline.run.parameters import given
+from limnos.pipeline.run.patience import Patience
+from limnos.pipeline.run.refs import heads_of
+from limnos.pipeline.run.runner import Runner
+from limnos.pipeline.run.stop import Stop, Stopped
+from limnos.pipeline.run.work import Engine, Work, needs_of, tables_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.client.runs import Run
+    from limnos.pipeline.declaration import Parts, Pipeline, Scalar, Step
+    from limnos.pipeline.outcomes import Pin
+
+BUSY = "pipeline-busy"
+_BUSY_PAUSE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What runs are carried out with: two clients of the same server and caller, an engine, and who listens."""
+
+    client: Client
+    heart: Client
+    engine: Engine
+    stop: Stop
+    listener: Listener = nobody
+
+
+def start(
+    pipeline: Pipeline,
+    means: Means,
+    *,
+    directory: Path,
+    file: str | None = None,
+    parameters: Mapping[str, object] | None = None,
+    options: Options | None = None,
+) -> Ended:
+    """Run the pipeline once, to its end.
+
+    Raises BadRequest (options, parameters), InvalidPipeline, StepError (a table that is read is not there), and
+    ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
+    """
+    options = options or Options()
+    values = given(pipeline, parameters or {})
+    reads = means.engine.reads(pipeline)
+    needs = needs_of(pipeline, reads)
+    names = selected(pipeline, options, needs=needs)
+    patience = Patience(options.away_s, stop=means.stop)
+    declared = told.declaration_told(pipeline)
+    patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
+    request = _Request(
+        pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
+    )
+    try:
+        run, pins, new = _begun(request, means, patience=patience)
+    except Stopped as error:
+        return _refused(request, error.why, message=f"{error.message} before the run began")
+    except ConflictError as error:
+        if error.code != BUSY:
+            raise
+        return _refused(request, Why.BUSY, message=error.message)
+    work = Work(
+        pipeline=pipeline,
+        directory=directory,
+        needs={name: needs[name] for name in names},
+        run=run.id,
+        attempt=run.attempt,
+        at=began_at(run),
+        parameters=values,
+        pins=pins,
+        options=options,
+        new=new,
+    )
+    return perform(work, means, state="began")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What a run is asked for with, apart from what the tables are at that moment."""
+
+    pipeline: Pipeline
+    names: tuple[str, ...]
+    reads: Mapping[str, frozenset[Parts]]
+    values: Mapping[str, Scalar]
+    options: Options
+    file: str | None
+    run: str
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those to run."""
+        return tuple(step for step in self.pipeline.steps if step.name in self.names)
+
+    def record(self, pins: Mapping[Parts, Pin], *, new: frozenset[Parts]) -> dict[str, object]:
+        """What a resume, a publish or a discard by another process has to know."""
+        return self.options.told() | {
+            "pins": told.pins_told(pins),
+            "tables": [list(table) for step in self.steps for table in tables_of(self.pipeline, step)],
+            "new": [list(table) for table in sorted(new)],
+            "file": self.file,
+            "digests": {step.name: told.step_digest(self.pipeline, step) for step in self.steps},
+        }
+
+    def steps_told(self) -> list[dict[str, object]]:
+        """What each step reads and makes."""
+        return [
+            {
+                "name": step.name,
+                "reads": sorted(".".join(table) for table in self.reads[step.name]),
+                "output": ".".join(step.table),
+            }
+            for step in self.steps
+        ]
+
+
+def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run, dict[Parts, Pin], frozenset[Parts]]:
+    """Start the run as soon as no other one is under way, with pins of that moment. Raises ConflictError when it stays so."""
+    made = {step.table for step in request.steps}
+    outside = {table for name in request.names for table in request.reads[name]} - made
+    until = time.monotonic() + request.options.wait_s
+    while True:
+        means.stop.check()
+        pins = means.engine.pins(outside)
+        tables = [table for step in request.steps for table in tables_of(request.pipeline, step)]
+        new = frozenset(table for table in tables if _is_new(table, means.client, patience=patience))
+        try:
+            return _started(request, means.client, record=request.record(pins, new=new), patience=patience), pins, new
+        except ConflictError as error:
+            if error.code != BUSY or time.monotonic() + _BUSY_PAUSE_S > until:
+                raise
+        means.stop.wait(_BUSY_PAUSE_S)
+
+
+def _started(request: _Request, client: Client, *, record: Mapping[str, object], patience: Patience) -> Run:
+    """Start it at the server; a lost answer is asked for again under the same id."""
+    return patience.on(
+        lambda: client.runs.start(
+            request.pipeline.name,
+            request.run,
+            holder=holder(),
+            steps=request.steps_told(),
+            lease_s=request.options.lease_s,
+            parameters=request.values,
+            options=record,
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intent:
+    """What a run would do with one step: which steps come before, what it reads as of when, what it writes and how."""
+
+    step: str
+    after: tuple[str, ...]
+    reads: tuple[str, ...]
+    writes: str
+
+
+def intents(
+    pipeline: Pipeline, means: Means, *, parameters: Mapping[str, object], options: Options
+) -> tuple[Intent, ...]:
+    """What a run would do, without doing it. Raises as `start` does."""
+    given(pipeline, parameters)
+    reads = means.engine.reads(pipeline)
+    needs = needs_of(pipeline, reads)
+    names = selected(pipeline, options, needs=needs)
+    made = {step.table for step in pipeline.steps if step.name in names}
+    pins = means.engine.pins({table for name in names for table in reads[name]} - made)
+    ordered = [step for level in order(pipeline, reads) for step in level if step.name in names]
+    return tuple(
+        Intent(
+            step=step.name,
+            after=tuple(sorted(needs[step.name] & set(names))),
+            reads=tuple(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
+            writes=f"{'.'.join(step.table)} ({step.write.mode.value})",
+        )
+        for step in ordered
+    )
+
+
+def _read(table: Parts, pin: Pin | None) -> str:
+    name = ".".join(table)
+    if pin is None:
+        return f"{name} of this run"
+    return name if pin.snapshot is None else f"{name} at {pin.snapshot}"
+
+
+def perform(work: Work, means: Means, *, state: str) -> Ended:
+    """Carry out an attempt that the server knows of."""
+    means.listener(
+        Event(
+            run=work.run,
+            state=state,
+            message=f"attempt {work.attempt}",
+            further={"pipeline": work.pipeline.name, "steps": list(work.needs), "done": sorted(work.done)},
+        )
+    )
+    runner = Runner(
+        work, means.engine, client=means.client, heart=means.heart, stop=means.stop, listener=means.listener
+    )
+    return runner.perform()
+
+
+def holder() -> str:
+    """Who holds the lease: machine, process, and which of the process's runs."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def began_at(run: Run) -> datetime:
+    """When the run began, by the store's clock; a resumed one keeps it."""
+    return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
+
+
+def _is_new(table: Parts, client: Client, *, patience: Patience) -> bool:
+    return patience.on(lambda: heads_of(client, table)) is None
+
+
+def _refused(request: _Request, why: Why, *, message: str) -> Ended:
+    """The end of a run that never began."""
+    return Ended(run=request.run, pipeline=request.pipeline.name, attempt=0, state="refused", why=why, message=message)

@@ -1,0 +1,101 @@
+"""What an attempt of a run is to do, fixed before its first step begins.
+
+Job: values, and the engine's interface as the runner uses it. May import `client` and this room's values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.declaration import Action, Files, Load, Malformed, Parts, Pipeline, Scalar, Step
+from limnos.pipeline.graph import needs, order
+from limnos.pipeline.outcomes import Outcome, Pin
+from limnos.pipeline.run.events import Tasks
+from limnos.pipeline.run.options import Options
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+
+class Engine(Protocol):
+    """What carries steps out. Calls may come from several threads at once, one per step."""
+
+    def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
+        """The tables that each step reads, by the step's name."""
+        ...
+
+    def pins(self, tables: Iterable[Parts]) -> dict[Parts, Pin]:
+        """The snapshot of each table as it is now, and of those that views among them name. Raises LimnosError."""
+        ...
+
+    def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
+        """Those whose pinned snapshot cannot be had any longer."""
+        ...
+
+    def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
+        """One step, on its branch. Raises StepError, and what the context's check raises."""
+        ...
+
+    def tasks(self, step: str) -> Tasks:
+        """How far Spark is with a step that is under way."""
+        ...
+
+    def tell(self, client: Client, step: Step, *, pipeline: str, run: str, tables: Sequence[Parts]) -> None:
+        """Tell the server what a published step's rows came from: its columns where they are known, else these tables."""
+        ...
+
+    def halt(self) -> None:
+        """Bring what is under way to an early end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One attempt."""
+
+    pipeline: Pipeline
+    directory: Path
+    needs: Mapping[str, frozenset[str]]
+    """Of each step to run: names of the steps it needs."""
+    run: str
+    attempt: int
+    at: datetime
+    parameters: Mapping[str, Scalar]
+    pins: Mapping[Parts, Pin]
+    options: Options
+    new: frozenset[Parts]
+    """Tables that were not there when the run began."""
+    done: Mapping[str, Outcome] = field(default_factory=dict)
+    """Of an earlier attempt, on branches of this one."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Those to run, done ones included, in the order they are written."""
+        return tuple(step for step in self.pipeline.steps if step.name in self.needs)
+
+
+def needs_of(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> dict[str, frozenset[str]]:
+    """The steps that each step needs, by name. Raises InvalidPipeline where they have no order."""
+    order(pipeline, reads)
+    names = {step.table: step.name for step in pipeline.steps}
+    return {names[table]: frozenset(names[each] for each in needed) for table, needed in needs(pipeline, reads).items()}
+
+
+def tables_of(pipeline: Pipeline, step: Step) -> tuple[Parts, ...]:
+    """The tables a step may write: its own, that of quarantined rows, that of malformed ones."""
+    found = [step.table]
+    if any(rule.action is Action.QUARANTINE for rule in step.expectations):
+        found.append((*step.table[:-1], f"{step.table[-1]}__quarantine"))
+    if isinstance(step.body, Load) and _keeps(pipeline, step.body.source):
+        found.append((*step.table[:-1], f"{step.table[-1]}__malformed"))
+    return tuple(found)
+
+
+def _keeps(pipeline: Pipeline, source: str) -> bool:
+    kind = next((each.kind for each in pipeline.sources if each.name == source), None)
+    return isinstance(kind, Files) and kind.malformed is Malformed.KEEP

@@ -1,0 +1,256 @@
+"""YAML as a tree of nodes that know where they stand, within limits, and never more than data.
+
+Job: text in, `Node` out. Scalars are read by the core schema of YAML 1.2 (`yes` and `2026-01-01` are text), keys stand
+once, tags are refused, aliases are counted. Built from the parser's events and not by its loader, so that neither depth
+nor aliases can exhaust a machine. May import PyYAML and this room's `declaration` and `problems`; it must not know what
+a pipeline is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+import yaml
+
+from limnos.pipeline.declaration import Place, Scalar
+from limnos.pipeline.problems import InvalidPipeline, Problem
+
+BYTES_MAX = 4_000_000
+DEPTH_MAX = 40
+NODES_MAX = 1_000_000
+"""Nodes after aliases have been followed."""
+DIGITS_MAX = 18
+"""Digits of a whole number: what fits into 64 bits."""
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NO_NUMBER = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+
+
+@dataclass(slots=True, kw_only=True)
+class ScalarNode:
+    """A word, number or text. `text` as it stands, `value` what it means."""
+
+    at: Place
+    text: str
+    value: Scalar
+    text_at: Place
+    """Where the text's first character stands; of a block, in the line below."""
+    joined: bool = False
+    """Lines of the file are joined in the text: line breaks are no longer where they were."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ListNode:
+    """A list."""
+
+    at: Place
+    items: list[Node] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class MapNode:
+    """Keys and values, in the order written."""
+
+    at: Place
+    entries: list[tuple[ScalarNode, Node]] = field(default_factory=list)
+
+    def get(self, key: str) -> Node | None:
+        """The value of a key."""
+        return next((value for name, value in self.entries if name.text == key), None)
+
+
+Node = ScalarNode | ListNode | MapNode
+
+
+def parse(text: str, *, file: str) -> Node:
+    """Read one document. Raises InvalidPipeline with the places in `file`."""
+    if len(text) > BYTES_MAX:
+        raise InvalidPipeline([Problem(f"more than {BYTES_MAX:,} characters: divide the pipeline", Place(file, 1, 1))])
+    builder = _Builder(file, text.split("\n"))
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            builder.take(event)
+    except yaml.MarkedYAMLError as error:
+        raise InvalidPipeline([_syntax(error, builder)]) from None
+    except yaml.YAMLError as error:  # of the reader: a character that no YAML may hold
+        raise InvalidPipeline([Problem(f"not YAML: {' '.join(str(error).split())}", Place(file, 1, 1))]) from None
+    if builder.problems:
+        raise InvalidPipeline(builder.problems)
+    if builder.root is None:
+        raise InvalidPipeline([Problem("the file is empty: begin with 'pipeline: NAME'", Place(file, 1, 1))])
+    return builder.root
+
+
+def plain(node: Node) -> object:
+    """The node as JSON's values, as a schema is applied to it."""
+    if isinstance(node, MapNode):
+        return {key.text: plain(value) for key, value in node.entries}
+    if isinstance(node, ListNode):
+        return [plain(item) for item in node.items]
+    return node.value
+
+
+class _Builder:
+    """The tree while it grows. A stack instead of recursion, and limits at each node."""
+
+    def __init__(self, file: str, lines: list[str]) -> None:
+        self.problems: list[Problem] = []
+        self.root: Node | None = None
+        self.file = file
+        self.lines = lines
+        self._open: list[tuple[Node, str | None]] = []
+        self._keys: list[ScalarNode | None] = []
+        self._seen: list[set[str]] = []
+        self._anchors: dict[str, Node] = {}
+        self._sizes: dict[int, int] = {}
+        self._count = 0
+
+    def take(self, event: yaml.Event) -> None:
+        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+            raise InvalidPipeline([Problem("a second document ('---'): a file is one pipeline", self._place(event))])
+        if isinstance(event, yaml.NodeEvent):
+            self._refuse_tag(event)
+        if isinstance(event, yaml.ScalarEvent):
+            self._put(self._scalar(event), anchor=event.anchor)
+        elif isinstance(event, yaml.AliasEvent):
+            self._put_alias(event)
+        elif isinstance(event, (yaml.MappingStartEvent, yaml.SequenceStartEvent)):
+            self._begin(event)
+        elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
+            self._end()
+
+    def _begin(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
+        at = self._place(event)
+        if len(self._open) >= DEPTH_MAX:
+            raise InvalidPipeline([Problem(f"nested more than {DEPTH_MAX} deep", at)])
+        is_map = isinstance(event, yaml.MappingStartEvent)
+        self._require_value(at)
+        self._open.append((MapNode(at=at) if is_map else ListNode(at=at), event.anchor))
+        self._keys.append(None)
+        self._seen.append(set())
+        self._sizes[id(self._open[-1][0])] = self._count
+
+    def _end(self) -> None:
+        node, anchor = self._open.pop()
+        self._keys.pop()
+        self._seen.pop()
+        self._put(node, anchor=anchor)
+        self._sizes[id(node)] = self._count - self._sizes[id(node)]
+
+    def _put(self, node: Node, *, anchor: str | None) -> None:
+        self._counted(1, node.at)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        if not self._open:
+            self.root = node
+            return
+        parent = self._open[-1][0]
+        if isinstance(parent, ListNode):
+            parent.items.append(node)
+        elif isinstance(parent, MapNode):
+            self._put_in_map(parent, node)
+
+    def _put_in_map(self, parent: MapNode, node: Node) -> None:
+        key = self._keys[-1]
+        if key is None:
+            self._keys[-1] = node if isinstance(node, ScalarNode) else None
+            if not isinstance(node, ScalarNode):
+                raise InvalidPipeline([Problem("a key is a word, not a list or mapping", node.at)])
+            return
+        self._keys[-1] = None
+        if key.text in self._seen[-1]:
+            first = next(one for one, _ in parent.entries if one.text == key.text)
+            self.problems.append(Problem(f"'{key.text}' stands here twice; first in line {first.at.line}", key.at))
+            return
+        self._seen[-1].add(key.text)
+        parent.entries.append((key, node))
+
+    def _put_alias(self, event: yaml.AliasEvent) -> None:
+        at = self._place(event)
+        node = self._anchors.get(event.anchor or "")
+        if node is None:
+            raise InvalidPipeline([Problem(f"'*{event.anchor}' stands for nothing that is complete before it", at)])
+        self._counted(self._sizes.get(id(node), 1), at)
+        self._put(node, anchor=None)
+
+    def _require_value(self, at: Place) -> None:
+        if self._open and isinstance(self._open[-1][0], MapNode) and self._keys[-1] is None:
+            raise InvalidPipeline([Problem("a key is a word, not a list or mapping", at)])
+
+    def _counted(self, size: int, at: Place) -> None:
+        self._count += size
+        if self._count > NODES_MAX:
+            raise InvalidPipeline([Problem(f"more than {NODES_MAX:,} values once aliases are written out", at)])
+
+    def _refuse_tag(self, event: yaml.NodeEvent) -> None:
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            at = self._place(event)
+            self.problems.append(Problem(f"the tag '{tag}' has no place in a pipeline; leave it out", at))
+
+    def _place(self, event: yaml.Event) -> Place:
+        mark = event.start_mark
+        return Place(self.file, mark.line + 1, mark.column + 1) if mark else Place(self.file, 1, 1)
+
+    def _scalar(self, event: yaml.ScalarEvent) -> ScalarNode:
+        at = self._place(event)
+        value = self._value(event, at)
+        several = bool(event.start_mark and event.end_mark and event.end_mark.line > event.start_mark.line)
+        return ScalarNode(
+            at=at,
+            text=event.value,
+            value=value,
+            text_at=self._text_place(event, at),
+            joined=several and event.style != "|",
+        )
+
+    def _value(self, event: yaml.ScalarEvent, at: Place) -> Scalar:
+        text: str = event.value
+        if event.style:  # quoted, or a block
+            return text
+        if text in _NULL:
+            return None
+        if text in _BOOLEANS:
+            return _BOOLEANS[text]
+        if _NO_NUMBER.fullmatch(text):
+            self.problems.append(Problem(f"{text} is no number that can be used here", at))
+        elif _INT.fullmatch(text) and len(text) <= DIGITS_MAX:
+            return int(text)
+        elif _FLOAT.fullmatch(text) and len(text) <= DIGITS_MAX * 2:
+            return self._float(text, at)
+        return text
+
+    def _float(self, text: str, at: Place) -> float:
+        number = float(text)
+        if number in {float("inf"), float("-inf")}:
+            self.problems.append(Problem(f"{text} is too large", at))
+        return number
+
+    def _text_place(self, event: yaml.ScalarEvent, at: Place) -> Place:
+        if event.style in {"'", '"'}:
+            return Place(self.file, at.line, at.column + 1)
+        if event.style not in {"|", ">"}:
+            return at
+        blank, found = 0, ""
+        for line in event.value.split("\n"):
+            if line.strip():
+                found = line
+                break
+            blank += 1
+        number = at.line + blank
+        raw = self.lines[number].rstrip("\r") if number < len(self.lines) else ""
+        return Place(self.file, at.line + 1, max(len(raw) - len(found), 0) + 1)
+
+
+def _syntax(error: yaml.MarkedYAMLError, builder: _Builder) -> Problem:
+    mark = error.problem_mark or error.context_mark
+    line, column = (mark.line, mark.column) if mark else (0, 0)
+    told = ", ".join(part for part in (error.context, error.problem) if part)
+    raw = builder.lines[line] if line < len(builder.lines) else ""
+    hint = "; indent by blanks, not by tabs" if "\t" in raw[: len(raw) - len(raw.lstrip())] else ""
+    return Problem(f"not YAML: {told}{hint}", Place(builder.file, line + 1, column + 1))

@@ -1,0 +1,82 @@
+"""What a Lance table is: what the store says of it, and what its own files say.
+
+May import the rooms below. The store is asked first, and decides; only then are files looked at, in a process of their own. Nothing is
+written by a read, and nothing of what was read is kept: clients commit to such tables without a word to this server.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.errors import NotFound
+from limnos.services.lance_reading import options_of
+from limnos.services.lance_tables import LanceTable, has_data, lance_load
+from limnos.sources.lance.questions import Describe
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
+    from limnos.sources.lance.questions import Described
+
+
+VERSION_END: Final = 1 << 63
+
+
+class At(NamedTuple):
+    """Which state of a table is meant: the latest, one by number, of a branch, or by tag."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+
+class Told(NamedTuple):
+    """A table, and what its files say as far as they were asked: None for `is_declared` when nobody looked."""
+
+    table: LanceTable
+    is_declared: bool | None
+    found: Described | None
+
+
+async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, detailed: bool, looks: bool) -> Told:
+    """Describe a table; `detailed` with what its files say, `looks` only whether there are any.
+
+    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, Forbidden.
+    """
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
+    if not detailed and not looks:
+        return Told(table, None, None)
+    if not await has_data(ctx, table.location, place=table.place):
+        if detailed:
+            _refuse_past(at)
+        return Told(table, True, None)
+    if not detailed:
+        return Told(table, False, None)
+    found = await _read(ctx, table, at=at)
+    return Told(table, found is None, found)
+
+
+async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: int | None) -> None:
+    """Return if a table exists, and has the version when one is named. Raises NotFound, Forbidden."""
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_EXISTS))
+    if version is None:
+        return
+    if not await has_data(ctx, table.location, place=table.place):
+        _refuse_past(At(version))
+    await _read(ctx, table, at=At(version))
+
+
+async def _read(ctx: Context, table: LanceTable, *, at: At) -> Described | None:
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+    options = options_of(table.place.catalog.properties)
+    return await ctx.services.lance.describe(Describe(table.location, options, at.version, at.tag, at.branch))
+
+
+def _refuse_past(at: At) -> None:
+    """Say that a table without data has no version, tag or branch."""
+    for kind, name in (("version", at.version), ("tag", at.tag), ("branch", at.branch)):
+        if name is not None:
+            raise NotFound(str(name), kind=kind)

@@ -1,0 +1,142 @@
+"""Lists of Lance tables: of a namespace, or of all that the caller sees; only those with data, where that is asked for.
+
+May import the rooms below. A page holds what the caller may see, so many as were asked for, however much is hidden in between.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.model.errors import Forbidden, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
+from limnos.services.catalogs import catalogs_list
+from limnos.services.lance_tables import has_data
+from limnos.services.namespaces import namespaces_list
+from limnos.services.pages import NO_PAGE, Asked, Page, page_of
+from limnos.services.places import place_of
+from limnos.services.scene import Scope
+from limnos.services.table_formats import LANCE, format_of
+from limnos.view.cold import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.places import Place
+    from limnos.services.scene import Scene
+
+PAGE = 1000
+
+
+class Names(NamedTuple):
+    """A page of names, and the one to go on after; None when nothing follows."""
+
+    names: list[str]
+    last: str | None
+
+
+class _Seen(NamedTuple):
+    """A page of tables, and of those that were made without data where they lie."""
+
+    page: Page
+    declared: dict[str, str]
+    place: Place | None
+
+
+def tables_of(scene: Scene, levels: Levels, *, asked: Asked) -> Page:
+    """Return a page of what the caller sees of the Lance tables in a namespace, or directly in the catalog."""
+    scene.require_in_use()
+    if levels:
+        chain = scene.look_up(Kind.NAMESPACE, levels, Action.TABLE_LIST).chain
+    else:
+        chain = scene.settled.outer
+        scene.require(Action.TABLE_LIST, chain)
+    if format_of(scene) != LANCE:
+        return NO_PAGE
+    return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=chain, asked=asked)
+
+
+async def tables_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked, declared: bool) -> Names:
+    """List the tables of a namespace; without `declared` only those that hold data."""
+    if declared:
+        page = await ctx.read(scope, lambda scene: tables_of(scene, levels, asked=asked))
+        return Names(page.texts(), page.last)
+    found: list[str] = []
+    after: str | None = asked.after
+    while after is not None:
+        part = Asked(after, None if asked.size is None else asked.size - len(found))
+        names, after = await _with_data(ctx, scope, levels=levels, asked=part)
+        found += names
+        if asked.size is not None and len(found) >= asked.size:
+            break
+    return Names(found, after)
+
+
+async def _with_data(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> Names:
+    def read(scene: Scene) -> _Seen:
+        page = tables_of(scene, levels, asked=asked)
+        places = for_each(page.texts(), lambda name: _declared_at(scene, (*levels, name)))
+        declared = {name: place for name, place in zip(page.texts(), places, strict=True) if place is not None}
+        return _Seen(page, declared, place_of(scene) if declared else None)
+
+    seen = await ctx.read(scope, read)
+    empty = [
+        name for name, at in seen.declared.items() if not await has_data(ctx, at, place=cast("Place", seen.place))
+    ]  # fmt: skip
+    return Names([name for name in seen.page.texts() if name not in empty], seen.page.last)
+
+
+def _declared_at(scene: Scene, levels: Levels) -> str | None:
+    """Return where a table lies that was made without data; None for others."""
+    node, _ = scene.find(levels, Kind.TABLE)
+    if node is None or not cast("TableRecord", node.record).declared:
+        return None
+    return scene.document(node.id).location
+
+
+async def all_tables(
+    ctx: Context, *, metalake: str, catalogs: tuple[str, ...] | None, after: Levels | None, declared: bool
+) -> AsyncIterator[Levels]:
+    """Go through every table that the caller sees, catalog first: those of a namespace by name, then those below it."""
+    if catalogs is None:
+        catalogs = tuple(node.name for node in await ctx.read(Scope(metalake), catalogs_list))
+    for catalog in catalogs:
+        if after is not None and catalog < after[0]:
+            continue
+        rest = after[1:] if after is not None and after[0] == catalog else None
+        async for levels in _below(ctx, Scope(metalake, catalog), levels=(), after=rest, declared=declared):
+            yield (catalog, *levels)
+
+
+async def _below(
+    ctx: Context, scope: Scope, *, levels: Levels, after: Levels | None, declared: bool
+) -> AsyncIterator[Levels]:  # fmt: skip
+    """Go through a namespace, after a table in it: by its path from here."""
+    try:
+        if after is None or len(after) == 1:
+            async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
+                yield (*levels, name)
+        children = await ctx.read(scope, lambda scene: _children(scene, levels))
+    except (Forbidden, NotFound):
+        return  # what is closed to the caller, or gone by now, adds nothing
+    first = after[0] if after is not None and len(after) > 1 else None
+    for child in children:
+        if first is None or child >= first:
+            rest = cast("Levels", after)[1:] if child == first else None
+            async for found in _below(ctx, scope, levels=(*levels, child), after=rest, declared=declared):
+                yield found
+
+
+async def _tables(ctx: Context, scope: Scope, *, levels: Levels, after: str, declared: bool) -> AsyncIterator[str]:
+    last: str | None = after
+    while last is not None:
+        names, last = await tables_list(ctx, scope, levels=levels, asked=Asked(last, PAGE), declared=declared)
+        for name in names:
+            yield name
+
+
+def _children(scene: Scene, levels: Levels) -> list[str]:
+    return namespaces_list(scene, levels).texts() if format_of(scene) == LANCE else []

@@ -1,0 +1,52 @@
+"""Tables of several formats in one tree: which one a catalog holds, and how a table is refused where another one is served.
+
+May import `model`, `names` and the scene. Knows no wire format. A catalog's provider says what its tables are, so that no
+protocol has to look at each of them; a table that another protocol serves does not exist for this one, by its lists and by its
+answers alike. Decision record 0043.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.kinds import TABLE_FORMATS
+from limnos.names.iceberg import render
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.scene import Scene
+
+ICEBERG: Final = "iceberg"
+LANCE: Final = "lance"
+_SERVED: Final = {
+    ICEBERG: "an Iceberg table: open it over Iceberg REST",
+    LANCE: "a Lance table: open it over Lance REST",
+}
+_HELD: Final = {
+    ICEBERG: "Iceberg tables, which are made over Iceberg REST",
+    LANCE: "Lance tables, which are made over Lance REST",
+}
+
+
+def format_of(scene: Scene) -> str:
+    """Return the format of the tables in the scene's catalog."""
+    return TABLE_FORMATS.get(scene.catalog_record.provider, ICEBERG)
+
+
+def least_levels(scene: Scene) -> int:
+    """Return how many levels below its catalog a table's name has at least: only Lance's may lie directly in it."""
+    return 1 if format_of(scene) == LANCE else 2
+
+
+def require_format(scene: Scene, wanted: str) -> None:
+    """Refuse to make something in a catalog that holds tables of another format. Raises BadRequest."""
+    held = format_of(scene)
+    if held != wanted:
+        raise BadRequest(f"Catalog {scene.catalog.name} holds {_HELD[held]}: choose another catalog for this")
+
+
+def of_other_format(path: Levels, found: str) -> NotFound:
+    """Say that a table is of a format which is not served here."""
+    told = _SERVED.get(found, f"a table of format {found}")
+    return NotFound(f"Table does not exist: {render(path)}. There is {told}", kind="table")

@@ -1,0 +1,382 @@
+"""Works expressions out: each node of a plan becomes a function from the variables' values to a value.
+
+May import plans and `values`. Must not know names. A plan is turned into functions once and these are called for each row, which in Python
+costs a fraction of walking the plan. Variables are a list, one place for each slot of the statement.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.collections import distinct, items
+from limnos.sqlpp.functions.times import shifted
+from limnos.sqlpp.values import access, arithmetic, comparison, text
+from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of, type_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.sqlpp.evaluator.queries import Working
+
+Row = list["Value"]
+"""Values of all variables of the statement."""
+
+NOT_A_COLLECTION = 4
+
+
+def _added(left: Value, right: Value) -> Value:
+    found = arithmetic.add(left, right)
+    return shifted(left, right, sign=1) if found is None and left is not None and right is not None else found
+
+
+def _subtracted(left: Value, right: Value) -> Value:
+    found = arithmetic.subtract(left, right)
+    return shifted(left, right, sign=-1) if found is None and left is not None and right is not None else found
+
+
+_OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
+    "=": comparison.equal,
+    "!=": comparison.not_equal,
+    "<": comparison.less,
+    "<=": comparison.less_or_equal,
+    ">": lambda left, right: comparison.less(right, left),
+    ">=": lambda left, right: comparison.less_or_equal(right, left),
+    "in": lambda left, right: comparison.includes(right, left),
+    "not in": lambda left, right: comparison.negated(comparison.includes(right, left)),
+    "is distinct from": comparison.distinct,
+    "is not distinct from": lambda left, right: not comparison.distinct(left, right),
+    "like": text.like,
+    "not like": lambda left, right: comparison.negated(text.like(left, right)),
+    "||": text.concatenate,
+    "+": _added,
+    "-": _subtracted,
+    "*": arithmetic.multiply,
+    "/": arithmetic.divide,
+    "div": arithmetic.div,
+    "mod": arithmetic.mod,
+    "^": arithmetic.power,
+}
+
+
+def work_of(node: plan.Expression, working: Working) -> Callable[[Row], Value]:
+    """The function that works an expression out."""
+    return _WORKS[type(node)](node, working)
+
+
+def works_of(nodes: tuple[plan.Expression, ...], working: Working) -> list[Callable[[Row], Value]]:
+    """The functions of several."""
+    return [work_of(node, working) for node in nodes]
+
+
+def _constant(node: plan.Constant, _: Working) -> Callable[[Row], Value]:
+    value = node.value
+    return lambda _: value
+
+
+def _local(node: plan.Local, _: Working) -> Callable[[Row], Value]:
+    slot = node.slot
+    return lambda row: row[slot]
+
+
+def _scan(node: plan.Scan, working: Working) -> Callable[[Row], Value]:
+    def work(_: Row) -> Value:
+        found = tuple(working.rows(node.dataverse, node.name))
+        working.budget.keep(len(found))
+        return found
+
+    return work
+
+
+def _field(node: plan.FieldOf, working: Working) -> Callable[[Row], Value]:
+    base, name = work_of(node.base, working), node.name
+    return lambda row: access.field(base(row), name)
+
+
+def _element(node: plan.ElementOf, working: Working) -> Callable[[Row], Value]:
+    base, index = work_of(node.base, working), work_of(node.index, working)
+    return lambda row: access.element(base(row), index(row))
+
+
+def _slice(node: plan.SliceOf, working: Working) -> Callable[[Row], Value]:
+    base, start = work_of(node.base, working), work_of(node.start, working)
+    if node.end is None:
+        return lambda row: access.part_from(base(row), start(row))
+    end = work_of(node.end, working)
+    return lambda row: access.part(base(row), start(row), end(row))
+
+
+def _each(node: plan.Each, working: Working) -> Callable[[Row], Value]:
+    base, item, slot = work_of(node.base, working), work_of(node.item, working), node.slot
+
+    def work(row: Row) -> Value:
+        value = base(row)
+        held = items(value)
+        if held is None:
+            return MISSING if value is MISSING else None
+        made = []
+        for one in held:
+            working.budget.step()
+            row[slot] = one
+            made.append(item(row))
+        return tuple(made)
+
+    return work
+
+
+def _call(node: plan.FunctionCall, working: Working) -> Callable[[Row], Value]:
+    run, arguments = node.function.run, works_of(node.arguments, working)
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda row: run(only(row))
+    return lambda row: run(*[argument(row) for argument in arguments])
+
+
+def aggregate_of(
+    node: plan.Aggregate | plan.queries.WindowCall, argument: Callable[[Row], Value] | None, *, working: Working
+) -> Callable[[list[Row]], Value]:
+    """The function that works an aggregate out over rows."""
+    run, kept = node.function.run, None if node.filter is None else work_of(node.filter, working)
+    once = node.distinct
+
+    def work(rows: list[Row]) -> Value:
+        if kept is not None:
+            rows = [row for row in rows if kept(row) is True]
+        if argument is None:
+            return len(rows)
+        values = [argument(row) for row in rows]
+        return run(distinct(values) if once else values)
+
+    return work
+
+
+def _aggregate(node: plan.Aggregate, working: Working) -> Callable[[Row], Value]:
+    argument = None if node.argument is None else work_of(node.argument, working)
+    over = aggregate_of(node, argument, working=working)
+    group = working.group_slot
+
+    def work(row: Row) -> Value:
+        return over(cast("list[Row]", row[group]))  # the group's rows lie in a slot of their own
+
+    return work
+
+
+def _operate(node: plan.Operate, working: Working) -> Callable[[Row], Value]:
+    operands = works_of(node.operands, working)
+    first = node.operators[0]
+    if first in ("and", "or"):
+        return _and(operands) if first == "and" else _or(operands)
+    if len(operands) == 2:
+        left, right = operands
+        run = _OPERATORS[first]
+        return lambda row: run(left(row), right(row))
+    chain = list(zip([_OPERATORS[operator] for operator in node.operators], operands[1:], strict=True))
+
+    def work(row: Row) -> Value:
+        value = operands[0](row)
+        for run, operand in chain:
+            value = run(value, operand(row))
+        return value
+
+    return work
+
+
+def _and(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
+    def work(row: Row) -> Value:
+        told: Value = True
+        for operand in operands:
+            told = comparison.both(told, operand(row))
+            if told is False:
+                return False
+        return told
+
+    return work
+
+
+def _or(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
+    def work(row: Row) -> Value:
+        told: Value = False
+        for operand in operands:
+            told = comparison.either(told, operand(row))
+            if told is True:
+                return True
+        return told
+
+    return work
+
+
+def _negated(node: plan.Negated, working: Working) -> Callable[[Row], Value]:
+    operand = work_of(node.operand, working)
+    return lambda row: comparison.negated(operand(row))
+
+
+def _sign(node: plan.SignOf, working: Working) -> Callable[[Row], Value]:
+    operand = work_of(node.operand, working)
+    if node.minus:
+        return lambda row: arithmetic.negate(operand(row))
+
+    def work(row: Row) -> Value:
+        value = operand(row)
+        return value if is_unknown(value) or arithmetic.negate(value) is not None else None
+
+    return work
+
+
+def _exists(node: plan.Exists, working: Working) -> Callable[[Row], Value]:
+    operand = work_of(node.operand, working)
+
+    def work(row: Row) -> Value:
+        held = items(operand(row))
+        return held is not None and len(held) > 0
+
+    return work
+
+
+def _between(node: plan.Between, working: Working) -> Callable[[Row], Value]:
+    value, low, high = works_of((node.value, node.low, node.high), working)
+    negated = node.negated
+
+    def work(row: Row) -> Value:
+        found = value(row)
+        told = comparison.both(comparison.less_or_equal(low(row), found), comparison.less_or_equal(found, high(row)))
+        return comparison.negated(told) if negated else told
+
+    return work
+
+
+def _is(node: plan.IsTest, working: Working) -> Callable[[Row], Value]:
+    value, negated = work_of(node.value, working), node.negated
+    if node.test == "missing":
+        return lambda row: (value(row) is MISSING) is not negated
+    if node.test in ("unknown", "known"):
+        return lambda row: is_unknown(value(row)) is not (negated == (node.test == "unknown"))
+
+    def null(row: Row) -> Value:
+        found = value(row)
+        return MISSING if found is MISSING else (found is None) is not negated
+
+    return null
+
+
+def _case(node: plan.CaseOf, working: Working) -> Callable[[Row], Value]:
+    subject = None if node.subject is None else work_of(node.subject, working)
+    branches = [(work_of(condition, working), work_of(result, working)) for condition, result in node.branches]
+    otherwise = None if node.otherwise is None else work_of(node.otherwise, working)
+
+    def work(row: Row) -> Value:
+        compared = MISSING if subject is None else subject(row)
+        for condition, result in branches:
+            told = condition(row) if subject is None else comparison.equal(compared, condition(row))
+            if told is True:
+                return result(row)
+        return None if otherwise is None else otherwise(row)
+
+    return work
+
+
+def _quantified(node: plan.Quantified, working: Working) -> Callable[[Row], Value]:
+    bindings = [(slot, work_of(source, working)) for slot, source in node.bindings]
+    condition = work_of(node.condition, working)
+    wants = node.kind == "some"
+
+    def search(row: Row, depth: int) -> bool | None:
+        """Whether a combination was met whose condition is as wanted; None when there was no combination at all."""
+        if depth == len(bindings):
+            return (condition(row) is True) is wants
+        slot, source = bindings[depth]
+        met: bool | None = None
+        for item in items(source(row)) or ():
+            working.budget.step()
+            row[slot] = item
+            found = search(row, depth + 1)
+            if found:
+                return True
+            met = found if met is None else met
+        return met
+
+    def work(row: Row) -> Value:
+        found = search(row, 0)
+        if wants:
+            return found is True
+        return (node.kind == "every") if found is None else not found
+
+    return work
+
+
+def _array(node: plan.ArrayOf, working: Working) -> Callable[[Row], Value]:
+    works = works_of(node.items, working)
+    return lambda row: tuple([work(row) for work in works])
+
+
+def _bag(node: plan.BagOf, working: Working) -> Callable[[Row], Value]:
+    works = works_of(node.items, working)
+    return lambda row: Bag([work(row) for work in works])
+
+
+def _object(node: plan.ObjectOf, working: Working) -> Callable[[Row], Value]:
+    pairs = [(work_of(name, working), work_of(value, working)) for name, value in node.pairs]
+
+    def work(row: Row) -> Value:
+        made: list[tuple[str, Value]] = []
+        for name, value in pairs:
+            called = name(row)
+            if isinstance(called, str):
+                made.append((called, value(row)))
+        return object_of(made)
+
+    return work
+
+
+def _let(node: plan.LetIn, working: Working) -> Callable[[Row], Value]:
+    lets = [(slot, work_of(value, working)) for slot, value in node.lets]
+    body = work_of(node.body, working)
+
+    def work(row: Row) -> Value:
+        for slot, value in [(slot, value(row)) for slot, value in lets]:
+            row[slot] = value
+        return body(row)
+
+    return work
+
+
+def _subquery(node: plan.Subquery, working: Working) -> Callable[[Row], Value]:
+    run = working.query(node.query)
+    return lambda row: tuple(run(row))
+
+
+def scanned(value: Value, node: plan.Bound) -> tuple[Value, ...]:
+    """What a source of rows has: its items; nothing where it is unknown. Raises SqlppError (ASX0004) for what is no collection."""
+    held = items(value)
+    if held is not None:
+        return held
+    if is_unknown(value):
+        return ()
+    words = f"Unsupported type: scan-collection cannot process input type {type_name(value)}"
+    raise SqlppError(NOT_A_COLLECTION, words, node.at)
+
+
+_WORKS: dict[type, Callable[..., Callable[[Row], Value]]] = {
+    plan.Constant: _constant,
+    plan.Local: _local,
+    plan.Scan: _scan,
+    plan.FieldOf: _field,
+    plan.ElementOf: _element,
+    plan.SliceOf: _slice,
+    plan.Each: _each,
+    plan.FunctionCall: _call,
+    plan.Aggregate: _aggregate,
+    plan.Operate: _operate,
+    plan.Negated: _negated,
+    plan.SignOf: _sign,
+    plan.Exists: _exists,
+    plan.Between: _between,
+    plan.IsTest: _is,
+    plan.CaseOf: _case,
+    plan.Quantified: _quantified,
+    plan.ArrayOf: _array,
+    plan.BagOf: _bag,
+    plan.ObjectOf: _object,
+    plan.LetIn: _let,
+    plan.Subquery: _subquery,
+}

@@ -1,0 +1,338 @@
+"""Works queries out: rows from sources, filtered, grouped, ordered and cut.
+
+May import plans, `values` and the sibling modules. Must not know where a dataset's objects come from: it is given a function for that.
+A row is a list with a place for each variable; each source copies it, so rows that are kept do not change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.evaluator.budget import Budget
+from limnos.sqlpp.evaluator.expressions import Row, scanned, work_of
+from limnos.sqlpp.evaluator.windows import windows_of
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
+from limnos.sqlpp.values.order import key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class Working:
+    """What the functions of one statement share: where objects come from, what is left to spend, where a group's rows lie."""
+
+    __slots__ = ("budget", "group_slot", "rows")
+
+    def __init__(self, rows: Callable[[tuple[str, ...], str], Iterable[Value]], *, budget: Budget, slots: int) -> None:
+        self.rows = rows
+        self.budget = budget
+        self.group_slot = slots
+        """One more than the statement's own slots."""
+
+    def query(self, node: plan.Query) -> Callable[[Row], Iterator[Value]]:
+        """The function that gives a query's results for the variables around it."""
+        return query_of(node, self)
+
+
+def query_of(node: plan.Query, working: Working) -> Callable[[Row], Iterator[Value]]:
+    """A whole query."""
+    lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
+    order = ordering_of(node.order, working)
+    arms = [_arm(arm, order if node.output is None else None, working=working) for arm in node.arms]
+    limit = None if node.limit is None else work_of(node.limit, working)
+    offset = None if node.offset is None else work_of(node.offset, working)
+
+    def run(row: Row) -> Iterator[Value]:
+        inside = row.copy()
+        for slot, value in lets:
+            inside[slot] = value(inside)
+        results: Iterator[Value] = (value for arm in arms for value in arm(inside))
+        if node.output is not None and order is not None:
+            results = iter(_ordered_output(results, inside, slot=node.output, order=order, working=working))
+        return _cut(results, _count(limit, inside), offset=_count(offset, inside) or 0)
+
+    return run
+
+
+def _arm(
+    node: plan.Block | plan.Query, order: Callable[[Row], Key] | None, *, working: Working
+) -> Callable[[Row], Iterator[Value]]:
+    return query_of(node, working) if isinstance(node, plan.Query) else block_of(node, order, working=working)
+
+
+def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
+    """LIMIT or OFFSET: a whole number, never less than none; what is unknown gives none."""
+    if work is None:
+        return None
+    value = work(row)
+    found = whole(value)
+    if found is None:
+        if is_unknown(value):
+            return 0
+        raise compilation("LIMIT and OFFSET take whole numbers")
+    return max(0, found)
+
+
+def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterator[Value]:
+    if limit == 0:
+        return
+    given = 0
+    for at, value in enumerate(results):
+        if at < offset:
+            continue
+        yield value
+        given += 1
+        if given == limit:
+            return
+
+
+# Order.
+
+Key = list[tuple[int, bytes]]
+
+
+class _Descending(bytes):
+    """A key that is greater the less it is."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: bytes) -> bool:
+        return bytes.__gt__(self, other)
+
+    def __gt__(self, other: bytes) -> bool:
+        return bytes.__lt__(self, other)
+
+
+def ordering_of(items: tuple[plan.Order, ...], working: Working) -> Callable[[Row], Key] | None:
+    """The function that gives a row's place among others; None where none was asked for."""
+    if not items:
+        return None
+    parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
+
+    def place(row: Row) -> Key:
+        made: Key = []
+        for work, descending, nulls_first in parts:
+            value = work(row)
+            aside = 0 if nulls_first is None or not is_unknown(value) else -1 if nulls_first else 1
+            found = key(value)
+            made.append((aside, _Descending(found) if descending else found))
+        return made
+
+    return place
+
+
+def _ordered_output(
+    results: Iterator[Value], row: Row, *, slot: int, order: Callable[[Row], Key], working: Working
+) -> list[Value]:
+    placed: list[tuple[Key, Value]] = []
+    for value in results:
+        working.budget.keep()
+        row[slot] = value
+        placed.append((order(row), value))
+    placed.sort(key=lambda one: one[0])
+    return [value for _, value in placed]
+
+
+# Blocks.
+
+
+def block_of(
+    node: plan.Block, order: Callable[[Row], Key] | None, *, working: Working
+) -> Callable[[Row], Iterator[Value]]:
+    """One block, with the ORDER BY of its query where that sees its rows."""
+    sources = [_source_of(source, working) for source in node.sources]
+    lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
+    where = None if node.where is None else work_of(node.where, working)
+    group = None if node.group is None else _group_of(node.group, working)
+    group_lets = [(let.slot, work_of(let.value, working)) for let in node.group_lets]
+    having = None if node.having is None else work_of(node.having, working)
+    windows = windows_of(node.windows, working, ordering=ordering_of)
+    select = _select_of(node.select, working)
+
+    def rows(row: Row) -> Iterator[Row]:
+        found: Iterator[Row] = iter((row.copy(),))
+        for source in sources:
+            found = source(found)
+        for one in found:
+            for slot, value in lets:
+                one[slot] = value(one)
+            if where is None or where(one) is True:
+                yield one
+
+    def groups(found: Iterator[Row], row: Row) -> Iterator[Row]:
+        for one in found if group is None else group(found, row):
+            for slot, value in group_lets:
+                one[slot] = value(one)
+            if having is None or having(one) is True:
+                yield one
+
+    def run(row: Row) -> Iterator[Value]:
+        found = groups(rows(row), row)
+        if windows is not None:
+            found = iter(windows(found))
+        if order is not None:
+            found = iter(_sorted(found, order, working=working))
+        results = map(select, found)
+        return _once(results, working) if node.select.distinct else results
+
+    return run
+
+
+def _sorted(rows: Iterator[Row], order: Callable[[Row], Key], *, working: Working) -> list[Row]:
+    kept = []
+    for row in rows:
+        working.budget.keep()
+        kept.append(row)
+    kept.sort(key=order)
+    return kept
+
+
+def _once(results: Iterable[Value], working: Working) -> Iterator[Value]:
+    seen: set[bytes] = set()
+    for value in results:
+        found = key(value)
+        if found not in seen:
+            working.budget.keep()
+            seen.add(found)
+            yield value
+
+
+def _select_of(node: plan.Select, working: Working) -> Callable[[Row], Value]:
+    if node.value is not None:
+        return work_of(node.value, working)
+    projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
+    exclude = node.exclude
+
+    def select(row: Row) -> Value:
+        pairs: list[tuple[str, Value]] = []
+        for name, work in projections:
+            value = work(row)
+            if name is not None:
+                pairs.append((name, value))
+            elif isinstance(value, dict):
+                pairs.extend(value.items())
+        made: Value = object_of(pairs)
+        for path in exclude:
+            made = without(made, path)
+        return made
+
+    return select
+
+
+def without(value: Value, path: tuple[str, ...]) -> Value:
+    """A value without what lies at a path; items of arrays on the way lose it each."""
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(without(item, path) for item in value)
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: held for name, held in value.items() if name != path[0]}
+    return {name: without(held, path[1:]) if name == path[0] else held for name, held in value.items()}
+
+
+# Sources.
+
+
+def _source_of(node: plan.ForEach, working: Working) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    source = work_of(node.source, working)
+    condition = None if node.condition is None else work_of(node.condition, working)
+    if node.kind == "right":
+        return _right(node, source, condition=condition, working=working)
+    keeps = node.kind in ("left", "outer unnest")
+    depends = node.kind in ("scan", "unnest", "outer unnest")
+
+    def run(rows: Iterator[Row]) -> Iterator[Row]:
+        held: tuple[Value, ...] | None = None
+        for row in rows:
+            if depends or held is None:
+                held = scanned(source(row), node)
+            met = False
+            for at, item in enumerate(held):
+                working.budget.step()
+                made = _with(row, node, item=item, at=at)
+                if condition is None or condition(made) is True:
+                    met = True
+                    yield made
+            if keeps and not met:
+                yield _with(row, node, item=MISSING, at=None)
+
+    return run
+
+
+def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
+    made = row.copy()
+    made[node.slot] = item
+    if node.position is not None:
+        made[node.position] = MISSING if at is None else at + 1
+    return made
+
+
+def _right(
+    node: plan.ForEach, source: Callable[[Row], Value], *, condition: Callable[[Row], Value] | None, working: Working
+) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """A right join: what has no partner on the left comes last, the left side MISSING. It starts anew for each row of earlier terms."""
+
+    def run(rows: Iterator[Row]) -> Iterator[Row]:
+        left = list(rows)
+        working.budget.keep(len(left))
+        if not left:
+            return
+        held = scanned(source(left[0]), node)
+        met = [False] * len(held)
+        for row in left:
+            for at, item in enumerate(held):
+                working.budget.step()
+                made = _with(row, node, item=item, at=at)
+                if condition is None or condition(made) is True:
+                    met[at] = True
+                    yield made
+        for at, item in enumerate(held):
+            if not met[at]:
+                made = _with(left[0], node, item=item, at=at)
+                for slot in node.others:
+                    made[slot] = MISSING
+                yield made
+
+    return run
+
+
+# Groups.
+
+
+def _group_of(node: plan.Group, working: Working) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
+    keys = [(slot, work_of(value, working)) for slot, value in node.keys]
+    slots = [slot for slot, _ in node.keys]
+
+    def run(rows: Iterator[Row], outer: Row) -> Iterator[Row]:
+        kept: list[tuple[Row, list[Value]]] = []
+        for row in rows:
+            working.budget.keep()
+            kept.append((row, [work(row) for _, work in keys]))
+        for chosen in node.sets:
+            groups: dict[bytes, tuple[list[Value], list[Row]]] = {}
+            if not chosen:
+                groups[b""] = ([None] * len(keys), [])
+            for row, values in kept:
+                # A key that is MISSING groups with NULL, as AsterixDB has it: GROUP BY knows one unknown.
+                of_set = [None if at not in chosen or values[at] is MISSING else values[at] for at in range(len(keys))]
+                groups.setdefault(b"".join(key(value) for value in of_set) if chosen else b"", (of_set, []))[1].append(
+                    row
+                )
+            for of_set, members in groups.values():
+                if keys and not members:
+                    continue
+                yield _grouped(outer, of_set, members=members)
+
+    def _grouped(outer: Row, values: list[Value], *, members: list[Row]) -> Row:
+        made = outer.copy()
+        for slot, value in zip(slots, values, strict=True):
+            made[slot] = value
+        made[working.group_slot] = cast("Value", members)  # rows, not a value: `Aggregate` alone looks there
+        if node.slot is not None:
+            made[node.slot] = tuple(object_of((name, row[slot]) for name, slot in node.members) for row in members)
+        return made
+
+    return run

@@ -1,0 +1,324 @@
+"""Window functions: a value for each row that depends on the rows beside it.
+
+May import plans, `values` and the table of functions. Must not know clauses. Rows are put into partitions, ordered there, and each function
+gives a value for each row into the function's own slot; the rows keep their order.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.evaluator.expressions import Row, aggregate_of, work_of, works_of
+from limnos.sqlpp.functions.numbers import number, whole
+from limnos.sqlpp.functions.times import shifted
+from limnos.sqlpp.values import arithmetic, comparison
+from limnos.sqlpp.values.model import Value, is_unknown
+from limnos.sqlpp.values.order import key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from limnos.sqlpp import plan
+    from limnos.sqlpp.evaluator.queries import Key, Working
+    from limnos.sqlpp.plan.queries import Frame, FrameBound
+
+
+class Partition:
+    """The rows of one partition in the window's order, and where each run of equal ones begins and ends."""
+
+    __slots__ = ("begins", "ends", "rows")
+
+    def __init__(self, rows: list[Row], places: list[Key] | None) -> None:
+        self.rows = rows
+        size = len(rows)
+        self.begins, self.ends = [0] * size, [size] * size
+        if places is None:
+            return
+        for at in range(size):
+            self.begins[at] = self.begins[at - 1] if at and places[at] == places[at - 1] else at
+        for at in range(size - 2, -1, -1):
+            self.ends[at] = self.ends[at + 1] if places[at] == places[at + 1] else at + 1
+
+
+def windows_of(
+    calls: tuple[plan.WindowCall, ...],
+    working: Working,
+    *,
+    ordering: Callable[[tuple[plan.Order, ...], Working], Callable[[Row], Key] | None],
+) -> Callable[[Iterable[Row]], list[Row]] | None:
+    """The function that fills the slots of a block's window functions; None where there are none."""
+    if not calls:
+        return None
+    filled = [_filled(call, working, ordering=ordering) for call in calls]
+
+    def run(rows: Iterable[Row]) -> list[Row]:
+        kept = []
+        for row in rows:
+            working.budget.keep()
+            kept.append(row)
+        for fill in filled:
+            fill(kept)
+        return kept
+
+    return run
+
+
+def _filled(
+    call: plan.WindowCall,
+    working: Working,
+    *,
+    ordering: Callable[[tuple[plan.Order, ...], Working], Callable[[Row], Key] | None],
+) -> Callable[[list[Row]], None]:
+    partition = works_of(call.partition, working)
+    order = ordering(call.order, working)
+    values = _values_of(call, working)
+
+    def fill(rows: list[Row]) -> None:
+        parts: dict[bytes, list[Row]] = {}
+        for row in rows:
+            parts.setdefault(b"".join(key(work(row)) for work in partition), []).append(row)
+        for part in parts.values():
+            places = None
+            if order is not None:
+                placed = sorted(((order(row), row) for row in part), key=lambda one: one[0])
+                places, part[:] = [place for place, _ in placed], [row for _, row in placed]
+            for row, value in zip(part, values(Partition(part, places)), strict=True):
+                row[call.slot] = value
+
+    return fill
+
+
+def _values_of(call: plan.WindowCall, working: Working) -> Callable[[Partition], list[Value]]:
+    """The function that gives the values of a partition's rows."""
+    name = call.function.name
+    if call.function.kind == "aggregate":
+        argument = work_of(call.arguments[0], working) if call.arguments else None
+        over = aggregate_of(call, argument, working=working)
+        return _framed(call, working, value=lambda rows, _: over(rows))
+    arguments = works_of(call.arguments, working)
+    if name in _BY_PLACE:
+        return _BY_PLACE[name]
+    if name == "ntile":
+        return _ntile(arguments[0])
+    if name in ("lag", "lead"):
+        return _beside(call, arguments, side=1 if name == "lead" else -1)
+    if name == "ratio_to_report":
+        return _ratio(arguments[0])
+    return _framed(call, working, value=_chosen(call, arguments))
+
+
+def _dense(part: Partition) -> list[Value]:
+    made: list[Value] = []
+    rank = 0
+    for at, begin in enumerate(part.begins):
+        rank += at == begin
+        made.append(rank)
+    return made
+
+
+_BY_PLACE: dict[str, Callable[[Partition], list[Value]]] = {
+    "row_number": lambda part: [at + 1 for at in range(len(part.rows))],
+    "rank": lambda part: [at + 1 for at in part.begins],
+    "dense_rank": _dense,
+    "percent_rank": lambda part: [at / (len(part.rows) - 1) if len(part.rows) > 1 else 0.0 for at in part.begins],
+    "cume_dist": lambda part: [end / len(part.rows) for end in part.ends],
+}
+
+
+def _ntile(count: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
+    def values(part: Partition) -> list[Value]:
+        tiles = whole(count(part.rows[0]))
+        if tiles is None or tiles < 1:
+            raise compilation("ntile takes a whole number of at least 1")
+        size, rest = divmod(len(part.rows), tiles)
+        edge = rest * (size + 1)
+        return [at // (size + 1) + 1 if at < edge else (at - edge) // size + rest + 1 for at in range(len(part.rows))]
+
+    return values
+
+
+def _beside(
+    call: plan.WindowCall, arguments: list[Callable[[Row], Value]], *, side: int
+) -> Callable[[Partition], list[Value]]:
+    def values(part: Partition) -> list[Value]:
+        made: list[Value] = []
+        for at, row in enumerate(part.rows):
+            by = 1 if len(arguments) < 2 else whole(arguments[1](row))
+            if by is None or by < 0:
+                raise compilation("lag and lead take a whole number of rows")
+            found = _at_distance(part, arguments[0], at=at, side=side, by=by, ignore=call.ignore_nulls)
+            made.append(found[0] if found else arguments[2](row) if len(arguments) > 2 else None)
+        return made
+
+    return values
+
+
+def _at_distance(
+    part: Partition, work: Callable[[Row], Value], *, at: int, side: int, by: int, ignore: bool
+) -> tuple[Value, ...]:
+    """The value so many rows away, alone in a tuple; nothing beyond the edge. Unknown ones are passed over when they are ignored."""
+    if not ignore:
+        there = at + side * by
+        return (work(part.rows[there]),) if 0 <= there < len(part.rows) else ()
+    there = at
+    while by:
+        there += side
+        if not 0 <= there < len(part.rows):
+            return ()
+        by -= not is_unknown(work(part.rows[there]))
+    return (work(part.rows[there]),)
+
+
+def _ratio(work: Callable[[Row], Value]) -> Callable[[Partition], list[Value]]:
+    def values(part: Partition) -> list[Value]:
+        held = [number(work(row)) for row in part.rows]
+        total = sum(value for value in held if value is not None)
+        return [None if value is None or not total else value / total for value in held]
+
+    return values
+
+
+def _chosen(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:
+    """first_value, last_value, nth_value: one of the frame's rows."""
+    name, ignore = call.function.name, call.ignore_nulls
+
+    def choose(rows: list[Row], row: Row) -> Value:
+        held = [arguments[0](one) for one in rows]
+        if ignore:
+            held = [value for value in held if not is_unknown(value)]
+        at = {"first_value": 0, "last_value": -1}.get(name)
+        if at is None:
+            nth = whole(arguments[1](row))
+            if nth is None or nth < 1:
+                raise compilation("nth_value takes a whole number of at least 1")
+            at = -nth if call.from_last else nth - 1
+        return held[at] if -len(held) <= at < len(held) else None
+
+    return choose
+
+
+# Frames.
+
+
+def _framed(
+    call: plan.WindowCall, working: Working, *, value: Callable[[list[Row], Row], Value]
+) -> Callable[[Partition], list[Value]]:
+    frame = call.frame
+    edges = None if frame is None else _edges_of(frame, call, working=working)
+
+    def values(part: Partition) -> list[Value]:
+        made: list[Value] = []
+        for at, row in enumerate(part.rows):
+            begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
+            working.budget.step()
+            made.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
+        return made
+
+    return values
+
+
+def _without(part: Partition, frame: Frame | None, *, at: int, begin: int, end: int) -> list[Row]:
+    """The rows of a frame, less those that EXCLUDE names."""
+    if frame is None or frame.exclude == "no others":
+        return part.rows[begin:end]
+    if frame.exclude == "current row":
+        left_out = {at}
+    else:
+        left_out = set(range(part.begins[at], part.ends[at]))
+        if frame.exclude == "ties":
+            left_out.discard(at)
+    return [part.rows[one] for one in range(begin, end) if one not in left_out]
+
+
+def _edges_of(frame: Frame, call: plan.WindowCall, *, working: Working) -> Callable[[Partition, int], tuple[int, int]]:
+    start, end = _bound(frame.start, working), _bound(frame.end, working)
+    if frame.mode == "range" and any(bound.value is not None for bound in (frame.start, frame.end)):
+        return _range_edges(frame, call, working=working)
+
+    def edges(part: Partition, at: int) -> tuple[int, int]:
+        row = part.rows[at]
+        if frame.mode == "rows":
+            return start(row, (at, 0)), end(row, (at, len(part.rows) - 1)) + 1
+        groups = sorted(set(part.begins))
+        mine = groups.index(part.begins[at])
+        if frame.mode == "range":
+            mine_start = (
+                0 if frame.start.side == "preceding" else mine if frame.start.side == "current row" else len(groups)
+            )
+            mine_end = (
+                len(groups) - 1 if frame.end.side == "following" else mine if frame.end.side == "current row" else -1
+            )
+        else:
+            mine_start, mine_end = start(row, (mine, 0)), end(row, (mine, len(groups) - 1))
+        bounds = [*groups, len(part.rows)]
+        first = bounds[min(max(mine_start, 0), len(groups))]
+        last = bounds[min(mine_end + 1, len(groups))] if mine_end >= 0 else 0
+        return first, last
+
+    return edges
+
+
+def _bound(bound: FrameBound, working: Working) -> Callable[[Row, tuple[int, int]], int]:
+    """The function from a row, where it stands and where everything ends on this side, to the edge."""
+    work = None if bound.value is None else work_of(bound.value, working)
+
+    def edge(row: Row, here: tuple[int, int]) -> int:
+        at, limit = here
+        if bound.side == "current row":
+            return at
+        if work is None:
+            return limit
+        by = whole(work(row))
+        if by is None or by < 0:
+            raise compilation("A frame's edge takes a whole number of rows that is not negative")
+        return at - by if bound.side == "preceding" else at + by
+
+    return edge
+
+
+def _range_edges(
+    frame: Frame, call: plan.WindowCall, *, working: Working
+) -> Callable[[Partition, int], tuple[int, int]]:
+    """Edges by value: rows whose one ORDER BY value is within a distance."""
+    if len(call.order) != 1:
+        raise compilation("RANGE with a distance needs one expression in ORDER BY", frame.at)
+    of_row, descending = work_of(call.order[0].value, working), call.order[0].descending
+    distances = [None if bound.value is None else work_of(bound.value, working) for bound in (frame.start, frame.end)]
+
+    def target(bound: FrameBound, distance: Callable[[Row], Value] | None, *, row: Row) -> Value:
+        value = of_row(row)
+        if distance is None:
+            return value
+        later = (bound.side == "following") is not descending
+        by = distance(row)
+        moved = arithmetic.add(value, by) if later else arithmetic.subtract(value, by)
+        return shifted(value, by, sign=1 if later else -1) if moved is None else moved
+
+    def edges(part: Partition, at: int) -> tuple[int, int]:
+        row = part.rows[at]
+        if is_unknown(of_row(row)):
+            return part.begins[at], part.ends[at]
+        begin, end = 0, len(part.rows)
+        low, high = (
+            target(bound, work, row=row) for bound, work in zip((frame.start, frame.end), distances, strict=True)
+        )
+        inside = [
+            one
+            for one, other in enumerate(part.rows)
+            if (_open(frame.start) or _reached(of_row(other), low, descending=descending))
+            and (_open(frame.end) or _reached(high, of_row(other), descending=descending))
+        ]
+        return (inside[0], inside[-1] + 1) if inside else (begin, begin if end else 0)
+
+    return edges
+
+
+def _open(bound: FrameBound) -> bool:
+    return bound.value is None and bound.side != "current row"
+
+
+def _reached(later: Value, earlier: Value, *, descending: bool) -> bool:
+    """Whether one value does not stand before another in the order."""
+    pair = (later, earlier) if descending else (earlier, later)
+    return comparison.less_or_equal(*pair) is True

@@ -1,0 +1,37 @@
+"""The functions of SQL++, by family.
+
+Importing this fills the table. May import `values` and `names`. Must not know plans.
+"""
+
+from limnos.sqlpp.functions import (
+    aggregates,
+    collections,
+    conditions,
+    names,
+    numbers,
+    objects,
+    strings,
+    times,
+    types,
+    windows,
+)
+from limnos.sqlpp.functions.table import ANY_NUMBER, FUNCTIONS, Function, find, normal, unknown
+
+__all__ = [
+    "ANY_NUMBER",
+    "FUNCTIONS",
+    "Function",
+    "aggregates",
+    "collections",
+    "conditions",
+    "find",
+    "names",
+    "normal",
+    "numbers",
+    "objects",
+    "strings",
+    "times",
+    "types",
+    "unknown",
+    "windows",
+]

@@ -1,0 +1,177 @@
+"""Aggregates: over the rows of a group, and the same over an array.
+
+May import the table and `values`. Each is there in three forms. In SQL, `sum(x)`, over a group; `array_sum(a)` over an array; both pass over
+NULL and MISSING. `strict_sum(a)` does not: one unknown value makes the result NULL. Of no values `count` is 0, the others are NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.collections import distinct, items
+from limnos.sqlpp.functions.numbers import number
+from limnos.sqlpp.functions.table import Function, aggregate, scalar
+from limnos.sqlpp.values import comparison
+from limnos.sqlpp.values.arithmetic import add
+from limnos.sqlpp.values.model import Value, is_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.sqlpp.functions.collections import Items
+
+
+def count(values: list[Value]) -> Value:
+    """How many values there are."""
+    return len(values)
+
+
+def total(values: list[Value]) -> Value:
+    """The sum, in the widest type of them."""
+    made: Value = None
+    for value in values:
+        if number(value) is None:
+            return None
+        made = value if made is None else add(made, value)
+    return made
+
+
+def average(values: list[Value]) -> Value:
+    """The mean, a double."""
+    numbers = _numbers(values)
+    return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def least(values: list[Value]) -> Value:
+    """The least of values that can be compared; NULL where two can't."""
+    return _extreme(values, greatest=False)
+
+
+def greatest(values: list[Value]) -> Value:
+    """The greatest of values that can be compared; NULL where two can't."""
+    return _extreme(values, greatest=True)
+
+
+def _extreme(values: list[Value], *, greatest: bool) -> Value:
+    if not values:
+        return None
+    best = values[0]
+    for value in values[1:]:
+        less = comparison.less(value, best)
+        if not isinstance(less, bool):
+            return None
+        if less if not greatest else comparison.less(best, value) is True:
+            best = value
+    return best
+
+
+def _numbers(values: list[Value]) -> list[float] | None:
+    """The values as doubles; None for none at all, or where one is no number."""
+    found = [number(value) for value in values]
+    known = [float(value) for value in found if value is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
+    """How many there are, and the sums of the second, third and fourth powers of what each is off the mean."""
+    numbers = _numbers(values)
+    if numbers is None:
+        return None
+    mean = math.fsum(numbers) / len(numbers)
+    return len(numbers), [math.fsum((value - mean) ** power for value in numbers) for power in (2, 3, 4)]
+
+
+def variance_of_sample(values: list[Value]) -> Value:
+    """The variance of a sample; NULL for one value."""
+    found = _moments(values)
+    return None if found is None or found[0] < 2 else found[1][0] / (found[0] - 1)
+
+
+def variance_of_population(values: list[Value]) -> Value:
+    """The variance of all there are."""
+    found = _moments(values)
+    return None if found is None else found[1][0] / found[0]
+
+
+def deviation_of_sample(values: list[Value]) -> Value:
+    """The square root of the sample's variance."""
+    found = variance_of_sample(values)
+    return math.sqrt(found) if isinstance(found, float) else None
+
+
+def deviation_of_population(values: list[Value]) -> Value:
+    """The square root of the variance."""
+    found = variance_of_population(values)
+    return math.sqrt(found) if isinstance(found, float) else None
+
+
+def skewness(values: list[Value]) -> Value:
+    """The third standardised moment."""
+    found = _moments(values)
+    if found is None or found[1][0] == 0:
+        return None
+    size, (second, third, _) = found
+    return float(math.sqrt(size) * third / second**1.5)
+
+
+def kurtosis(values: list[Value]) -> Value:
+    """The fourth standardised moment, less that of a normal distribution."""
+    found = _moments(values)
+    if found is None or found[1][0] == 0:
+        return None
+    size, (second, _, fourth) = found
+    return size * fourth / second**2 - 3
+
+
+def gathered(values: list[Value]) -> Value:
+    """All values, as an array."""
+    return tuple(values)
+
+
+_WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
+    "sum": (total, ()),
+    "avg": (average, ()),
+    "min": (least, ()),
+    "max": (greatest, ()),
+    "count": (count, ()),
+    "stddev_samp": (deviation_of_sample, ("stddev",)),
+    "stddev_pop": (deviation_of_population, ()),
+    "var_samp": (variance_of_sample, ("variance", "variance_samp")),
+    "var_pop": (variance_of_population, ("variance_pop",)),
+    "skewness": (skewness, ()),
+    "kurtosis": (kurtosis, ()),
+}
+
+
+def _known(values: Items | list[Value]) -> list[Value]:
+    return [value for value in values if not is_unknown(value)]
+
+
+def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ...]) -> None:
+    aggregate(name, *more, counts_rows=name == "count")(lambda values: work(_known(values)))
+
+    def over_array(value: Value) -> Value:
+        held = items(value)
+        return None if held is None else work(_known(held))
+
+    def strictly(value: Value) -> Value:
+        held = items(value)
+        if held is None or (name != "count" and any(is_unknown(one) for one in held)):
+            return None
+        return work(list(held))
+
+    spelled = (name, *more)
+    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1)(over_array)
+    scalar(*(f"strict_{one}" for one in spelled), least=1)(strictly)
+
+
+for _name, (_work, _more) in _WORKS.items():
+    _put(_name, _work, more=_more)
+
+aggregate("array_agg", "arrayagg")(gathered)
+
+
+def distinct_first(entry: Function, values: list[Value]) -> Value:
+    """An aggregate over each value once."""
+    return entry.run(distinct(values))

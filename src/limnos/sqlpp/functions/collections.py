@@ -1,0 +1,312 @@
+"""Functions of arrays and multisets.
+
+May import the table and `values`. Items are compared as DISTINCT compares them, unknown ones included. What is no collection gives
+NULL, and so does a position outside. A result is an array where the argument was one, a multiset where that was one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.numbers import number, whole
+from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
+from limnos.sqlpp.values import comparison
+from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of
+from limnos.sqlpp.values.order import key
+
+ITEMS_MAX = 1_000_000
+"""Most items that a function makes out of numbers."""
+
+Items = tuple[Value, ...]
+
+
+def items(value: Value) -> Items | None:
+    """The items of an array or a multiset; None for what is none."""
+    return value if type(value) is tuple or isinstance(value, Bag) else None
+
+
+def like(model: Value, found: Items | list[Value]) -> Value:
+    """These items as an array, or as a multiset when the model is one."""
+    return Bag(found) if isinstance(model, Bag) else tuple(found)
+
+
+def distinct(values: Items | list[Value]) -> list[Value]:
+    """Each value once, the first of equal ones, in the order given."""
+    seen: dict[bytes, Value] = {}
+    for value in values:
+        seen.setdefault(key(value), value)
+    return list(seen.values())
+
+
+@scalar("array_length", "len", least=1)
+def length(value: Value) -> Value:
+    """How many items there are; of an object how many fields, of a string how many characters."""
+    return len(value) if isinstance(value, (str, dict)) or items(value) is not None else None  # type: ignore[arg-type]
+
+
+@scalar("array_append", least=2, most=ANY_NUMBER, strict=False)
+def append(value: Value, *more: Value) -> Value:
+    """The items, then the others."""
+    found = _unknown(value, *more)
+    held = items(value)
+    return found if found is not True else None if held is None else like(value, (*held, *more))
+
+
+@scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False)
+def prepend(*values: Value) -> Value:
+    """The other values, then the items of the array, which comes last."""
+    *more, value = values
+    found = _unknown(value, *more)
+    held = items(value)
+    return found if found is not True else None if held is None else like(value, (*more, *held))
+
+
+def _unknown(value: Value, *more: Value) -> Value:
+    """MISSING where one is, NULL where the collection is; else True."""
+    if value is MISSING or any(one is MISSING for one in more):
+        return MISSING
+    return None if value is None else True
+
+
+@scalar("array_concat", least=2, most=ANY_NUMBER)
+def concat(*values: Value) -> Value:
+    """The items of all."""
+    held = [items(value) for value in values]
+    known = [one for one in held if one is not None]
+    if len(known) != len(values):
+        return None
+    return like(values[0], tuple(item for one in known for item in one))
+
+
+@scalar("array_contains", least=2)
+def contains(value: Value, wanted: Value) -> Value:
+    """Whether an item is equal to a value."""
+    held = items(value)
+    return None if held is None else any(comparison.equal(item, wanted) is True for item in held)
+
+
+@scalar("array_position", least=2)
+def position(value: Value, wanted: Value) -> Value:
+    """Where the first equal item is, counted from 0; -1 if none is."""
+    held = items(value)
+    if held is None:
+        return None
+    return next((at for at, item in enumerate(held) if comparison.equal(item, wanted) is True), -1)
+
+
+@scalar("array_distinct", least=1)
+def array_distinct(value: Value) -> Value:
+    """Each item once."""
+    held = items(value)
+    return None if held is None else like(value, distinct(held))
+
+
+@scalar("array_reverse", least=1)
+def reverse(value: Value) -> Value:
+    """The items from the last to the first."""
+    held = items(value)
+    return None if held is None else like(value, held[::-1])
+
+
+@scalar("array_sort", least=1)
+def sort(value: Value) -> Value:
+    """The items in the order of values."""
+    held = items(value)
+    return None if held is None else like(value, sorted(held, key=key))
+
+
+@scalar("array_flatten", least=2)
+def flatten(value: Value, depth: Value) -> Value:
+    """Collections inside opened, so many levels of them; a negative depth opens all."""
+    held, levels = items(value), whole(depth)
+    if held is None or levels is None:
+        return None
+    made: list[Value] = []
+    waiting = [(item, levels) for item in reversed(held)]
+    while waiting:
+        item, left = waiting.pop()
+        inner = items(item)
+        if inner is None or left == 0:
+            made.append(item)
+        else:
+            waiting.extend((one, left - 1) for one in reversed(inner))
+    return like(value, made)
+
+
+@scalar("array_ifnull", least=1)
+def first_known(value: Value) -> Value:
+    """The first item that is not unknown."""
+    held = items(value)
+    return None if held is None else next((item for item in held if not is_unknown(item)), None)
+
+
+@scalar("array_insert", least=3, most=ANY_NUMBER, strict=False)
+def insert(value: Value, at: Value, *more: Value) -> Value:
+    """Values put before the item at a position, counted from the end when it is negative."""
+    found = _unknown(value, at, *more)
+    held, place = items(value), whole(at)
+    if found is not True or held is None or place is None:
+        return None if found is True else found
+    place += len(held) if place < 0 else 0
+    if not 0 <= place <= len(held):
+        return None
+    return like(value, (*held[:place], *more, *held[place:]))
+
+
+@scalar("array_put", least=2, most=ANY_NUMBER, strict=False)
+def put(value: Value, *more: Value) -> Value:
+    """Values appended that are not there yet."""
+    found = _unknown(value, *more)
+    held = items(value)
+    if found is not True or held is None:
+        return None if found is True else found
+    made = list(held)
+    for one in more:
+        if not is_unknown(one) and not any(comparison.equal(item, one) is True for item in made):
+            made.append(one)
+    return like(value, made)
+
+
+@scalar("array_remove", least=2, most=ANY_NUMBER)
+def remove(value: Value, *unwanted: Value) -> Value:
+    """The items that are equal to none of the values."""
+    held = items(value)
+    if held is None:
+        return None
+    return like(value, [item for item in held if not any(comparison.equal(item, one) is True for one in unwanted)])
+
+
+@scalar("array_replace", least=3, most=4, strict=False)
+def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
+    """Items that are equal to a value replaced, the first so many."""
+    found = _unknown(value, old, new, limit)
+    held, left = items(value), whole(limit)
+    if found is not True or old is None or held is None or left is None:
+        return found if found is not True else None
+    made: list[Value] = []
+    for item in held:
+        hit = left != 0 and comparison.equal(item, old) is True
+        made.append(new if hit else item)
+        left -= hit
+    return like(value, made)
+
+
+@scalar("array_repeat", least=2, strict=False)
+def repeat(value: Value, count: Value) -> Value:
+    """An array of a value so many times."""
+    found = _unknown(count, value)
+    times = whole(count)
+    if found is not True or times is None or times < 0:
+        return None if found is True else found
+    _fits(times)
+    return (value,) * times
+
+
+@scalar("array_range", least=2, most=3)
+def array_range(start: Value, end: Value, step: Value = 1) -> Value:
+    """Numbers from a start up to an end that is not included."""
+    first, last, by = number(start), number(end), number(step)
+    if first is None or last is None or by is None:
+        return None
+    if by == 0 or not all(map(math.isfinite, (first, last, by))):
+        return ()
+    _fits(max(0, int((last - first) / by)))
+    made: list[Value] = []
+    value = first
+    while value < last if by > 0 else value > last:
+        made.append(value)
+        value = first + len(made) * by
+    return tuple(made)
+
+
+@scalar("range", least=2)
+def whole_range(start: Value, end: Value) -> Value:
+    """Whole numbers from a start to an end, both included."""
+    first, last = whole(start), whole(end)
+    if first is None or last is None:
+        return None
+    _fits(last - first + 1)
+    return tuple(range(first, last + 1))
+
+
+def _fits(count: int) -> None:
+    if count > ITEMS_MAX:
+        raise compilation(f"A function would make an array of more than {ITEMS_MAX} items")
+
+
+@scalar("array_slice", least=2, most=3)
+def array_slice(value: Value, start: Value, *end: Value) -> Value:
+    """The items from a position up to another, which is not included; NULL where they are outside."""
+    held, first = items(value), whole(start)
+    last = None if held is None else whole(end[0]) if end else len(held)
+    if held is None or first is None or last is None:
+        return None
+    first += len(held) if first < 0 else 0
+    last += len(held) if last < 0 else 0
+    return like(value, held[first:last]) if 0 <= first < last <= len(held) else None
+
+
+def _sets(values: Items) -> list[dict[bytes, Value]] | None:
+    """Each collection as what it holds, by key; None if one is no collection."""
+    made = []
+    for value in values:
+        held = items(value)
+        if held is None:
+            return None
+        made.append({key(item): item for item in reversed(held)})
+    return made
+
+
+@scalar("array_union", least=2, most=ANY_NUMBER)
+def union(*values: Value) -> Value:
+    """Each item of any of them, once."""
+    joined = concat(*values)
+    return None if joined is None else array_distinct(joined)
+
+
+@scalar("array_intersect", least=2, most=ANY_NUMBER)
+def intersect(*values: Value) -> Value:
+    """Each item that all of them have, once."""
+    sets = _sets(values)
+    held = items(values[0])
+    if sets is None or held is None:
+        return None
+    return like(values[0], [item for item in distinct(held) if all(key(item) in one for one in sets[1:])])
+
+
+@scalar("array_except", least=2)
+def difference(value: Value, other: Value) -> Value:
+    """The items that the other does not have."""
+    held, sets = items(value), _sets((other,))
+    if held is None or sets is None:
+        return None
+    return like(value, [item for item in held if key(item) not in sets[0]])
+
+
+@scalar("array_symdiff", least=2, most=ANY_NUMBER)
+def symmetric_difference(*values: Value) -> Value:
+    """Each item that exactly one of them has."""
+    sets = _sets(values)
+    if sets is None:
+        return None
+    counted: dict[bytes, list[Value]] = {}
+    for one in sets:
+        for found, item in one.items():
+            counted.setdefault(found, []).append(item)
+    return like(values[0], [same[0] for same in counted.values() if len(same) == 1])
+
+
+@scalar("array_star", least=1)
+def star(value: Value) -> Value:
+    """An array of objects as an object of arrays: for each field what every object has there, NULL where it has none."""
+    held = items(value)
+    if held is None:
+        return None
+    objects = [item for item in held if isinstance(item, dict)]
+    names = dict.fromkeys(name for item in objects for name in item)
+    if not names:
+        return MISSING
+    return object_of(
+        (name, tuple(item.get(name) if isinstance(item, dict) else None for item in held)) for name in names
+    )

@@ -1,0 +1,115 @@
+"""Functions that choose by what is unknown, or odd, about their arguments.
+
+May import the table and `values`. These are the functions that are asked although an argument is NULL or MISSING.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.numbers import number
+from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
+from limnos.sqlpp.values import comparison
+from limnos.sqlpp.values.model import MISSING, Value, is_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _first(
+    name: str, passed: Callable[[Value], bool], *more: str, stops: Callable[[Value], bool] | None = None
+) -> None:
+    """The first argument that is not passed over; NULL if all are. What `stops` ends the search with NULL or MISSING."""
+
+    def run(*values: Value) -> Value:
+        for value in values:
+            if stops is not None and stops(value):
+                return value
+            if not passed(value):
+                return value
+        return None
+
+    scalar(name, *more, least=2, most=ANY_NUMBER, strict=False)(run)
+
+
+def _is_nan(value: Value) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _is_infinite(value: Value) -> bool:
+    return isinstance(value, float) and math.isinf(value)
+
+
+_first("if_missing", lambda value: value is MISSING, "ifmissing")
+_first("if_null", lambda value: value is None, "ifnull")
+_first("if_missing_or_null", is_unknown, "ifmissingornull", "coalesce")
+_first("if_nan", _is_nan, "ifnan", stops=is_unknown)
+_first("if_inf", _is_infinite, "ifinf", stops=is_unknown)
+_first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "ifnanorinf", stops=is_unknown)
+
+
+def _when_equal(name: str, then: Value, *more: str) -> None:
+    """`then` if both arguments are equal, else the first."""
+
+    def run(value: Value, other: Value) -> Value:
+        told = comparison.equal(value, other)
+        if told is True:
+            return then
+        return value if told is False else told
+
+    scalar(name, *more, least=2, strict=False)(run)
+
+
+_when_equal("null_if", None, "nullif")
+_when_equal("missing_if", MISSING, "missingif")
+_when_equal("nan_if", math.nan, "nanif")
+_when_equal("posinf_if", math.inf, "posinfif")
+_when_equal("neginf_if", -math.inf, "neginfif")
+
+
+@scalar("nvl", least=2, strict=False)
+def nvl(value: Value, other: Value) -> Value:
+    """The other value if the first is unknown."""
+    return other if is_unknown(value) else value
+
+
+@scalar("nvl2", least=3, strict=False)
+def nvl2(value: Value, known: Value, unknown: Value) -> Value:
+    """One value if the first is known, another if not."""
+    return unknown if is_unknown(value) else known
+
+
+@scalar("greatest", least=1, most=ANY_NUMBER)
+def greatest(*values: Value) -> Value:
+    """The greatest of values that can be compared; NULL where two can't."""
+    return _extreme(values, greatest=True)
+
+
+@scalar("least", least=1, most=ANY_NUMBER)
+def least(*values: Value) -> Value:
+    """The least of values that can be compared; NULL where two can't."""
+    return _extreme(values, greatest=False)
+
+
+def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
+    best = values[0]
+    for value in values[1:]:
+        less = comparison.less(value, best)
+        if less is not True and less is not False:
+            return None
+        if less != greatest and comparison.equal(value, best) is not True:
+            best = value
+    return best
+
+
+@scalar("deep_equal", least=2)
+def deep_equal(value: Value, other: Value) -> Value:
+    """Whether two values are the same all the way down, unknown parts included."""
+    return not comparison.distinct(value, other)
+
+
+@scalar("is_nan", "isnan", least=1)
+def is_nan(value: Value) -> Value:
+    """Whether a number is NaN."""
+    return None if number(value) is None else _is_nan(value)

@@ -1,0 +1,254 @@
+"""Functions of numbers.
+
+May import the table and `values`. What is no number gives NULL; what has no result (the logarithm of a negative number) is NaN, as in
+AsterixDB. A result of whole numbers keeps their type where it can.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.arithmetic import negate, power
+from limnos.sqlpp.values.model import Float, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_DIGITS_MAX = 400
+
+
+def number(value: Value) -> int | float | None:
+    """The value as a number; None for what is none."""
+    return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+def whole(value: Value) -> int | None:
+    """The value as a whole number, a double that is whole included; None for what is none."""
+    found = number(value)
+    if isinstance(found, float):
+        return int(found) if found.is_integer() else None
+    return None if found is None else int(found)
+
+
+@scalar("abs", least=1)
+def absolute(value: Value) -> Value:
+    """The value without its sign, in its type."""
+    found = number(value)
+    return None if found is None else negate(value) if found < 0 or math.copysign(1, found) < 0 else value
+
+
+@scalar("sign", least=1)
+def sign(value: Value) -> Value:
+    """-1, 0 or 1."""
+    found = number(value)
+    return None if found is None else (found > 0) - (found < 0)
+
+
+def _rounded(value: Value, how: Callable[[float], float]) -> Value:
+    """A double or a float rounded, in its type; whole numbers are what they are."""
+    found = number(value)
+    if not isinstance(found, float) or not math.isfinite(found):
+        return found
+    return type(found)(how(found))
+
+
+@scalar("ceil", "ceiling", least=1)
+def ceil(value: Value) -> Value:
+    """The least whole number that is not less."""
+    return _rounded(value, lambda found: float(math.ceil(found)))
+
+
+@scalar("floor", least=1)
+def floor(value: Value) -> Value:
+    """The greatest whole number that is not greater."""
+    return _rounded(value, lambda found: float(math.floor(found)))
+
+
+def half_up(value: float) -> float:
+    """To the nearest whole number; a half goes away from zero."""
+    return math.copysign(math.floor(abs(value) + 0.5), value)
+
+
+@scalar("round", least=1, most=2)
+def rounded(value: Value, digits: Value = 0) -> Value:
+    """To so many digits after the point; halves go away from zero."""
+    return _to_digits(value, digits, how=half_up)
+
+
+@scalar("trunc", "truncate", least=1, most=2)
+def truncated(value: Value, digits: Value = 0) -> Value:
+    """Cut to so many digits after the point."""
+    return _to_digits(value, digits, how=lambda found: float(math.trunc(found)))
+
+
+@scalar("round_half_to_even", least=1, most=2)
+def half_to_even(value: Value, digits: Value = 0) -> Value:
+    """To so many digits; halves go to the even neighbour."""
+    return _to_digits(value, digits, how=lambda found: float(round(found)))
+
+
+def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:
+    found, places = number(value), whole(digits)
+    if found is None or places is None or not math.isfinite(found) or abs(places) > _DIGITS_MAX:
+        return None if found is None or places is None else found
+    if isinstance(found, int) and places >= 0:
+        return found
+    if places == 0:
+        return type(found)(how(found))
+    scale = 10.0 ** min(abs(places), 308)
+    moved = float(found) * scale if places > 0 else float(found) / scale
+    if not math.isfinite(moved):
+        return found
+    back = how(moved) / scale if places > 0 else how(moved) * scale
+    return type(found)(back)
+
+
+def _of_double(name: str, work: Callable[[float], float]) -> None:
+    """Put a function from double to double into the table; what has no result is NaN."""
+
+    def run(value: Value) -> Value:
+        found = number(value)
+        if found is None:
+            return None
+        try:
+            result = work(float(found))
+        except ValueError:
+            result = math.nan
+        except OverflowError:
+            result = math.inf
+        return Float(result) if isinstance(found, Float) else result
+
+    scalar(name, least=1)(run)
+
+
+def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
+    return lambda found: -math.inf if found == 0 else of(found)
+
+
+for _name, _work in {
+    "sqrt": math.sqrt,
+    "exp": math.exp,
+    "ln": _logarithm(math.log),
+    "log": _logarithm(math.log10),
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "sinh": math.sinh,
+    "cosh": math.cosh,
+    "tanh": math.tanh,
+    "degrees": math.degrees,
+    "radians": math.radians,
+}.items():
+    _of_double(_name, _work)
+
+
+@scalar("atan2", least=2)
+def atan2(y: Value, x: Value) -> Value:
+    """The angle of a point."""
+    up, right = number(y), number(x)
+    return None if up is None or right is None else math.atan2(up, right)
+
+
+@scalar("power", least=2)
+def raised(base: Value, exponent: Value) -> Value:
+    """`base ^ exponent`"""  # noqa: D415
+    return power(base, exponent)
+
+
+@scalar("pi", least=0)
+def pi() -> Value:
+    """The ratio of a circle's circumference to its diameter."""
+    return math.pi
+
+
+@scalar("e", least=0)
+def euler() -> Value:
+    """The base of natural logarithms."""
+    return math.e
+
+
+@scalar("random", least=0, most=1, settled=False)
+def chance(seed: Value = None) -> Value:
+    """A double of at least 0 and less than 1; the same for the same seed."""
+    if seed is None:
+        return random.random()  # noqa: S311 - no secret is made of it
+    found = number(seed)
+    return None if found is None else random.Random(found).random()  # noqa: S311
+
+
+def _bits(value: Value) -> int | None:
+    found = whole(value)
+    return found if found is not None and -(1 << 63) <= found < 1 << 63 else None
+
+
+def _wrapped(value: int) -> int:
+    """A whole number cut to 64 bits with sign."""
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def _folded(name: str, work: Callable[[int, int], int]) -> None:
+    def run(*values: Value) -> Value:
+        total: int | None = None
+        for value in values:
+            found = _bits(value)
+            if found is None:
+                return None
+            total = found if total is None else work(total, found)
+        return total
+
+    scalar(name, least=2, most=-1)(run)
+
+
+_folded("bitand", int.__and__)
+_folded("bitor", int.__or__)
+_folded("bitxor", int.__xor__)
+
+
+@scalar("bitnot", least=1)
+def bit_not(value: Value) -> Value:
+    """Every bit turned over."""
+    found = _bits(value)
+    return None if found is None else ~found
+
+
+@scalar("bitcount", least=1)
+def bit_count(value: Value) -> Value:
+    """How many of the 64 bits are set."""
+    found = _bits(value)
+    return None if found is None else (found % (1 << 64)).bit_count()
+
+
+@scalar("bitshift", least=2, most=3)
+def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
+    """Shifted to the left, or to the right by a negative count; what is shifted out comes back when it rotates."""
+    found, by = _bits(value), whole(count)
+    if found is None or by is None or not all(isinstance(one, bool) for one in rotate):
+        return None
+    if rotate and rotate[0]:
+        by %= 64
+        bits = found % (1 << 64)
+        return _wrapped((bits << by) | (bits >> (64 - by)))
+    if abs(by) > 64:
+        return 0
+    return _wrapped(found << by) if by >= 0 else _wrapped((found % (1 << 64)) >> -by)
+
+
+@scalar("bittest", "isbitset", least=2, most=3)
+def bit_test(value: Value, positions: Value, *every: Value) -> Value:
+    """Whether one of the bits, counted from 1, is set; or all of them."""
+    found = _bits(value)
+    listed = positions if isinstance(positions, tuple) else (positions,)
+    places = [whole(place) for place in listed]
+    if found is None or not all(isinstance(one, bool) for one in every):
+        return None
+    known = [place for place in places if place is not None and 1 <= place <= 64]
+    if len(known) != len(places):
+        return None
+    set_ = [bool(found >> (place - 1) & 1) for place in known]
+    return all(set_) if every and every[0] else any(set_)

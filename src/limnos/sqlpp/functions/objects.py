@@ -1,0 +1,145 @@
+"""Functions of objects.
+
+May import the table and `values`. What is no object gives NULL. A field that would be MISSING is left out.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
+from limnos.sqlpp.values.model import MISSING, Value, object_of
+
+
+@scalar("object_names", "get_object_field_names", least=1)
+def names(value: Value) -> Value:
+    """The names of its fields."""
+    return tuple(value) if isinstance(value, dict) else None
+
+
+@scalar("object_values", least=1)
+def values(value: Value) -> Value:
+    """The values of its fields."""
+    return tuple(value.values()) if isinstance(value, dict) else None
+
+
+@scalar("object_pairs", least=1)
+def pairs(value: Value) -> Value:
+    """Each field as an object of its `name` and `value`."""
+    if not isinstance(value, dict):
+        return None
+    return tuple({"name": name, "value": held} for name, held in value.items())
+
+
+@scalar("object_length", least=1)
+def length(value: Value) -> Value:
+    """How many fields it has."""
+    return len(value) if isinstance(value, dict) else None
+
+
+@scalar("object_add", least=3, strict=False)
+def add(value: Value, name: Value, added: Value) -> Value:
+    """With another field; one that is there stays."""
+    if not isinstance(value, dict) or not isinstance(name, str):
+        return _unknown(value, name)
+    return value if name in value or added is MISSING else {**value, name: added}
+
+
+@scalar("object_put", least=3, strict=False)
+def put(value: Value, name: Value, added: Value) -> Value:
+    """With a field set; without it when the value is MISSING."""
+    if not isinstance(value, dict) or not isinstance(name, str):
+        return _unknown(value, name)
+    if added is MISSING:
+        return {key: held for key, held in value.items() if key != name}
+    return {**value, name: added}
+
+
+@scalar("object_replace", least=3, strict=False)
+def replace(value: Value, old: Value, new: Value) -> Value:
+    """Fields whose value is equal to the old one have the new one."""
+    if not isinstance(value, dict) or old is MISSING or old is None or new is MISSING:
+        return _unknown(value, old, new)
+    from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - beside what needs it alone
+
+    return {name: new if equal(held, old) is True else held for name, held in value.items()}
+
+
+def _unknown(*values: Value) -> Value:
+    return MISSING if MISSING in values else None
+
+
+@scalar("object_remove", least=2)
+def remove(value: Value, name: Value) -> Value:
+    """Without a field."""
+    if not isinstance(value, dict) or not isinstance(name, str):
+        return None
+    return {key: held for key, held in value.items() if key != name}
+
+
+@scalar("object_remove_fields", least=2)
+def remove_fields(value: Value, unwanted: Value) -> Value:
+    """Without the fields of these names."""
+    held = items(unwanted)
+    if not isinstance(value, dict) or held is None or not all(isinstance(name, str) for name in held):
+        return None
+    return {key: kept for key, kept in value.items() if key not in held}
+
+
+@scalar("object_rename", least=3)
+def rename(value: Value, old: Value, new: Value) -> Value:
+    """With a field under another name, which no other field may have."""
+    if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)) or (new != old and new in value):
+        return None
+    return {new if key == old else key: held for key, held in value.items()}
+
+
+@scalar("object_concat", least=2, most=ANY_NUMBER)
+def concat(*values: Value) -> Value:
+    """The fields of all; of two with one name, the last."""
+    made: dict[str, Value] = {}
+    for value in values:
+        if not isinstance(value, dict):
+            return None
+        made |= value
+    return made
+
+
+@scalar("object_merge", least=2)
+def merge(value: Value, other: Value) -> Value:
+    """The fields of both; of two with one name, the first, and objects among them are merged."""
+    if not isinstance(value, dict) or not isinstance(other, dict):
+        return None
+    made = dict(value)
+    waiting: list[tuple[dict[str, Value], dict[str, Value]]] = [(made, other)]
+    while waiting:
+        into, source = waiting.pop()
+        for name, held in source.items():
+            mine = into.get(name, MISSING)
+            if mine is MISSING:
+                into[name] = held
+            elif isinstance(mine, dict) and isinstance(held, dict):
+                copied = dict(mine)
+                into[name] = copied
+                waiting.append((copied, held))
+    return made
+
+
+@scalar("object_unwrap", least=1)
+def unwrap(value: Value) -> Value:
+    """The value of the only field."""
+    return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
+
+
+@scalar("object_add_fields", least=2)
+def add_fields(value: Value, added: Value) -> Value:
+    """With more fields, given as objects of `name` and `value`; those that are there stay."""
+    held = items(added)
+    if not isinstance(value, dict) or held is None:
+        return None
+    more = []
+    for one in held:
+        name = one.get("name") if isinstance(one, dict) else None
+        if not isinstance(one, dict) or not isinstance(name, str):
+            return None
+        more.append((name, one.get("value", MISSING)))
+    return object_of([*value.items(), *more])

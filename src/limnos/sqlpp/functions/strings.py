@@ -1,0 +1,165 @@
+"""Functions of strings.
+
+May import the table and `values`. Positions are counted from 0 in code points; a function whose name ends with `1` counts from 1. What
+is no string gives NULL. No regular expression of the outside is matched here: Python's take time that grows without bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
+from limnos.sqlpp.values import text
+from limnos.sqlpp.values.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LENGTH_MAX = 16 << 20
+"""Longest string, in code points, that a function makes."""
+
+
+def fits(length: int) -> None:
+    """Refuse what would be longer than LENGTH_MAX."""
+    if length > LENGTH_MAX:
+        raise compilation(f"A function would make a string longer than {LENGTH_MAX} characters")
+
+
+def _of_string(name: str, work: Callable[[str], Value], *more: str) -> None:
+    scalar(name, *more, least=1)(lambda value: work(value) if isinstance(value, str) else None)
+
+
+_of_string("length", len, "string_length", "char_length", "character_length")
+_of_string("lower", str.lower, "lowercase")
+_of_string("upper", str.upper, "uppercase")
+_of_string("reverse", lambda value: value[::-1])
+_of_string("string_to_codepoint", lambda value: tuple(ord(char) for char in value))
+
+
+def _of_two(name: str, work: Callable[[str, str], Value], *more: str) -> None:
+    def run(value: Value, other: Value) -> Value:
+        return work(value, other) if isinstance(value, str) and isinstance(other, str) else None
+
+    scalar(name, *more, least=2)(run)
+
+
+_of_two("contains", lambda value, other: other in value)
+_of_two("starts_with", str.startswith)
+_of_two("ends_with", str.endswith)
+_of_two("position", str.find, "pos", "position0", "pos0")
+_of_two("position1", lambda value, other: value.find(other) + 1, "pos1")
+_of_two("substring_before", lambda value, other: value.partition(other)[0] if other and other in value else "")
+_of_two("substring_after", lambda value, other: value.partition(other)[2] if other else value)
+_of_two("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
+_of_two("like", text.like)
+
+
+@scalar("initcap", "title", least=1)
+def title(value: Value) -> Value:
+    """The first letter of each word in upper case, the others in lower case."""
+    if not isinstance(value, str):
+        return None
+    made, inside = [], False
+    for char in value:
+        made.append(char.lower() if inside else char.upper())
+        inside = char.isalnum()
+    return "".join(made)
+
+
+def _trimmed(name: str, cut: Callable[[str, str | None], str]) -> None:
+    def run(value: Value, characters: Value = "") -> Value:
+        if not isinstance(value, str) or not isinstance(characters, str):
+            return None
+        return cut(value, characters or None)
+
+    scalar(name, least=1, most=2)(run)
+
+
+_trimmed("trim", str.strip)
+_trimmed("ltrim", str.lstrip)
+_trimmed("rtrim", str.rstrip)
+
+
+def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int) -> Value:
+    """So many characters from an offset on; a negative offset counts from the end. NULL where the offset is outside."""
+    start, count = whole(offset), whole(length[0]) if length else LENGTH_MAX
+    if not isinstance(value, str) or start is None or count is None or count < 0:
+        return None
+    if first == 1 and start > 0:
+        start -= 1
+    if start < 0:
+        start += len(value)
+    return value[start : start + count] if 0 <= start <= len(value) else None
+
+
+@scalar("substr", "substring", "substr0", "substring0", least=2, most=3)
+def substr(value: Value, offset: Value, *length: Value) -> Value:
+    """A part of a string, counted from 0."""
+    return _part(value, offset, length=length, first=0)
+
+
+@scalar("substr1", "substring1", least=2, most=3)
+def substr1(value: Value, offset: Value, *length: Value) -> Value:
+    """A part of a string, counted from 1."""
+    return _part(value, offset, length=length, first=1)
+
+
+@scalar("repeat", least=2)
+def repeat(value: Value, count: Value) -> Value:
+    """The string so many times."""
+    times = whole(count)
+    if not isinstance(value, str) or times is None or times < 0:
+        return None
+    fits(len(value) * times)
+    return value * times
+
+
+@scalar("replace", least=3, most=4)
+def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
+    """Every occurrence replaced, or the first so many."""
+    times = whole(limit)
+    if not (isinstance(value, str) and isinstance(old, str) and isinstance(new, str)) or times is None:
+        return None
+    if not old:
+        return value
+    count = value.count(old) if times < 0 else min(times, value.count(old))
+    fits(len(value) + count * (len(new) - len(old)))
+    return value.replace(old, new, count)
+
+
+@scalar("concat", least=1, most=ANY_NUMBER)
+def concat(*values: Value) -> Value:
+    """The strings one after the other."""
+    return _joined(values, "")
+
+
+@scalar("string_concat", least=1)
+def string_concat(values: Value) -> Value:
+    """The strings of an array one after the other."""
+    return _joined(values, "") if isinstance(values, tuple) else None
+
+
+@scalar("string_join", least=2)
+def string_join(values: Value, separator: Value) -> Value:
+    """The strings of an array with a separator between them."""
+    return _joined(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
+
+
+def _joined(values: tuple[Value, ...], separator: str) -> Value:
+    texts = [value for value in values if isinstance(value, str)]
+    if len(texts) != len(values):
+        return None
+    fits(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
+
+
+@scalar("codepoint_to_string", least=1)
+def from_codepoints(values: Value) -> Value:
+    """The string of these code points."""
+    if not isinstance(values, tuple):
+        return None
+    points = [whole(value) for value in values]
+    known = [point for point in points if point is not None and 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000]
+    return "".join(map(chr, known)) if len(known) == len(points) else None

@@ -1,0 +1,313 @@
+"""Values of time: their text, their parts, and how they are added.
+
+May import the table and `values`. Times are UTC, in milliseconds; the calendar is the Gregorian one, from the year -9999 to 9999. Text that
+is no time gives NULL. The moment of a statement is the evaluator's to give: what is *current* is not here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import (
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Time,
+    Value,
+    YearMonthDuration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DAY_MS = 86_400_000
+_MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+YEAR_MAX = 9999
+
+_DATE = re.compile(r"(-?\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_DURATION = re.compile(
+    r"(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,3}))?S)?)?",
+    re.ASCII,
+)
+
+
+def days_of(year: int, month: int, *, day: int) -> int:
+    """Days from 1970-01-01, in the Gregorian calendar also before it was in use."""
+    shifted = year - (month <= 2)
+    era, of_era = divmod(shifted, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    return era * 146_097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+
+
+def civil(days: int) -> tuple[int, int, int]:
+    """Year, month and day of so many days from 1970-01-01."""
+    era, of_era = divmod(days + 719_468, 146_097)
+    year_of_era = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year_of_era + year_of_era // 4 - year_of_era // 100)
+    shifted = (5 * of_year + 2) // 153
+    month = shifted + (3 if shifted < 10 else -9)
+    return year_of_era + era * 400 + (month <= 2), month, of_year - (153 * shifted + 2) // 5 + 1
+
+
+def _month_days(year: int, month: int) -> int:
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if month == 2 and leap else _MONTHS[month - 1]
+
+
+def date_of(text: str) -> Date | None:
+    """`2013-01-31`; None for what is no day."""
+    found = _DATE.fullmatch(text)
+    if found is None:
+        return None
+    year, month, day = map(int, found.groups())
+    if not (1 <= month <= 12 and 1 <= day <= _month_days(year, month)):
+        return None
+    return Date(days_of(year, month, day=day))
+
+
+def time_of(text: str) -> Time | None:
+    """`23:59:59.999`, with an offset that is taken off; None for what is no time."""
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    hour, minute, second = (int(part) for part in found.groups()[:3])
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    ms = int((found[4] or "").ljust(3, "0")[:3])
+    return Time(((hour * 60 + minute) * 60 + second) * 1000 + ms - _offset_ms(found[5]))
+
+
+def _offset_ms(text: str | None) -> int:
+    if text is None or text == "Z":
+        return 0
+    minutes = int(text[1:3]) * 60 + int(text[-2:])
+    return minutes * 60_000 * (-1 if text[0] == "-" else 1)
+
+
+def datetime_of(text: str) -> DateTime | None:
+    """`2013-01-31T23:59:59.999Z`; None for what is no moment."""
+    day, _, rest = text.partition("T") if "T" in text else text.partition(" ")
+    date, time = date_of(day), time_of(rest)
+    return None if date is None or time is None else DateTime(date.days * DAY_MS + time.ms)
+
+
+def duration_of(text: str) -> Duration | None:
+    """`P1Y2M3DT4H5M6.789S`; None for what is no duration."""
+    found = _DURATION.fullmatch(text)
+    if found is None or text[-1] in "PT":
+        return None
+    years, months, days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:7])
+    ms = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + int((found[8] or "").ljust(3, "0"))
+    sign = -1 if found[1] else 1
+    return Duration(sign * (years * 12 + months), sign * ms)
+
+
+def shown(value: Value) -> str | None:
+    """The text of a value of time; None for what is none."""
+    match value:
+        case Date(days):
+            return _date_text(days)
+        case Time(ms):
+            return _time_text(ms)
+        case DateTime(ms):
+            return f"{_date_text(ms // DAY_MS)}T{_time_text(ms % DAY_MS)}"
+        case Duration(months, ms):
+            return _duration_text(months, ms)
+        case YearMonthDuration(months):
+            return _duration_text(months, 0)
+        case DayTimeDuration(ms):
+            return _duration_text(0, ms)
+    return None
+
+
+def _date_text(days: int) -> str:
+    year, month, day = civil(days)
+    return f"{'-' if year < 0 else ''}{abs(year):04}-{month:02}-{day:02}"
+
+
+def _time_text(ms: int) -> str:
+    seconds, rest = divmod(ms, 1000)
+    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    return f"{text}.{rest:03}" if rest else text
+
+
+def _duration_text(months: int, ms: int) -> str:
+    sign = "-" if months < 0 or ms < 0 else ""
+    years, month = divmod(abs(months), 12)
+    days, rest = divmod(abs(ms), DAY_MS)
+    hours, rest = divmod(rest, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    second, part = divmod(rest, 1000)
+    date = "".join(f"{count}{unit}" for count, unit in ((years, "Y"), (month, "M"), (days, "D")) if count)
+    seconds = f"{second}.{part:03}S" if part else f"{second}S" if second else ""
+    time = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (minutes, "M")) if count) + seconds
+    return f"{sign}P{date}{'T' + time if time else ''}" if date or time else "PT0S"
+
+
+def shifted(value: Value, by: Value, *, sign: int) -> Value:
+    """A time moved by a duration, a duration by a duration of its kind; NULL for what can't be moved so."""
+    if isinstance(by, (YearMonthDuration, DayTimeDuration, Duration)):
+        months = sign * (0 if isinstance(by, DayTimeDuration) else by.months)
+        ms = sign * (0 if isinstance(by, YearMonthDuration) else by.ms)
+        return _moved(value, months, ms=ms)
+    if sign == 1 and isinstance(value, (YearMonthDuration, DayTimeDuration, Duration)):
+        return shifted(by, value, sign=1)
+    return _between(value, by) if sign == -1 else None
+
+
+def _between(value: Value, other: Value) -> Value:
+    """The time from one moment to another of its type."""
+    if isinstance(value, Date) and isinstance(other, Date):
+        return DayTimeDuration((value.days - other.days) * DAY_MS)
+    if isinstance(value, Time) and isinstance(other, Time):
+        return DayTimeDuration(value.ms - other.ms)
+    if isinstance(value, DateTime) and isinstance(other, DateTime):
+        return DayTimeDuration(value.ms - other.ms)
+    return None
+
+
+def _moved(value: Value, months: int, *, ms: int) -> Value:
+    match value:
+        case Date(days):
+            moved = _by_months(days, months)
+            return None if moved is None else Date((moved * DAY_MS + ms) // DAY_MS)
+        case DateTime(at):
+            moved = _by_months(at // DAY_MS, months)
+            return None if moved is None else DateTime(moved * DAY_MS + at % DAY_MS + ms)
+        case Time(at):
+            return None if months else Time((at + ms) % DAY_MS)
+        case YearMonthDuration(held):
+            return YearMonthDuration(held + months) if not ms else None
+        case DayTimeDuration(held):
+            return DayTimeDuration(held + ms) if not months else None
+    return None
+
+
+def _by_months(days: int, months: int) -> int | None:
+    """A day so many months later; the last of its month where that month is shorter."""
+    if not months:
+        return days
+    year, month, day = civil(days)
+    year, month = divmod(year * 12 + month - 1 + months, 12)
+    if abs(year) > YEAR_MAX:
+        return None
+    return days_of(year, month + 1, day=min(day, _month_days(year, month + 1)))
+
+
+def _parts(value: Value) -> dict[str, int]:
+    """What a value of time has of year, month, day, hour, minute, second and millisecond."""
+    days = value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
+    ms = value.ms % DAY_MS if isinstance(value, (Time, DateTime)) else None
+    found = {} if days is None else dict(zip(("year", "month", "day"), civil(days), strict=True))
+    if ms is not None:
+        found |= {
+            "hour": ms // 3_600_000,
+            "minute": ms // 60_000 % 60,
+            "second": ms // 1000 % 60,
+            "millisecond": ms % 1000,
+        }
+    return found
+
+
+def _part(name: str) -> None:
+    scalar(f"get_{name}", name, least=1)(lambda value: _parts(value).get(name))
+
+
+for _name in ("year", "month", "day", "hour", "minute", "second", "millisecond"):
+    _part(_name)
+
+
+def _day(value: Value) -> int | None:
+    return value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
+
+
+def _of_day(name: str, work: Callable[[int], Value]) -> None:
+    def run(value: Value) -> Value:
+        days = _day(value)
+        return None if days is None else work(days)
+
+    scalar(name, least=1)(run)
+
+
+_of_day("day_of_week", lambda days: (days + 4) % 7 + 1)
+_of_day("day_of_year", lambda days: days - days_of(civil(days)[0], 1, day=1) + 1)
+_of_day("quarter_of_year", lambda days: (civil(days)[1] + 2) // 3)
+_of_day("get_date_from_datetime", Date)
+_of_day("unix_time_from_date_in_days", lambda days: days)
+
+
+@scalar("get_time_from_datetime", least=1)
+def time_of_datetime(value: Value) -> Value:
+    """The time of day of a moment."""
+    return Time(value.ms % DAY_MS) if isinstance(value, DateTime) else None
+
+
+@scalar("datetime_from_date_time", least=2)
+def joined(date: Value, time: Value) -> Value:
+    """The moment of a day and a time."""
+    return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
+
+
+@scalar("unix_time_from_datetime_in_ms", least=1)
+def unix_ms(value: Value) -> Value:
+    """Milliseconds from 1970."""
+    return value.ms if isinstance(value, DateTime) else None
+
+
+@scalar("unix_time_from_datetime_in_secs", least=1)
+def unix_seconds(value: Value) -> Value:
+    """Seconds from 1970."""
+    return value.ms // 1000 if isinstance(value, DateTime) else None
+
+
+@scalar("datetime_from_unix_time_in_ms", least=1)
+def from_unix_ms(value: Value) -> Value:
+    """The moment so many milliseconds from 1970."""
+    return _moment(whole(value), 1)
+
+
+@scalar("datetime_from_unix_time_in_secs", least=1)
+def from_unix_seconds(value: Value) -> Value:
+    """The moment so many seconds from 1970."""
+    return _moment(whole(value), 1000)
+
+
+@scalar("date_from_unix_time_in_days", least=1)
+def from_unix_days(value: Value) -> Value:
+    """The day so many days from 1970."""
+    found = _moment(whole(value), DAY_MS)
+    return None if found is None else Date(found.ms // DAY_MS)
+
+
+def _moment(count: int | None, unit_ms: int) -> DateTime | None:
+    edge = days_of(YEAR_MAX, 12, day=31) * DAY_MS
+    return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
+
+
+@scalar("get_year_month_duration", least=1)
+def year_month_part(value: Value) -> Value:
+    """The months of a duration."""
+    return YearMonthDuration(value.months) if isinstance(value, Duration) else None
+
+
+@scalar("get_day_time_duration", least=1)
+def day_time_part(value: Value) -> Value:
+    """What a duration has beside its months."""
+    return DayTimeDuration(value.ms) if isinstance(value, Duration) else None
+
+
+@scalar("months_from_year_month_duration", least=1)
+def months_of(value: Value) -> Value:
+    """How many months it is."""
+    return value.months if isinstance(value, YearMonthDuration) else None
+
+
+@scalar("ms_from_day_time_duration", "milliseconds_from_day_time_duration", least=1)
+def ms_of(value: Value) -> Value:
+    """How many milliseconds it is."""
+    return value.ms if isinstance(value, DayTimeDuration) else None

@@ -1,0 +1,302 @@
+"""Functions that ask for a type, and that make a value of one from a value of another.
+
+May import the table and `values`. Two kinds: `to_…` is lenient and gives NULL for what has no such value; a constructor, `bigint("1")`, takes
+text of the right form, or a number that fits, and gives NULL else.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import uuid
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions import times
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.numbers import number
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import (
+    MISSING,
+    NUMERIC,
+    WIDTHS,
+    Bag,
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Float,
+    Integer,
+    SmallInt,
+    TinyInt,
+    TypeName,
+    Value,
+    YearMonthDuration,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_REAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?INF|NaN", re.ASCII)
+_TEXT_MAX = 400
+
+_MADE: dict[TypeName, Callable[[int], int]] = {
+    "tinyint": TinyInt,
+    "smallint": SmallInt,
+    "integer": Integer,
+    "bigint": int,
+}
+
+
+def _is(name: str, *types: TypeName, also: tuple[str, ...] = ()) -> None:
+    wanted = frozenset(types)
+    scalar(f"is_{name}", f"is{name}", *also, least=1)(lambda value: type_name(value) in wanted)
+
+
+_is("array", "array")
+_is("multiset", "multiset")
+_is("object", "object", also=("is_obj", "isobj"))
+_is("string", "string", also=("is_str", "isstr"))
+_is("boolean", "boolean", also=("is_bool", "isbool"))
+_is("number", *NUMERIC, also=("is_num", "isnum"))
+_is("binary", "binary")
+_is("uuid", "uuid")
+_is("date", "date")
+_is("time", "time")
+_is("datetime", "datetime")
+_is("duration", "duration", "year-month-duration", "day-time-duration")
+_is(
+    "atomic",
+    *NUMERIC,
+    "string",
+    "boolean",
+    "binary",
+    "uuid",
+    "date",
+    "time",
+    "datetime",
+    "duration",
+    "year-month-duration",
+    "day-time-duration",
+    also=("is_atom", "isatom"),
+)
+
+scalar("is_null", "isnull", least=1, strict=False)(lambda value: MISSING if value is MISSING else value is None)
+scalar("is_missing", "ismissing", least=1, strict=False)(lambda value: value is MISSING)
+scalar("is_unknown", "isunknown", least=1, strict=False)(lambda value: value is None or value is MISSING)
+scalar("get_type", "gettype", "type_name", least=1, strict=False)(type_name)
+
+
+def json_text(value: Value) -> str:
+    """A value as JSON; what JSON has no word for is its text. A MISSING inside an array is null."""
+    return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _plain(value: Value) -> object:
+    if isinstance(value, dict):
+        return {name: _plain(held) for name, held in value.items()}
+    held = items(value)
+    if held is not None:
+        return [_plain(item) for item in held]
+    if value is MISSING:
+        return None
+    if isinstance(value, float) and not math.isfinite(value):
+        return text_of(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return text_of(value)
+
+
+def text_of(value: Value) -> str:
+    """A value as text: a string as it is, what is no scalar as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _real_text(value)
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, bytes):
+        return value.hex().upper()
+    return times.shown(value) or (str(value) if isinstance(value, uuid.UUID) else json_text(value))
+
+
+def _real_text(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return float.__repr__(float(value))
+
+
+def real_of(text: str) -> float | None:
+    """A double from its text; None for what is none."""
+    text = text.strip()
+    if len(text) > _TEXT_MAX or _REAL.fullmatch(text) is None:
+        return None
+    return float(text.replace("INF", "inf"))
+
+
+def whole_of(value: Value, kind: TypeName) -> Value:
+    """A whole number of a type: from text, from a number whose fraction is cut off; NULL where it does not fit."""
+    found: int | None = None
+    if (isinstance(value, str) and _WHOLE.fullmatch(value.strip())) or isinstance(value, bool):
+        found = int(value)
+    else:
+        held = number(value)
+        if held is not None and math.isfinite(held):
+            found = int(held)
+    edge = 1 << (WIDTHS[kind] - 1)
+    return None if found is None or not -edge <= found < edge else _MADE[kind](found)
+
+
+def _real(value: Value) -> float | None:
+    if isinstance(value, str):
+        return real_of(value)
+    if isinstance(value, bool):
+        return float(value)
+    found = number(value)
+    return None if found is None else float(found)
+
+
+def _wholes(kind: TypeName, *names: str) -> None:
+    scalar(*names, least=1)(lambda value: whole_of(value, kind))
+
+
+_wholes("tinyint", "tinyint", "int8", "to_tinyint")
+_wholes("smallint", "smallint", "int16", "to_smallint")
+_wholes("integer", "integer", "int32", "to_integer")
+_wholes("bigint", "bigint", "int", "int64", "to_bigint")
+scalar("double", "to_double", least=1)(_real)
+
+
+@scalar("float", "to_float", least=1)
+def single(value: Value) -> Value:
+    """A number of single precision."""
+    found = _real(value)
+    return None if found is None else Float(found)
+
+
+@scalar("to_number", "to_num", "tonumber", "tonum", least=1)
+def to_number(value: Value) -> Value:
+    """A number from text, a boolean, or itself."""
+    if number(value) is not None:
+        return value
+    whole = whole_of(value, "bigint")
+    return _real(value) if whole is None else whole
+
+
+@scalar("to_string", "to_str", "tostring", "tostr", "string", least=1)
+def to_string(value: Value) -> Value:
+    """Its text."""
+    return text_of(value)
+
+
+@scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1)
+def to_boolean(value: Value) -> Value:
+    """False for false, zero, NaN, and what is empty; else true."""
+    if isinstance(value, float) and math.isnan(value):
+        return False
+    return bool(value) if isinstance(value, (bool, int, float, str, tuple, dict)) else True
+
+
+@scalar("boolean", least=1)
+def boolean(value: Value) -> Value:
+    """From `true` and `false`, in any case, or a number."""
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.strip().lower())
+    return to_boolean(value) if isinstance(value, (bool, int, float)) else None
+
+
+@scalar("to_array", "toarray", least=1)
+def to_array(value: Value) -> Value:
+    """An array of the value alone, unless it is one; of a multiset its items."""
+    held = items(value)
+    return (value,) if held is None else tuple(held)
+
+
+@scalar("to_multiset", least=1)
+def to_multiset(value: Value) -> Value:
+    """A multiset of the value alone, or of an array's items."""
+    held = items(value)
+    return Bag((value,)) if held is None else Bag(held)
+
+
+@scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1)
+def to_atomic(value: Value) -> Value:
+    """The only item of an array, the value of the only field of an object, and so on; NULL where there are more."""
+    while not isinstance(value, (str, int, float, bool)):
+        held = tuple(value.values()) if isinstance(value, dict) else items(value)
+        if held is None:
+            return value
+        if len(held) != 1:
+            return None
+        value = held[0]
+    return value
+
+
+@scalar("to_object", "to_obj", "toobject", "toobj", least=1)
+def to_object(value: Value) -> Value:
+    """An object as it is; what is none is an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def _from_text(name: str, read: Callable[[str], Value], *, kind: TypeName) -> None:
+    def run(value: Value) -> Value:
+        if isinstance(value, str):
+            return read(value.strip())
+        return value if type_name(value) == kind else None
+
+    scalar(name, least=1)(run)
+
+
+def _year_month(text: str) -> Value:
+    found = times.duration_of(text)
+    return YearMonthDuration(found.months) if found is not None and not found.ms else None
+
+
+def _day_time(text: str) -> Value:
+    found = times.duration_of(text)
+    return DayTimeDuration(found.ms) if found is not None and not found.months else None
+
+
+_from_text("time", times.time_of, kind="time")
+_from_text("duration", times.duration_of, kind="duration")
+_from_text("year_month_duration", _year_month, kind="year-month-duration")
+_from_text("day_time_duration", _day_time, kind="day-time-duration")
+
+
+@scalar("date", least=1)
+def date(value: Value) -> Value:
+    """A day from its text, or of a moment."""
+    if isinstance(value, str):
+        return times.date_of(value.strip())
+    if isinstance(value, DateTime):
+        return Date(value.ms // times.DAY_MS)
+    return value if isinstance(value, Date) else None
+
+
+@scalar("datetime", least=1)
+def datetime(value: Value) -> Value:
+    """A moment from its text; a day is its midnight."""
+    if isinstance(value, str):
+        return times.datetime_of(value.strip())
+    if isinstance(value, Date):
+        return DateTime(value.days * times.DAY_MS)
+    return value if isinstance(value, DateTime) else None
+
+
+@scalar("uuid", least=0, most=1, settled=False)
+def unique(*given: Value) -> Value:
+    """A new one, or one from its text."""
+    if not given:
+        return uuid.uuid4()
+    (value,) = given
+    if isinstance(value, uuid.UUID):
+        return value
+    try:
+        return uuid.UUID(value) if isinstance(value, str) and len(value) == 36 else None
+    except ValueError:
+        return None

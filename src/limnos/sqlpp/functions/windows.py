@@ -1,0 +1,24 @@
+"""Window functions' names and how many arguments they take; what they give is worked out where windows are.
+
+May import the table. An aggregate is a window function, too, when OVER follows it.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp.functions.table import window
+
+for _name, _least, _most in (
+    ("row_number", 0, 0),
+    ("rank", 0, 0),
+    ("dense_rank", 0, 0),
+    ("percent_rank", 0, 0),
+    ("cume_dist", 0, 0),
+    ("ntile", 1, 1),
+    ("lag", 1, 3),
+    ("lead", 1, 3),
+    ("first_value", 1, 1),
+    ("last_value", 1, 1),
+    ("nth_value", 2, 2),
+    ("ratio_to_report", 1, 1),
+):
+    window(_name, least=_least, most=_most)

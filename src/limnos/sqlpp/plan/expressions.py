@@ -1,0 +1,183 @@
+"""Bound expressions.
+
+May import `values.model`, `functions` for the entry that a call names, and places. Must not know names of variables beyond what messages
+show, nor how a value is worked out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.functions.table import Function
+    from limnos.sqlpp.plan.queries import Query
+    from limnos.sqlpp.values.model import Value
+
+
+class Bound(Struct, frozen=True):
+    """A part of a bound statement, and where it was written."""
+
+    at: Place
+
+
+class Expression(Bound, frozen=True):
+    """What has a value."""
+
+
+class Constant(Expression, frozen=True):
+    """A value that is known: a literal, or a parameter of the request."""
+
+    value: Value
+
+
+class Local(Expression, frozen=True):
+    """A variable."""
+
+    slot: int
+    name: str
+
+
+class Scan(Expression, frozen=True):
+    """All objects of a dataset, in no order. `dataverse` and `name` are the dataset's own, synonyms followed."""
+
+    dataverse: tuple[str, ...]
+    name: str
+
+
+class FieldOf(Expression, frozen=True):
+    """`base.name`"""  # noqa: D415 - the code is the sentence
+
+    base: Expression
+    name: str
+
+
+class ElementOf(Expression, frozen=True):
+    """`base[index]`"""  # noqa: D415
+
+    base: Expression
+    index: Expression
+
+
+class SliceOf(Expression, frozen=True):
+    """`base[start:end]`; without an end it goes to the last item."""
+
+    base: Expression
+    start: Expression
+    end: Expression | None
+
+
+class Each(Expression, frozen=True):
+    """`base[*]` and the steps after it: what `item` gives for each item, which is in `slot`."""
+
+    base: Expression
+    slot: int
+    item: Expression
+
+
+class FunctionCall(Expression, frozen=True):
+    """A call of a function of the table."""
+
+    function: Function
+    arguments: tuple[Expression, ...]
+
+
+class Aggregate(Expression, frozen=True):
+    """An aggregate over the rows of the group at hand: `argument` is worked out in each of them; None counts rows."""
+
+    function: Function
+    argument: Expression | None
+    distinct: bool
+    filter: Expression | None
+
+
+class Operate(Expression, frozen=True):
+    """Operators of one level, worked off from the left."""
+
+    operators: tuple[str, ...]
+    operands: tuple[Expression, ...]
+
+
+class Negated(Expression, frozen=True):
+    """NOT."""
+
+    operand: Expression
+
+
+class SignOf(Expression, frozen=True):
+    """A sign before a number."""
+
+    minus: bool
+    operand: Expression
+
+
+class Exists(Expression, frozen=True):
+    """Whether a collection has an item."""
+
+    operand: Expression
+
+
+class Between(Expression, frozen=True):
+    """`value [NOT] BETWEEN low AND high`"""  # noqa: D415
+
+    negated: bool
+    value: Expression
+    low: Expression
+    high: Expression
+
+
+class IsTest(Expression, frozen=True):
+    """`value IS [NOT] NULL` and its kin."""
+
+    negated: bool
+    value: Expression
+    test: Literal["null", "missing", "unknown", "known"]
+
+
+class CaseOf(Expression, frozen=True):
+    """CASE, its conditions in order; a subject is compared with each."""
+
+    subject: Expression | None
+    branches: tuple[tuple[Expression, Expression], ...]
+    otherwise: Expression | None
+
+
+class Quantified(Expression, frozen=True):
+    """SOME, EVERY, SOME AND EVERY: the variables' slots with their sources, then the condition."""
+
+    kind: Literal["some", "every", "some and every"]
+    bindings: tuple[tuple[int, Expression], ...]
+    condition: Expression
+
+
+class ArrayOf(Expression, frozen=True):
+    """An array constructor."""
+
+    items: tuple[Expression, ...]
+
+
+class BagOf(Expression, frozen=True):
+    """A multiset constructor."""
+
+    items: tuple[Expression, ...]
+
+
+class ObjectOf(Expression, frozen=True):
+    """An object constructor: names and values; a name is an expression of its own."""
+
+    pairs: tuple[tuple[Expression, Expression], ...]
+
+
+class LetIn(Expression, frozen=True):
+    """Values for slots, then an expression that uses them: a call of a function that was written in SQL++."""
+
+    lets: tuple[tuple[int, Expression], ...]
+    body: Expression
+
+
+class Subquery(Expression, frozen=True):
+    """A query whose result is an array."""
+
+    query: Query

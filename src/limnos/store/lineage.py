@@ -1,0 +1,335 @@
+"""What came from what: edges between objects, or datasets outside, and pairs of columns, by job.
+
+May import `model` and the room's `sql`, `trash`. Everything hangs on ids, of nodes and of Iceberg fields, so renames and moves change
+nothing here. Nothing that anybody decides or caches rests on these rows, so none leaves a change. Knows nothing of who may see what.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.sql import Load, Row, Sql
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.tx import Tx
+
+EVERY_FIELD: Final = 0
+"""In place of a target's field id: all of its columns. Iceberg's ids begin with 1."""
+UNKNOWN_FIELD: Final = -1
+"""A field whose id is not known: it goes by its name."""
+JOBS_MAX: Final = 100
+"""Jobs whose edges into one target are kept: those that ran last."""
+SOURCES_MAX: Final = 2_000
+"""Sources that are kept of a job and a target: those that were said last."""
+EXPORTS_MAX: Final = 1_000
+"""Edges from one object to datasets outside that are kept: whoever may load it may say one."""
+COLUMNS_MAX: Final = 20_000
+"""Pairs of columns that are kept of a job and a target."""
+
+
+class Job(NamedTuple):
+    """Which job said it, in which run; `at` is the event's own time, milliseconds since 1970."""
+
+    namespace: str
+    name: str
+    run: str
+    parent: str
+    at: int
+
+    @property
+    def digest(self) -> bytes:
+        """The key of the job."""
+        return _digest(self.namespace, self.name)
+
+
+class Field(NamedTuple):
+    """A column: its field id, or one of the words above, and the name it had."""
+
+    id: int
+    name: str
+
+
+class Pair(NamedTuple):
+    """A column of the target that comes from a column of a source."""
+
+    source_id: int
+    target: Field
+    source: Field
+    subtype: str
+    direct: bool
+
+
+class Edge(NamedTuple):
+    """A target that came from a source, as a job said."""
+
+    target_id: int
+    source_id: int
+    job: Job
+    said_by: str
+    said_at: int
+    kinds: tuple[str, ...]
+
+
+class ColumnEdge(NamedTuple):
+    """A pair of columns with the edge that it belongs to."""
+
+    edge: Edge
+    pair: Pair
+
+
+class Outside(NamedTuple):
+    """A dataset that is no object of the metalake."""
+
+    namespace: str
+    name: str
+
+
+def _digest(*parts: str) -> bytes:
+    """Return a short key of texts that may be longer than an index takes."""
+    return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+
+def _ids(name: str) -> tuple[str, str]:
+    return (
+        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v",
+        f"SELECT value FROM json_each({name})",
+    )
+
+
+def _asked(text: str) -> Sql:
+    """Spell a statement with `{ids}` in it for both backends."""
+    common, sqlite = _ids(":ids")
+    return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
+
+
+_EDGE = "e.target_id, e.source_id, e.job_namespace, e.job_name, e.run, e.parent, e.at, e.said_by, e.said_at, e.kinds"
+_WIDTH: Final = 10
+_ORDER = "ORDER BY e.target_id, e.source_id, e.at DESC, e.job_digest LIMIT :limit"
+UP = _asked(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.target_id IN ({{ids}}) {_ORDER}")
+DOWN = _asked(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.source_id IN ({{ids}}) {_ORDER}")
+_PAIR = "c.source_id, c.target_field_id, c.target_field, c.source_field_id, c.source_field, c.subtype, c.direct"
+_JOIN = "JOIN lineage_edge e ON e.target_id = c.target_id AND e.job_digest = c.job_digest AND e.source_id = c.source_id"
+_WANTED = (
+    "SELECT CAST(w.value ->> 0 AS bigint) AS id, CAST(w.value ->> 1 AS bigint) AS field_id, w.value ->> 2 AS field"
+    " FROM jsonb_array_elements(CAST(:fields AS jsonb)) w"
+)
+_WANTED_SQLITE = (
+    "SELECT json_extract(w.value, '$[0]') AS id, json_extract(w.value, '$[1]') AS field_id,"
+    " json_extract(w.value, '$[2]') AS field FROM json_each(:fields) w"
+)
+_COLUMNS_ORDER = "ORDER BY e.target_id, e.source_id, c.job_digest, c.ordinal LIMIT :limit"
+
+
+def _columns(end: str, other: str) -> Sql:
+    """Spell the search for the pairs of some columns at one end of the edges."""
+    fits = f"(c.{end}_field_id = w.field_id OR (c.{end}_field_id = {UNKNOWN_FIELD} AND c.{end}_field = w.field){other})"
+    text = (
+        f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
+        f" {_COLUMNS_ORDER}"
+    )
+    return Sql(text.replace("{wanted}", _WANTED), on_sqlite=text.replace("{wanted}", _WANTED_SQLITE))
+
+
+COLUMNS_UP = _columns("target", f" OR c.target_field_id = {EVERY_FIELD}")
+COLUMNS_DOWN = _columns("source", "")
+OUTSIDE = _asked("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
+_AT = "SELECT node_id, location FROM document WHERE location IN ({places})"
+AT = Sql(
+    _AT.replace("{places}", "SELECT json_array_elements_text(CAST(:places AS json))"),
+    on_sqlite=_AT.replace("{places}", "SELECT value FROM json_each(:places)"),
+)
+_OF_JOB = "target_id = :target AND job_digest = :job"
+LAST = Sql(f"SELECT parent, at, source_id, kinds FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC")
+PUT = Sql(
+    "INSERT INTO lineage_edge (target_id, job_digest, source_id, job_namespace, job_name, run, parent, at, said_by, said_at,"
+    " kinds) VALUES (:target, :job, :source, :job_namespace, :job_name, :run, :parent, :at, :said_by, :said_at, :kinds)"
+    " ON CONFLICT (target_id, job_digest, source_id) DO UPDATE SET run = excluded.run, parent = excluded.parent,"
+    " at = excluded.at, said_by = excluded.said_by, said_at = excluded.said_at, kinds = excluded.kinds"
+)
+FORGET_EDGES = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB}")
+FORGET_COLUMNS = Sql(f"DELETE FROM lineage_column WHERE {_OF_JOB}")
+PAIRS = Sql(f"SELECT {_PAIR}, c.ordinal FROM lineage_column c WHERE {_OF_JOB} ORDER BY ordinal")
+PUT_PAIR = Sql(
+    "INSERT INTO lineage_column (target_id, job_digest, ordinal, source_id, target_field_id, target_field, source_field_id,"
+    " source_field, subtype, direct) VALUES (:target, :job, :ordinal, :source, :target_field_id, :target_field,"
+    " :source_field_id, :source_field, :subtype, :direct)"
+)
+OLDEST = Sql(f"SELECT source_id FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC, source_id LIMIT 10000 OFFSET :most")
+FORGET_EDGE = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB} AND source_id = :source")
+FORGET_PAIRS = Sql(f"DELETE FROM lineage_column WHERE {_OF_JOB} AND source_id = :source")
+EXPORTS = Sql(
+    "SELECT e.target_id, e.job_digest FROM lineage_edge e JOIN lineage_dataset d ON d.id = e.target_id"
+    " WHERE e.source_id = :source ORDER BY e.at DESC, e.target_id LIMIT 1000 OFFSET :most"
+)
+JOBS = Sql(
+    "SELECT job_digest FROM lineage_edge WHERE target_id = :target GROUP BY job_digest"
+    " ORDER BY max(at) DESC, job_digest LIMIT 1000 OFFSET :most"
+)
+FIND_OUTSIDE = Sql("SELECT id FROM lineage_dataset WHERE metalake_id = :metalake AND digest = :digest")
+PUT_OUTSIDE = Sql(
+    "INSERT INTO lineage_dataset (id, metalake_id, digest, namespace, name) VALUES (:id, :metalake, :digest, :namespace, :name)"
+    " ON CONFLICT DO NOTHING"
+)
+
+
+def _gone(column: str) -> str:
+    """Spell that an end of an edge is neither a live node, nor one in the trash, nor a dataset outside."""
+    return (
+        f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
+        f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
+    )
+
+
+SWEEP_EDGES = Sql(
+    f"DELETE FROM lineage_edge WHERE ({_gone('lineage_edge.target_id')}) OR ({_gone('lineage_edge.source_id')})"
+)
+SWEEP_COLUMNS = Sql(
+    "DELETE FROM lineage_column WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_column.target_id"
+    " AND e.job_digest = lineage_column.job_digest AND e.source_id = lineage_column.source_id)"
+)
+SWEEP_DATASETS = Sql(
+    "DELETE FROM lineage_dataset WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.source_id = lineage_dataset.id)"
+    " AND NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_dataset.id)"
+)
+SWEEPS = (SWEEP_EDGES, SWEEP_COLUMNS, SWEEP_DATASETS)
+"""In this order: what hangs on nothing is told by the edges that are left."""
+
+
+def _edge_of(row: Row) -> Edge:
+    kinds = tuple(row[9].split(",")) if row[9] else ()
+    return Edge(row[0], row[1], Job(*row[2:7]), row[7], row[8], kinds)
+
+
+def _pair_of(row: Row) -> Pair:
+    return Pair(row[0], Field(row[1], row[2]), Field(row[3], row[4]), row[5], bool(row[6]))
+
+
+def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[Edge]]:
+    """Read the edges into some targets, or out of some sources: of each pair the newest first, at most so many."""
+    rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
+    return [_edge_of(row) for row in rows]
+
+
+def columns_read(fields: Collection[tuple[int, Field]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
+    """Read the pairs that columns of some objects are the targets of, or the sources."""
+    wanted = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
+    rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": wanted, "limit": limit}
+    return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
+
+
+def outside_read(ids: Collection[int]) -> Load[dict[int, Outside]]:
+    """Read which of some ids are those of datasets outside."""
+    rows = yield OUTSIDE, {"ids": json.dumps(sorted(ids))}
+    return {row[0]: Outside(row[1], row[2]) for row in rows}
+
+
+def places_read(places: Collection[str]) -> Load[dict[str, int]]:
+    """Read which objects have their documents' locations at some places."""
+    rows = yield AT, {"places": json.dumps(sorted(places))}
+    return {row[1]: row[0] for row in rows}
+
+
+class LineageWrites:
+    """What mutations do to lineage."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def outside(self, metalake_id: int, dataset: Outside) -> int:
+        """Return the id of a dataset outside; it is kept from now on."""
+        key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
+        rows = self.tx.rows(FIND_OUTSIDE, key)
+        if not rows:
+            self.tx.count(
+                PUT_OUTSIDE, {**key, "id": self.tx.next_id(), "namespace": dataset.namespace, "name": dataset.name}
+            )
+            rows = self.tx.rows(FIND_OUTSIDE, key)
+        found: int = rows[0][0]
+        return found
+
+    def put(self, target_id: int, job: Job, *, sources: Collection[int], pairs: Iterable[Pair]) -> int:
+        """Keep what a job said of a target; returns how many edges that are.
+
+        It takes the place of what an earlier run of the job said, and adds to what was said within the same parent run.
+        What is older than that is let go.
+        """
+        key: Params = {"target": target_id, "job": job.digest}
+        last = self.tx.rows(LAST, key)
+        if last and (last[0][0] != job.parent or not job.parent):
+            if last[0][1] > job.at:
+                return 0
+            self.tx.count(FORGET_EDGES, key)
+            self.tx.count(FORGET_COLUMNS, key)
+            last = []
+        times = {row[2]: row[1] for row in last}
+        kinds = _kinds(self._add_pairs(key, pairs))
+        for source_id in sources:
+            said = job._replace(at=max(job.at, times.get(source_id, 0)))
+            self._put_edge(target_id, said, source_id=source_id, kinds=kinds.get(source_id, ()))
+        if len(times.keys() | set(sources)) > SOURCES_MAX:
+            for row in self.tx.rows(OLDEST, {**key, "most": SOURCES_MAX}):
+                self._forget({**key, "source": row[0]})
+        self._trim(target_id)
+        return len(sources)
+
+    def trim_exports(self, source_id: int) -> None:
+        """Let go of the oldest edges from an object to datasets outside where there are too many."""
+        for row in self.tx.rows(EXPORTS, {"source": source_id, "most": EXPORTS_MAX}):
+            self._forget({"target": row[0], "job": bytes(row[1]), "source": source_id})
+
+    def _forget(self, edge: Params) -> None:
+        self.tx.count(FORGET_EDGE, edge)
+        self.tx.count(FORGET_PAIRS, edge)
+
+    def _put_edge(self, target_id: int, job: Job, *, source_id: int, kinds: Sequence[str]) -> None:
+        tx = self.tx
+        tx.count(
+            PUT,
+            {
+                "target": target_id, "job": job.digest, "source": source_id, "job_namespace": job.namespace,
+                "job_name": job.name, "run": job.run, "parent": job.parent, "at": job.at, "said_by": tx.actor,
+                "said_at": tx.now_ms, "kinds": ",".join(kinds),
+            },
+        )  # fmt: skip
+
+    def _add_pairs(self, key: Params, pairs: Iterable[Pair]) -> list[Pair]:
+        """Add pairs to those that are kept of a job and a target, and return all of them."""
+        rows = self.tx.rows(PAIRS, key)
+        kept = [_pair_of(row) for row in rows]
+        following = rows[-1][-1] + 1 if rows else 0
+        known = dict.fromkeys(kept)
+        added = [pair for pair in dict.fromkeys(pairs) if pair not in known][: max(0, COLUMNS_MAX - len(kept))]
+        self.tx.session.many(
+            PUT_PAIR,
+            [
+                {
+                    **key, "ordinal": ordinal, "source": pair.source_id, "target_field_id": pair.target.id,
+                    "target_field": pair.target.name, "source_field_id": pair.source.id,
+                    "source_field": pair.source.name, "subtype": pair.subtype, "direct": pair.direct,
+                }
+                for ordinal, pair in enumerate(added, following)
+            ],
+        )  # fmt: skip
+        return kept + added
+
+    def _trim(self, target_id: int) -> None:
+        """Let go of the jobs that ran longest ago where there are too many."""
+        for row in self.tx.rows(JOBS, {"target": target_id, "most": JOBS_MAX}):
+            key: Params = {"target": target_id, "job": bytes(row[0])}
+            self.tx.count(FORGET_EDGES, key)
+            self.tx.count(FORGET_COLUMNS, key)
+
+
+def _kinds(pairs: Iterable[Pair]) -> dict[int, list[str]]:
+    """Gather how columns come from each source."""
+    found: dict[int, set[str]] = {}
+    for pair in pairs:
+        if pair.subtype:
+            found.setdefault(pair.source_id, set()).add(pair.subtype)
+    return {source_id: sorted(kinds)[:20] for source_id, kinds in found.items()}

@@ -1,0 +1,29 @@
+"""What came from what: datasets that are nobody's object, edges, columns.
+
+Revision ID: 0012
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import lineage_column, lineage_dataset, lineage_edge
+
+revision = "0012"
+down_revision = "0011"
+TABLES = (lineage_dataset, lineage_edge, lineage_column)
+
+
+def upgrade() -> None:
+    """Make the tables; a store made by this release has them from the start. The release before keeps no lineage."""
+    bind = op.get_bind()
+    for table in TABLES:
+        if not sa.inspect(bind).has_table(table.name):
+            table.create(bind)
+
+
+def downgrade() -> None:
+    """Take them away."""
+    for table in reversed(TABLES):
+        table.drop(op.get_bind())

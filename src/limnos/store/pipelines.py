@@ -1,0 +1,50 @@
+"""Declarations of pipelines: every version, by the pipeline's node. The node's record has the newest version's number and digest.
+
+May import `model` and the room's `sql`. A version is never changed; those that neither a run nor the pipeline needs go with old runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.kinds import Kind
+from limnos.model.runs import Declaration
+from limnos.store.sql import Load, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.store.tx import Tx
+
+PUT = Sql(
+    "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
+    " (:id, :version, :digest, :text, :actor, :now)"
+)
+ONE = Sql(
+    "SELECT pipeline_id, version, digest, declaration, declared_by, declared_at FROM pipeline_version"
+    " WHERE pipeline_id = :id AND version = :version"
+)
+_GONE = f"SELECT 1 FROM node n WHERE n.id = {{}} AND n.deleted = 0 AND n.kind = {int(Kind.JOB_TEMPLATE)}"
+GONE = f"NOT EXISTS ({_GONE})"
+"""The condition that a column names no live pipeline."""
+SWEEP = Sql(f"DELETE FROM pipeline_version WHERE {GONE.format('pipeline_version.pipeline_id')}")
+UNUSED = Sql(
+    "DELETE FROM pipeline_version WHERE version < (SELECT max(v.version) FROM pipeline_version v WHERE v.pipeline_id ="
+    " pipeline_version.pipeline_id) AND NOT EXISTS (SELECT 1 FROM pipeline_run r WHERE r.pipeline_id ="
+    " pipeline_version.pipeline_id AND r.version = pipeline_version.version)"
+)
+
+
+def declaration_read(pipeline_id: int, version: int) -> Load[Declaration | None]:
+    """Read one version of what a pipeline declares."""
+    rows = yield ONE, {"id": pipeline_id, "version": version}
+    return Declaration(*rows[0]) if rows else None
+
+
+def declaration_put(tx: Tx, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
+    """Keep a version; no other has its number."""
+    params: dict[str, Value] = {"id": pipeline_id, "version": version, "digest": digest, "text": text}
+    tx.count(PUT, params | {"actor": tx.actor, "now": tx.now_ms})
+
+
+def declarations_prune(tx: Tx) -> int:
+    """Delete versions that are not the newest and that no run was made of; returns how many."""
+    return tx.count(UNUSED, {})

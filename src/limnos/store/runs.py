@@ -1,0 +1,385 @@
+"""Runs of pipelines: who is at work on each, their steps, and what rules found.
+
+May import `model` and the room's `sql`, `pipelines`, `changes`. Every change of a run's state is one conditional statement: it names the
+states and the attempt that it starts from, so that of two that race one finds nothing to change. A beat, and what a runner tells
+of a step, leave no change in the feed; a run's beginning and its ends do (decision record on runs).
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.kinds import Kind
+from limnos.model.runs import (
+    BEFORE,
+    CANCELLED,
+    DISCARDED,
+    ENDED,
+    FAILED,
+    HELD,
+    LIVE,
+    LOST,
+    STATES,
+    Finding,
+    Run,
+    Step,
+)
+from limnos.store.changes import ChangeDraft
+from limnos.store.pipelines import GONE
+from limnos.store.sql import Load, Params, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.tx import Tx
+
+
+def _words(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_IS_LIVE = f"state IN ({_words(LIVE)})"
+_COLUMNS = (
+    "r.id, r.metalake_id, r.pipeline_id, r.version, r.uuid, r.user_name, r.user_id, r.state, r.attempt, r.holder, r.beat_at,"
+    " r.lease_ms, r.parameters, r.options, r.progress, r.message, r.catalog_id, r.revision, r.started_at, r.resumed_at, r.ended_at,"
+    " o.principal_id"
+)
+_FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
+BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.metalake_id = :metalake AND r.uuid = :uuid")
+BY_ID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.id = :id")
+_MINE_SQLITE = "SELECT value FROM json_each(:principals)"
+_MINE = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:principals AS json)) v"
+_SEEN = (
+    "(CAST(:everything AS boolean) OR o.principal_id IN ({mine}) OR EXISTS"
+    " (SELECT 1 FROM owner p WHERE p.object_id = r.pipeline_id AND p.principal_id IN ({mine})))"
+)
+_STATE = {
+    "": "1 = 1",
+    **{state: f"r.state = '{state}'" for state in STATES},
+    **{state: f"(r.state = '{state}' AND r.beat_at + r.lease_ms > :now)" for state in LIVE},
+    LOST: f"(r.{_IS_LIVE} AND r.beat_at + r.lease_ms <= :now)",
+}
+_OF = {False: "r.metalake_id = :of", True: "r.pipeline_id = :of"}
+
+
+def _page(where: str) -> Sql:
+    columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL")  # long, and told of one run alone
+    text = f"SELECT {columns} {_FROM} WHERE {where} AND r.id < :before AND {_SEEN} ORDER BY r.id DESC LIMIT :limit"
+    return Sql(text.replace("{mine}", _MINE), on_sqlite=text.replace("{mine}", _MINE_SQLITE))
+
+
+PAGES = {
+    (of_pipeline, state): _page(f"{of} AND {condition}")
+    for of_pipeline, of in _OF.items()
+    for state, condition in _STATE.items()
+}
+STEPS = Sql(
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs FROM run_step"
+    " WHERE run_id = :id ORDER BY ordinal"
+)
+STEP = Sql(
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs FROM run_step"
+    " WHERE run_id = :id AND name = :name"
+)
+_FINDING = (
+    "f.step, f.rule, f.body, f.id, r.uuid, r.state, f.at FROM run_finding f JOIN pipeline_run r ON r.id = f.run_id"
+)
+TOLD_LENGTH = Sql(
+    "SELECT (SELECT coalesce(sum(length(outputs) + length(inputs) + length(coalesce(message, ''))), 0) FROM run_step WHERE run_id = :id)"
+    " + (SELECT coalesce(sum(length(body)), 0) FROM run_finding WHERE run_id = :id)"
+)
+FINDINGS = Sql(f"SELECT {_FINDING} WHERE f.run_id = :id ORDER BY f.id")
+_TREND = (
+    f"SELECT {_FINDING} LEFT JOIN owner o ON o.object_id = r.id WHERE f.pipeline_id = :of AND f.id < :before"
+    " AND (CAST(:rule AS text) = '' OR f.rule = :rule) AND (CAST(:step AS text) = '' OR f.step = :step)"
+    f" AND {_SEEN} ORDER BY f.id DESC LIMIT :limit"
+)
+TREND = Sql(_TREND.replace("{mine}", _MINE), on_sqlite=_TREND.replace("{mine}", _MINE_SQLITE))
+LIVE_OF = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.pipeline_id = :pipeline AND r.{_IS_LIVE} ORDER BY r.id")
+INSERT = Sql(
+    "INSERT INTO pipeline_run (id, metalake_id, pipeline_id, version, uuid, user_name, user_id, state, attempt, holder, beat_at,"
+    " lease_ms, parameters, options, started_at) VALUES (:id, :metalake, :pipeline, :version, :uuid, :user, :user_id, 'running', 1,"
+    " :holder, :now, :lease, :parameters, :options, :now)"
+)
+STEP_NEW = Sql(
+    "INSERT INTO run_step (run_id, ordinal, name, reads, output, state, attempt, outputs, inputs) VALUES"
+    " (:id, :ordinal, :name, :reads, :output, 'waiting', 0, '[]', '[]')"
+)
+_OWN = (
+    "metalake_id = :metalake AND uuid = :uuid AND user_name = :user AND user_id = :user_id AND attempt = :attempt"
+    f" AND {_IS_LIVE}"
+)
+BEAT = Sql(
+    f"UPDATE pipeline_run SET beat_at = :now, progress = coalesce(:progress, progress) WHERE {_OWN} RETURNING state, attempt"
+)
+TOUCH = Sql(f"UPDATE pipeline_run SET beat_at = :now WHERE {_OWN} RETURNING id, pipeline_id")
+STEP_SET = Sql(
+    "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at = :started_at,"
+    " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs WHERE run_id = :id AND name = :name"
+)
+FINDINGS_DROP = Sql("DELETE FROM run_finding WHERE run_id = :id AND step = :step")
+FINDING_NEW = Sql(
+    "INSERT INTO run_finding (id, run_id, pipeline_id, step, rule, body, at) VALUES"
+    " (:id, :run, :pipeline, :step, :rule, :body, :now)"
+)
+
+
+def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
+    """Build the statement that brings a run to a state, from those it may come from, under its attempt."""
+    return Sql(
+        f"UPDATE pipeline_run SET state = '{state}', {sets} WHERE id = :id AND attempt = :attempt"
+        f" AND state IN ({_words(BEFORE[state])}){only}"
+    )
+
+
+_OUT = "beat_at + lease_ms <= :now"
+FINISH = {
+    state: (
+        _becomes(state, "message = :message" if state == HELD else "ended_at = :now, message = :message"),
+        operation,
+    )
+    for state, operation in ((FAILED, "fail"), (CANCELLED, "cancel"), (HELD, "hold"), (DISCARDED, "discard"))
+}
+"""How a run comes to each state that its runner may say, and the word for it in the feed."""
+PUBLISH = _becomes("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
+RESUME = _becomes(
+    "running",
+    "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL, message = NULL,"
+    " progress = NULL",
+    only=f" AND (state NOT IN ({_words(LIVE)}) OR {_OUT})",
+)
+CANCEL = Sql("UPDATE pipeline_run SET state = 'cancelling' WHERE id = :id AND attempt = :attempt AND state = 'running'")
+LOSE = Sql(
+    f"UPDATE pipeline_run SET state = 'failed', ended_at = :now, message = :message WHERE pipeline_id = :pipeline AND id <> :id"
+    f" AND {_IS_LIVE} AND {_OUT} RETURNING id, uuid"
+)
+_OLD = f"r.state IN ({_words(ENDED)}) AND r.ended_at < :before"
+_LATER = (
+    "SELECT 1 FROM pipeline_run l WHERE l.pipeline_id = r.pipeline_id AND l.state = 'published' AND l.id > r.id"
+    " AND NOT EXISTS (SELECT 1 FROM run_step s WHERE s.run_id = r.id AND s.state = 'done' AND NOT EXISTS"
+    " (SELECT 1 FROM run_step t JOIN pipeline_run q ON q.id = t.run_id WHERE q.pipeline_id = r.pipeline_id AND q.id > r.id"
+    " AND q.state = 'published' AND t.name = s.name AND t.state = 'done'))"
+)
+EXPIRED = Sql(
+    f"SELECT r.id FROM pipeline_run r WHERE {_OLD} AND (r.state <> 'published' OR EXISTS ({_LATER})) ORDER BY r.id LIMIT :limit"
+)
+DROPS = tuple(
+    Sql(f"DELETE FROM {table} WHERE {column} = :id")
+    for table, column in (
+        ("run_finding", "run_id"), ("run_step", "run_id"), ("owner", "object_id"), ("pipeline_run", "id"),
+    )
+)  # fmt: skip
+SWEEPS = (
+    Sql(
+        "DELETE FROM owner WHERE object_id IN (SELECT r.id FROM pipeline_run r WHERE "
+        + GONE.format("r.pipeline_id")
+        + ")"
+    ),
+    Sql(
+        "DELETE FROM run_step WHERE run_id IN (SELECT r.id FROM pipeline_run r WHERE "
+        + GONE.format("r.pipeline_id")
+        + ")"
+    ),
+    Sql(f"DELETE FROM run_finding WHERE {GONE.format('run_finding.pipeline_id')}"),
+    Sql(f"DELETE FROM pipeline_run WHERE {GONE.format('pipeline_run.pipeline_id')}"),
+)
+"""What hung on a pipeline that was dropped goes: its runs last, for the others are found by them."""
+
+
+class Caller(NamedTuple):
+    """Which runs somebody sees: everything, or those that one of these principals owns, or whose pipeline it owns."""
+
+    everything: bool
+    principals: tuple[int, ...]
+
+    def params(self) -> dict[str, Value]:
+        """The parameters that statements about what is seen have in common."""
+        return {"everything": self.everything, "principals": dumps(self.principals)}
+
+
+class Actor(NamedTuple):
+    """Who tells of a run: its own user, under the attempt that the process has."""
+
+    metalake_id: int
+    uuid: str
+    user: str
+    user_id: int
+    attempt: int
+
+    def params(self) -> dict[str, Value]:
+        """The parameters of statements that only the run's own user and newest attempt may have an effect by."""
+        return {
+            "metalake": self.metalake_id, "uuid": self.uuid, "user": self.user, "user_id": self.user_id,
+            "attempt": self.attempt,
+        }  # fmt: skip
+
+
+def run_read(metalake_id: int, uuid: str) -> Load[Run | None]:
+    """Read a run by its caller's id."""
+    rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
+    return Run(*rows[0]) if rows else None
+
+
+def run_whole_read(metalake_id: int, uuid: str) -> Load[tuple[Run, list[Step], list[Finding]] | None]:
+    """Read a run with its steps, in their order, and what was found."""
+    run = yield from run_read(metalake_id, uuid)
+    if run is None:
+        return None
+    steps = yield STEPS, {"id": run.id}
+    findings = yield FINDINGS, {"id": run.id}
+    return run, [Step(*row) for row in steps], [Finding(*row) for row in findings]
+
+
+def runs_read(
+    of: int, caller: Caller, *, of_pipeline: bool, state: str, now_ms: int, before: int, limit: int
+) -> Load[list[Run]]:
+    """Read runs of a metalake, or of a pipeline, that a caller sees, newest first, those before an id; `state` "" is any."""
+    params: dict[str, Value] = {**caller.params(), "of": of, "before": before, "limit": limit, "now": now_ms}
+    rows = yield PAGES[of_pipeline, state], params
+    return [Run(*row) for row in rows]
+
+
+def findings_read(
+    pipeline_id: int, caller: Caller, *, rule: str, step: str, before: int, limit: int
+) -> Load[list[Finding]]:
+    """Read what rules of a pipeline found over its runs, newest first, those before an id; an empty word is any."""
+    params: dict[str, Value] = {**caller.params(), "of": pipeline_id, "rule": rule, "step": step}
+    rows = yield TREND, {**params, "before": before, "limit": limit}
+    return [Finding(*row) for row in rows]
+
+
+class RunWrites:
+    """What mutations and runners do to runs."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def find(self, metalake_id: int, uuid: str) -> Run | None:
+        """Read a run inside the transaction."""
+        return self._one(self.tx.rows(BY_UUID, {"metalake": metalake_id, "uuid": uuid}))
+
+    def by_id(self, run_id: int) -> Run | None:
+        """Read a run by its number inside the transaction."""
+        return self._one(self.tx.rows(BY_ID, {"id": run_id}))
+
+    def _one(self, rows: list[Row]) -> Run | None:
+        return Run(*rows[0]) if rows else None
+
+    def steps(self, run_id: int) -> list[Step]:
+        """Read a run's steps in their order."""
+        return [Step(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
+
+    def live_of(self, pipeline_id: int) -> list[Run]:
+        """Read a pipeline's runs that are live by their state, leases that are out among them."""
+        return [Run(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
+
+    def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
+        """Set a pipeline's runs failed whose lease is out, all but one."""
+        params: dict[str, Value] = {"pipeline": pipeline_id, "id": but, "now": self.tx.now_ms, "message": message}
+        for run_id, uuid in self.tx.rows(LOSE, params):
+            self._told("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
+
+    def create(self, run: Run, steps: Sequence[Step]) -> Run:
+        """Insert a run with its owner and its steps, under a number of its own."""
+        tx, run_id = self.tx, self.tx.next_id()
+        params: dict[str, Value] = {
+            "id": run_id, "metalake": run.metalake_id, "pipeline": run.pipeline_id, "version": run.version, "uuid": run.uuid,
+            "user": run.user, "user_id": run.user_id, "holder": run.holder, "now": tx.now_ms, "lease": run.lease_ms,
+            "parameters": run.parameters, "options": run.options,
+        }  # fmt: skip
+        tx.count(INSERT, params)
+        if run.owner_id is not None:
+            tx.owners.insert(run_id, run.owner_id)
+        rows: list[Params] = [
+            {"id": run_id, "ordinal": place, "name": step.name, "reads": step.reads, "output": step.output}
+            for place, step in enumerate(steps)
+        ]
+        if rows:
+            tx.session.many(STEP_NEW, rows)
+        self._told("start", run_id, pipeline_id=run.pipeline_id, uuid=run.uuid)
+        found = self.by_id(run_id)
+        return run if found is None else found
+
+    def beat(self, actor: Actor, *, progress: str | None) -> tuple[str, int] | None:
+        """Note a sign of life, and how far the steps are; returns state and attempt, None where it had no effect."""
+        rows = self.tx.rows(BEAT, {**actor.params(), "now": self.tx.now_ms, "progress": progress})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def touch(self, actor: Actor) -> tuple[int, int] | None:
+        """Note a sign of life, and hold the run; returns its number and its pipeline's, None where it had no effect."""
+        rows = self.tx.rows(TOUCH, {**actor.params(), "now": self.tx.now_ms})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def step(self, run_id: int, name: str) -> Step | None:
+        """Read one step."""
+        rows = self.tx.rows(STEP, {"id": run_id, "name": name})
+        return Step(*rows[0]) if rows else None
+
+    def told_length(self, run_id: int) -> int:
+        """Count the characters of what is told of a run's steps."""
+        return int(self.tx.rows(TOLD_LENGTH, {"id": run_id})[0][0])
+
+    def step_set(self, run_id: int, step: Step) -> None:
+        """Write what is told of a step."""
+        params: dict[str, Value] = {
+            "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
+            "bytes": step.bytes, "started_at": step.started_at, "ended_at": step.ended_at, "message": step.message,
+            "outputs": step.outputs, "inputs": step.inputs,
+        }  # fmt: skip
+        self.tx.count(STEP_SET, params)
+
+    def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[Finding]) -> None:
+        """Put a step's findings in the place of what was found before."""
+        tx = self.tx
+        tx.count(FINDINGS_DROP, {"id": run_id, "step": step})
+        rows: list[Params] = [
+            {
+                "id": tx.next_id(), "run": run_id, "pipeline": pipeline_id, "step": step, "rule": each.rule,
+                "body": each.body, "now": tx.now_ms,
+            }
+            for each in findings
+        ]  # fmt: skip
+        if rows:
+            tx.session.many(FINDING_NEW, rows)
+
+    def finish(self, run: Run, state: str, *, attempt: int, message: str | None) -> bool:
+        """Bring a run to one of `FINISHES` under an attempt; says whether it could be."""
+        statement, operation = FINISH[state]
+        return self._moved(run, operation, by=statement, attempt=attempt, message=message)
+
+    def publish(self, run: Run, *, attempt: int, catalog_id: int) -> bool:
+        """Set a run published with the revision of this transaction; says whether it could be."""
+        more: dict[str, Value] = {"catalog": catalog_id, "revision": self.tx.revision}
+        return self._moved(run, "publish", by=PUBLISH, attempt=attempt, **more)
+
+    def resume(self, run: Run, *, holder: str, lease_ms: int) -> bool:
+        """Begin the next attempt; False when another one did, or somebody holds it."""
+        return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
+
+    def cancel(self, run: Run) -> bool:
+        """Ask a run's process to stop; says whether it runs."""
+        return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
+
+    def _moved(self, run: Run, operation: str, *, by: Sql, **params: Value) -> bool:
+        given: dict[str, Value] = {"id": run.id, "now": self.tx.now_ms, **params}
+        if not self.tx.count(by, given):
+            return False
+        self._told(operation, run.id, pipeline_id=run.pipeline_id, uuid=run.uuid)
+        return True
+
+    def _told(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
+        """Leave a change: a run lies in its pipeline, under its caller's id."""
+        draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
+        self.tx.changed(draft)
+
+    def prune(self, *, keep_ms: int, limit: int) -> int:
+        """Delete runs that ended longer ago than this, at most so many; returns how many.
+
+        A published one stays as long as no later published run has done each of its steps: it tells what the tables hold.
+        """
+        rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
+        for (run_id,) in rows:
+            for statement in DROPS:
+                self.tx.count(statement, {"id": run_id})
+        return len(rows)

@@ -1,0 +1,33 @@
+"""Which addresses a server binds."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from limnos.app import listening
+from limnos.config.settings import Server, Settings
+
+
+def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an address of its own a server binds nothing else."""
+    monkeypatch.setattr(listening, "EXTRA_PORTS", (0,))
+
+    found = listening.listen(Settings(server=Server(listen="127.0.0.1:0")))
+
+    assert len(found) == 1
+    found[0].close()
+
+
+def test_customary_ports_are_taken_when_they_are_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without one it binds the customary ports, too, and does without those that somebody has."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        monkeypatch.setattr(listening, "DEFAULT_LISTEN", "127.0.0.1:0")
+        monkeypatch.setattr(listening, "EXTRA_PORTS", (taken.getsockname()[1], 0))
+
+        found = listening.listen(Settings())
+
+    assert len(found) == 2
+    for each in found:
+        each.close()

@@ -1,0 +1,66 @@
+"""`lineage`: trees for people, the whole graph for programs, columns at the end of a path."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
+SAID = [{"job": {"namespace": "n", "name": "load"}, "at": "2026-01-31T00:00:00Z", "by": "ana", "kinds": ["IDENTITY"]}]
+GRAPH = {
+    "root": "1", "complete": True, "after": None,
+    "nodes": [
+        {"id": "1", "kind": "table", "path": ["main", "a", "t"]}, {"id": "2", "kind": "table", "path": ["main", "a", "s"]},
+        {"id": "hidden-1", "kind": "hidden"}, {"id": "3", "kind": "outside", "namespace": "s3://b", "name": "x.csv"},
+    ],
+    "edges": [
+        {"source": "2", "target": "1", "depth": 1, "direct": True, "said": SAID},
+        {"source": "hidden-1", "target": "1", "depth": 1},
+        {"source": "3", "target": "2", "depth": 2, "direct": False, "said": SAID},
+        {"source": "1", "target": "2", "depth": 2, "direct": True, "said": SAID},
+    ],
+}  # fmt: skip
+COLUMN = {
+    "root": "1:1", "nodes": [{"id": "1:1", "kind": "table", "path": ["main", "a", "t"], "column": "c"}], "edges": [],
+}  # fmt: skip
+
+
+def test_a_tree_is_shown(fake: Fake, run: Run) -> None:
+    """Each source stands below what came from it, once; what is hidden has no name; a cycle ends."""
+    fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=2&direction=up", GRAPH)
+
+    told = run("lineage", "up", "main.a.t", "--depth", "2", "--uri", fake.uri, "--output", "table")
+
+    assert told.out.splitlines() == [
+        "main.a.t",
+        "├─ main.a.s  (identity) by load",
+        "│  ├─ s3://b x.csv  (identity, indirect) by load",
+        "│  └─ main.a.t  (identity) by load (above)",
+        "└─ something that you may not see",
+    ]
+
+
+def test_json_is_the_whole_graph(fake: Fake, limnos: Run) -> None:
+    """Programs get nodes and edges."""
+    fake.on("GET", f"{LINEAGE}?path=main.a.t&depth=3&direction=down", GRAPH)
+
+    told = limnos("lineage", "down", "main.a.t").result
+
+    assert isinstance(told, dict)
+    assert [edge["source"] for edge in told["edges"]] == ["2", "hidden-1", "3", "1"]
+
+
+def test_the_last_part_may_be_a_column(fake: Fake, run: Run) -> None:
+    """What is no table is asked about as a column of the table above it; what is neither is told as it was first."""
+    missing = {"error": {"code": "not-found", "message": "Table does not exist: a.t.c"}}
+    fake.on("GET", f"{LINEAGE}?path=main.a.t.c&depth=3&direction=up", missing, status=404)
+    fake.on("GET", f"{LINEAGE}?path=main.a.t&column=c&depth=3&direction=up", COLUMN)
+    fake.on("GET", f"{LINEAGE}?path=main.a.u.c&depth=3&direction=up", missing, status=404)
+    denied = {"error": {"code": "forbidden", "message": "you may not"}}
+    fake.on("GET", f"{LINEAGE}?path=main.a.u&column=c&depth=3&direction=up", denied, status=403)
+
+    told = run("lineage", "up", "main.a.t.c", "--uri", fake.uri, "--output", "table")
+    refused = run("lineage", "up", "main.a.u.c", "--uri", fake.uri, "--output", "json")
+
+    assert told.out.splitlines() == ["main.a.t.c", "  nothing is known that it comes from"]
+    assert refused.error["message"] == "Table does not exist: a.t.c"

@@ -1,0 +1,41 @@
+"""The client's lineage: pages are joined to one graph, events are sent as they are."""
+
+from __future__ import annotations
+
+from limnos.client import Client
+from tests.client.fake import Fake
+
+LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
+
+
+def test_pages_become_one_graph(fake: Fake, client: Client) -> None:
+    """All pages are asked for; nodes that stand in several are one."""
+    root = {"id": "1", "kind": "table", "path": ["main", "a", "t"]}
+    first = {
+        "root": "1", "nodes": [root, {"id": "hidden-1", "kind": "hidden"}], "after": "1-x",
+        "edges": [{"source": "hidden-1", "target": "1", "depth": 1}],
+    }  # fmt: skip
+    second = {
+        "root": "1", "nodes": [root, {"id": "2", "kind": "outside", "namespace": "s3://b", "name": "x"}], "after": None,
+        "edges": [{"source": "2", "target": "1", "depth": 1, "direct": True, "said": [
+            {"job": {"namespace": "n", "name": "j"}, "at": "2026-01-31T00:00:00Z", "by": "ana", "kinds": ["IDENTITY"]}
+        ]}],
+    }  # fmt: skip
+    query = "path=main.a.t&column=c&depth=2&direction=up"
+    fake.on("GET", f"{LINEAGE}?{query}", first)
+    fake.on("GET", f"{LINEAGE}?{query}&after=1-x", second)
+
+    found = client.lineage.up("main.a.t", column="c", depth=2)
+
+    assert [node.id for node in found.nodes] == ["1", "hidden-1", "2"]
+    assert [edge.source for edge in found.edges] == ["hidden-1", "2"]
+    assert (found.edges[1].said[0].job.name, found.after) == ("j", None)
+
+
+def test_events_are_sent(fake: Fake, client: Client) -> None:
+    """The answer says what was kept and what was left out."""
+    fake.on("POST", LINEAGE, {"kept": 2, "left_out": [{"namespace": "n", "name": "d", "reason": "r"}]}, status=201)
+
+    taken = client.lineage.send({"eventTime": "2026-01-31T00:00:00Z"})
+
+    assert (taken.kept, taken.left_out[0].reason) == (2, "r")

@@ -1,0 +1,64 @@
+"""Field ids and names over all schemas that a table's metadata has kept."""
+
+from __future__ import annotations
+
+import json
+
+from limnos.formats.iceberg import field_names as module
+from limnos.formats.iceberg.field_names import NOTHING, field_names
+
+
+def schema(schema_id: int, **fields: object) -> dict[str, object]:
+    """A schema; a field is its id, or its id and type."""
+    listed = [
+        {"id": each[0], "name": name, "type": each[1]} if isinstance(each, tuple) else {"id": each, "name": name, "type": "long"}
+        for name, each in fields.items()
+    ]  # fmt: skip
+    return {"type": "struct", "schema-id": schema_id, "fields": listed}
+
+
+def read(
+    *schemas: dict[str, object], current: int = 0, snapshots: tuple[tuple[int, int], ...] = ()
+) -> module.FieldNames:
+    """The names of a document."""
+    listed = [{"snapshot-id": snapshot, "schema-id": schema_id} for snapshot, schema_id in snapshots]
+    return field_names(json.dumps({"schemas": schemas, "current-schema-id": current, "snapshots": listed}).encode())
+
+
+def test_the_current_schema_goes_first() -> None:
+    """A name means what it means now, else what it last meant; an id has its newest name."""
+    found = read(schema(0, a=1, b=2), schema(1, b=1, c=3), schema(2, z=9), current=1)
+
+    assert (found.id_of("b"), found.id_of("c"), found.id_of("a"), found.id_of("z"), found.id_of("no")) == (
+        1,
+        3,
+        1,
+        9,
+        None,
+    )
+    assert (found.names[1], found.names[2], found.names[9]) == ("b", "b", "z")
+    assert found.current == {"b": 1, "c": 3}
+
+
+def test_a_snapshot_has_its_schema() -> None:
+    """A name in an event about a snapshot means what it meant in that snapshot's schema."""
+    found = read(schema(0, a=1, b=2), schema(1, b=1), current=1, snapshots=((70, 0), (71, 1)))
+
+    assert (found.id_of("b", snapshot=70), found.id_of("b", snapshot=71), found.id_of("b", snapshot=99)) == (2, 1, 1)
+
+
+def test_nested_fields_have_dotted_names() -> None:
+    """Fields of structs, elements of lists, keys and values of maps."""
+    struct = {"type": "struct", "fields": [{"id": 4, "name": "x", "type": "long"}]}
+    listed = {"type": "list", "element-id": 5, "element": struct}
+    mapped = {"type": "map", "key-id": 6, "key": "string", "value-id": 7, "value": "long"}
+
+    assert read(schema(0, l=(2, listed), m=(3, mapped))).current == {
+        "l": 2, "l.element": 5, "l.element.x": 4, "m": 3, "m.key": 6, "m.value": 7,
+    }  # fmt: skip
+
+
+def test_what_has_no_schemas_has_no_names() -> None:
+    """Nothing is made of documents without schemas, of what is no document, and of what is too large."""
+    assert field_names(b"{}").current == {}
+    assert field_names(b"[]") == field_names(b"{") == field_names(b" " * (module.BYTES_MAX + 1)) == NOTHING

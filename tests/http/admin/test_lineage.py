@@ -1,0 +1,512 @@
+"""Lineage over HTTP: events in, graphs out; what the caller may not change or see is left out, or hidden."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.http.driver import OWN, Answer, Node, grant
+from tests.http.iceberg.wire import SCHEMA, commit, make_table, make_view, metadata_of, table_path
+
+LINEAGE = f"{OWN}/metalakes/lake/lineage"
+HOST = "catalog.example.com:8090"
+URI = f"http://{HOST}/iceberg"
+clock = itertools.count()
+
+
+def dataset(name: str, *, namespace: str = "limnos://lake", **facets: object) -> dict:
+    """A dataset by its path, or by any other name."""
+    return {"namespace": namespace, "name": name, "facets": facets}
+
+
+def dataset_key(name: str) -> dict:
+    """What an answer calls a dataset."""
+    return {"namespace": "limnos://lake", "name": name}
+
+
+def link(
+    source: str, field: str, *, namespace: str = "limnos://lake", kind: str = "DIRECT", subtype: str = "IDENTITY"
+) -> dict:
+    """A column that another one comes from."""
+    how = {"type": kind, "subtype": subtype, "description": "", "masking": False}
+    return {"namespace": namespace, "name": source, "field": field, "transformations": [how]}
+
+
+def event(
+    target: dict, *sources: dict, job: str = "job", run: str = "run-1", columns: dict | None = None, whole: tuple[dict, ...] = (),
+    **more: object,
+) -> dict:  # fmt: skip
+    """A run that is complete; each one a second after the one before."""
+    if columns is not None or whole:
+        target = {**target, "facets": {**target["facets"], "columnLineage": {"fields": {
+            name: {"inputFields": links} for name, links in (columns or {}).items()
+        }, "dataset": list(whole)}}}  # fmt: skip
+    at = next(clock)
+    return {
+        "eventType": "COMPLETE", "eventTime": f"2026-01-31T{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z",
+        "producer": "https://example.com", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": run}, "job": {"namespace": "tests", "name": job}, "inputs": list(sources), "outputs": [target],
+    } | more  # fmt: skip
+
+
+def send(node: Node, *events: dict, user: str = "admin", path: str = LINEAGE) -> Answer:
+    """Send events: one as it is, several as an array."""
+    return node.ask("POST", path, events[0] if len(events) == 1 else list(events), user=user, host=HOST)
+
+
+def kept(node: Node, *events: dict, user: str = "admin") -> int:
+    """Send events of which nothing is left out; returns how many edges were kept."""
+    answer = send(node, *events, user=user)
+    assert (answer.status, answer.json().get("left_out")) == (201, []), answer.body
+    found: int = answer.json()["kept"]
+    return found
+
+
+def graph(node: Node, query: str, *, user: str = "admin") -> dict:
+    """Ask for a graph."""
+    answer = node.get(f"{LINEAGE}?{query}", user=user)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def named(found: dict) -> list[tuple[str, str]]:
+    """The edges of a graph, from source to target, by what the ends are called."""
+
+    def name(each: dict) -> str:
+        whole = ".".join(each["path"]) if "path" in each else each.get("name") or each["id"]
+        return f"{whole}/{each['column']}" if "column" in each else whole
+
+    names = {each["id"]: name(each) for each in found["nodes"]}
+    return sorted((names[edge["source"]], names[edge["target"]]) for edge in found["edges"])
+
+
+def edges(node: Node, query: str, *, user: str = "admin") -> list[tuple[str, str]]:
+    """Ask for a graph's edges by name."""
+    return named(graph(node, query, user=user))
+
+
+def tables(node: Node, *names: str) -> None:
+    """Make tables in namespace `a`."""
+    for name in names:
+        make_table(node, "a", name)
+
+
+@pytest.mark.parametrize("path", ["/api/lineage", "/api/v1/lineage", "/api/v1/lineage?metalake=lake", LINEAGE])
+def test_an_event_becomes_an_edge(node: Node, path: str) -> None:
+    """Each address takes events; up and down show the edge with who said it, in which job and run, and when."""
+    tables(node, "s", "t")
+    answer = send(node, event(dataset("main.a.t"), dataset("main.a.s")), path=path)
+    up, down = graph(node, "path=main.a.t"), graph(node, "path=main.a.s&direction=down")
+
+    assert (answer.status, answer.json()) == (201, {"kept": 1, "left_out": []})
+    assert named(up) == named(down) == [("main.a.s", "main.a.t")]
+    assert up["nodes"][0] | {"id": 0} == {"id": 0, "kind": "table", "path": ["main", "a", "t"]}
+    assert up["root"] == up["nodes"][0]["id"]
+    (edge,) = up["edges"]
+    (said,) = edge["said"]
+    assert (edge["depth"], edge["direct"], said["job"]) == (1, True, {"namespace": "tests", "name": "job"})
+    assert (said["run"], said["by"], said["at"][:10]) == ("run-1", "admin", "2026-01-31")
+    assert (up["complete"], up["after"]) == (True, None)
+
+
+def test_datasets_are_found_by_symlink_and_by_location(node: Node) -> None:
+    """Spark's datasets are locations with a symlink: the name in our catalog counts, and the location where no name fits."""
+    tables(node, "s", "t", "u")
+    place = str(metadata_of(node, "a", "s")["location"]).removeprefix("file://")
+
+    def link_to(uri: str, name: str) -> dict:
+        return {"identifiers": [{"namespace": uri, "name": name, "type": "TABLE"}]}
+
+    by_name = dataset(
+        "/nowhere/x", namespace="file", symlinks=link_to(URI, "a.s"), catalog={"name": "main", "metadataUri": URI}
+    )
+    by_place = dataset(
+        place, namespace="file", symlinks=link_to(URI, "b.gone"), catalog={"name": "other", "metadataUri": URI}
+    )
+    below = dataset(f"{place}/data", namespace="file")
+    foreign = dataset(
+        "/nowhere/y", namespace="file", symlinks=link_to("http://elsewhere/iceberg", "a.s"), catalog={"name": "main"}
+    )
+    assert kept(node, event(dataset("main.a.t"), by_name)) == 1
+    assert kept(node, event(dataset("main.a.t"), by_place, job="two")) == 1
+    assert kept(node, event(dataset("main.a.t"), below, job="three")) == 1
+    assert kept(node, event(dataset("main.a.u"), foreign)) == 1
+
+    (edge,) = graph(node, "path=main.a.t")["edges"]
+    assert [each["job"]["name"] for each in edge["said"]] == ["three", "two", "job"]
+    outside = graph(node, "path=main.a.u")["nodes"][1]
+    assert (outside["kind"], outside["namespace"], outside["name"]) == ("outside", "http://elsewhere/iceberg", "a.s")
+
+
+def test_a_location_outranks_a_wrong_name(node: Node) -> None:
+    """A session may call another catalog main: where the location is that of another table, that one is meant."""
+    tables(node, "s", "t", "u")
+    place = str(metadata_of(node, "a", "u")["location"]).removeprefix("file://")
+    symlinks = {"identifiers": [{"namespace": URI, "name": "a.s", "type": "TABLE"}]}
+    kept(
+        node, event(dataset("main.a.t"), dataset(place, namespace="file", symlinks=symlinks, catalog={"name": "main"}))
+    )
+
+    assert edges(node, "path=main.a.t") == [("main.a.u", "main.a.t")]
+
+
+def test_names_follow_renames_and_moves(node: Node) -> None:
+    """A rename of a table, and of the namespace above it, changes how an edge is told and nothing else; columns as well."""
+    tables(node, "s", "t")
+    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
+    move = f"{OWN}/metalakes/lake/catalogs/main/move"
+    node.done("POST", move, {"kind": "table", "source": ["a", "s"], "target": ["a", "renamed"]})
+    node.done("POST", move, {"kind": "namespace", "source": ["a"], "target": ["b"]})
+    schema = metadata_of(node, "b", "renamed")["schemas"][0]  # type: ignore[index]
+    fields = [{**each, "name": "town"} if each["name"] == "city" else each for each in schema["fields"]]
+    commit(node, "b", "renamed", updates=[
+        {"action": "add-schema", "schema": {**schema, "schema-id": 1, "fields": fields}, "last-column-id": 2},
+        {"action": "set-current-schema", "schema-id": -1},
+    ])  # fmt: skip
+    make_table(node, "a", "s")
+
+    assert edges(node, "path=main.b.t") == [("main.b.renamed", "main.b.t")]
+    assert edges(node, "path=main.b.t&column=city") == [("main.b.renamed/town", "main.b.t/city")]
+    assert edges(node, "path=main.b.renamed&column=town&direction=down") == [("main.b.renamed/town", "main.b.t/city")]
+    assert edges(node, "path=main.a.s&direction=down") == []
+
+
+def test_columns_go_through_several_tables(node: Node) -> None:
+    """A column's lineage is followed through what it directly comes from; filters are shown, marked, and not followed."""
+    tables(node, "s", "m", "t")
+    kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
+        "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
+    }))  # fmt: skip
+    kept(node, event(
+        dataset("main.a.t"), dataset("main.a.m"), columns={"city": [link("main.a.m", "city", subtype="AGGREGATION")]},
+        whole=(link("main.a.m", "id", kind="INDIRECT", subtype="FILTER"),),
+    ))  # fmt: skip
+    up = graph(node, "path=main.a.t&column=city&depth=5")
+    down = edges(node, "path=main.a.s&column=city&direction=down&depth=5")
+    ids = edges(node, "path=main.a.s&column=id&direction=down&depth=5")
+
+    assert named(up) == [
+        ("main.a.m/city", "main.a.t/city"),
+        ("main.a.m/id", "main.a.t/city"),
+        ("main.a.s/city", "main.a.m/city"),
+    ]
+    kinds = sorted((edge["depth"], edge["direct"], edge["said"][0]["kinds"][0]) for edge in up["edges"])
+    assert kinds == [(1, False, "FILTER"), (1, True, "AGGREGATION"), (2, True, "TRANSFORMATION")]
+    assert down == [("main.a.m/city", "main.a.t/city"), ("main.a.s/city", "main.a.m/city")]
+    assert ids == [("main.a.m/id", "main.a.t"), ("main.a.s/id", "main.a.m/id")]
+    assert graph(node, "path=main.a.t")["edges"][0]["said"][0]["kinds"] == ["AGGREGATION", "FILTER"]
+    assert node.get(f"{LINEAGE}?path=main.a.t&column=none").status == 404
+
+
+def test_depth_and_cycles(node: Node) -> None:
+    """As many steps as asked; a cycle is gone round once; a table is not told to come from itself."""
+    tables(node, "s", "m", "t")
+    for source, target in (("s", "m"), ("m", "t"), ("t", "s"), ("t", "t")):
+        kept(node, event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=target))
+
+    one, many = edges(node, "path=main.a.t&depth=1"), edges(node, "path=main.a.t&depth=9")
+    assert one == [("main.a.m", "main.a.t")]
+    assert many == [("main.a.m", "main.a.t"), ("main.a.s", "main.a.m"), ("main.a.t", "main.a.s")]
+
+
+def test_newer_runs_replace_and_one_run_adds_up(node: Node) -> None:
+    """Of a job the newest parent run counts, all that it says together; older events come too late; other jobs stay."""
+    tables(node, "q", "r", "s", "t")
+    q, r, s, t = (dataset(f"main.a.{name}") for name in "qrst")
+
+    def within(parent: str, *sources: dict) -> dict:
+        facets = {"parent": {"run": {"runId": parent}, "job": {"namespace": "n", "name": "p"}}}
+        made = event(t, *sources)
+        return made | {"run": {"runId": f"{parent}-{made['eventTime']}", "facets": facets}}
+
+    late = event(t, s, run="old")
+    kept(node, event(t, q, job="other"))
+    kept(node, event(t, r, run="one"))
+    kept(node, event(t, s, run="two"))
+    replaced = edges(node, "path=main.a.t")
+    kept(node, within("three", r))
+    kept(node, within("three", dataset("x", namespace="kafka://k")))
+
+    assert replaced == [("main.a.q", "main.a.t"), ("main.a.s", "main.a.t")]
+    assert kept(node, late) == 0
+    assert edges(node, "path=main.a.t") == [("main.a.q", "main.a.t"), ("main.a.r", "main.a.t"), ("x", "main.a.t")]
+
+
+@pytest.mark.parametrize("noise", ["START", "RUNNING", "FAIL", "ABORT", "no inputs", "no outputs", "dataset"])
+def test_noise_keeps_nothing(node: Node, noise: str) -> None:
+    """What has not come about, and what names no source or no target, is answered 201 and keeps nothing."""
+    tables(node, "s", "t")
+    made = event(dataset("main.a.t"), dataset("main.a.s"))
+    if noise == "dataset":
+        made = {"eventTime": made["eventTime"], "dataset": {"namespace": "limnos://lake", "name": "main.a.t"}}
+    elif noise.startswith("no "):
+        made[noise[3:]] = []
+    else:
+        made["eventType"] = noise
+
+    assert kept(node, made) == 0
+    assert edges(node, "path=main.a.t") == []
+
+
+def test_streams_and_jobs_without_runs_count(node: Node) -> None:
+    """A stream that runs says what it writes, and so does the description of a job."""
+    tables(node, "s", "t", "u")
+    stream = event(dataset("main.a.t"), dataset("main.a.s"), eventType="RUNNING")
+    stream["job"]["facets"] = {"jobType": {"processingType": "STREAMING"}}
+    described = event(dataset("main.a.u"), dataset("main.a.s"))
+    for key in ("run", "eventType"):
+        del described[key]
+
+    assert kept(node, stream, described) == 2
+    assert edges(node, "path=main.a.s&direction=down") == [("main.a.s", "main.a.t"), ("main.a.s", "main.a.u")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"{", b"[1]", b"{}", b'{"eventTime":"x"}', b'{"eventTime":"2026-01-31T00:00:00Z"}',
+        b'{"eventTime":"2026-01-31T00:00:00","job":{"namespace":"n","name":"j"}}',
+        b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n"}}',
+        b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"a\\u0000b"}}',
+        b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"},"inputs":[{"name":"x"}]}',
+        b"[" + b",".join([b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"}}'] * 101) + b"]",
+    ],
+)  # fmt: skip
+def test_bad_events(node: Node, body: bytes) -> None:
+    """What is no event is 400 with words, and nothing of its array is kept."""
+    answer = node.ask("POST", LINEAGE, body)
+
+    assert answer.status == 400
+    assert len(answer.json()["error"]["message"]) > 20
+
+
+def test_one_bad_event_spoils_its_array(node: Node) -> None:
+    """An array is taken whole or not at all."""
+    tables(node, "s", "t")
+
+    assert send(node, event(dataset("main.a.t"), dataset("main.a.s")), {"eventTime": 1}).status == 400
+    assert edges(node, "path=main.a.t") == []
+
+
+@pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
+                                   "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
+def test_bad_questions(node: Node, query: str) -> None:
+    """No path, a direction, number or mark that is none: 400."""
+    tables(node, "t")
+
+    assert node.get(f"{LINEAGE}?{query}").status == 400
+
+
+def test_pages_make_the_graph(node: Node) -> None:
+    """Pages of edges come to the whole graph; where the lineage changed in between the next page is refused."""
+    names = [f"s{number}" for number in range(5)]
+    tables(node, "t", *names)
+    kept(node, event(dataset("main.a.t"), *(dataset(f"main.a.{name}") for name in names)))
+    pages, after = [], ""
+    while after is not None:
+        pages.append(graph(node, f"path=main.a.t&limit=2{after and f'&after={after}'}"))
+        after = pages[-1]["after"]
+    first = pages[0]["after"]
+    kept(node, event(dataset("main.a.t"), dataset("main.a.s4"), run="run-2"))
+
+    assert [len(page["edges"]) for page in pages] == [2, 2, 1]
+    assert sorted(edge for page in pages for edge in named(page)) == [(f"main.a.{name}", "main.a.t") for name in names]
+    assert node.get(f"{LINEAGE}?path=main.a.t&limit=2&after={first}").status == 400
+
+
+def test_what_may_not_be_changed_is_left_out(node: Node) -> None:
+    """Who may only read a target says nothing of it; a source that is hidden, or not there, is left out in the same words."""
+    tables(node, "t", "s", "hidden")
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "ana", "modify_table", kind="TABLE", on="main.a.t")
+    grant(node, "ana", "select_table", kind="TABLE", on="main.a.s")
+
+    def answer(target: str, *sources: str) -> Answer:
+        return send(node, event(dataset(target), *map(dataset, sources)), user="ana")
+
+    mixed = answer("main.a.t", "main.a.s", "main.a.hidden", "main.a.gone", "main.no.s", "none.a.s").json()
+    refused = [answer(target, "main.a.t") for target in ("main.a.s", "main.a.hidden", "main.a.gone")]
+    both = send(
+        node,
+        event(dataset("main.a.t"), dataset("main.a.s")),
+        event(dataset("main.a.s"), dataset("main.a.t")),
+        user="ana",
+    ).json()
+
+    assert mixed["kept"] == 1
+    assert [each["name"] for each in mixed["left_out"]] == ["main.a.hidden", "main.a.gone", "main.no.s", "none.a.s"]
+    see, change = (f"no table or view that you may {verb} has this name or location" for verb in ("see", "change"))
+    assert {each["reason"] for each in mixed["left_out"]} == {see}
+    assert [each.status for each in refused] == [403] * 3
+    messages = [each.json()["error"]["message"] for each in refused]
+    assert {text.replace("hidden", "s").replace("gone", "s") for text in messages} == {messages[0]}
+    assert (both["kept"], both["left_out"]) == (1, [{**dataset_key("main.a.s"), "reason": change}])
+    assert edges(node, "path=main.a.t") == [("main.a.s", "main.a.t")]
+    assert graph(node, "path=main.a.t")["edges"][0]["said"][0]["by"] == "ana"
+
+
+def test_what_may_not_be_seen_is_hidden(node: Node) -> None:
+    """A hidden table is a node without a name, the same one for all its edges; nothing behind it is told, nor who said what."""
+    tables(node, "far", "hidden", "t", "u", "v")
+    make_view(node, "a", "w")
+    for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
+        links = {"city": [link(f"main.a.{source}", "city")]}
+        kept(
+            node,
+            event(dataset(f"main.a.{target}"), dataset(f"main.a.{source}"), job=f"{source}-{target}", columns=links),
+        )
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    for name in ("t", "u", "far"):
+        grant(node, "ana", "select_table", kind="TABLE", on=f"main.a.{name}")
+    found = graph(node, "path=main.a.t&depth=9", user="ana")
+    columns = graph(node, "path=main.a.t&column=city&depth=9", user="ana")
+    text = node.get(f"{LINEAGE}?path=main.a.t&depth=9", user="ana").body.decode()
+
+    assert named(found) == sorted([
+        ("hidden-1", "main.a.t"), ("hidden-1", "main.a.u"), ("main.a.u", "main.a.t"), ("hidden-2", "main.a.t"),
+    ])  # fmt: skip
+    assert {tuple(edge) for edge in found["edges"] if edge["source"].startswith("hidden")} == {
+        ("source", "target", "depth")
+    }
+    assert {tuple(each) for each in found["nodes"] if each["kind"] == "hidden"} == {("id", "kind")}
+    assert "far" not in text
+    assert "hidden-t" not in text
+    assert "far" not in str(columns)
+    assert [edge for edge in named(columns) if "hidden-1" in edge] == [
+        ("hidden-1", "main.a.t/city"), ("hidden-1", "main.a.u/city"),
+    ]  # fmt: skip
+    for name in ("hidden", "gone"):
+        assert node.get(f"{LINEAGE}?path=main.a.{name}", user="ana").status == 403
+    assert edges(node, "path=main.a.far&direction=down&depth=9", user="ana") == [("main.a.far", "hidden-1")]
+
+
+def test_dropped_and_brought_back(node: Node) -> None:
+    """A dropped table is not told; brought back it has its edges again, also after a sweep; let go of, they go by a sweep."""
+    tables(node, "s", "t")
+    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    node.delete(table_path("a", "s"))
+    gone = edges(node, "path=main.a.t")
+    node.runner.run(node.built.upkeep.sweep())
+    number = node.done("GET", trash)["trash"][0]["id"]
+    node.done("POST", f"{trash}/{number}/undrop", {})
+    back = edges(node, "path=main.a.t"), edges(node, "path=main.a.t&column=id")
+    node.delete(table_path("a", "s"))
+    node.done("DELETE", f"{trash}/{node.done('GET', trash)['trash'][0]['id']}")
+    node.runner.run(node.built.upkeep.sweep())
+
+    assert gone == []
+    assert back == ([("main.a.s", "main.a.t")], [("main.a.s/id", "main.a.t/id")])
+    assert edges(node, "path=main.a.t") == []
+
+
+def test_a_successor_inherits_nothing(node: Node) -> None:
+    """A table made under the name of a dropped one has no lineage."""
+    tables(node, "s", "t")
+    kept(node, event(dataset("main.a.t"), dataset("main.a.s")))
+    node.delete(table_path("a", "t"))
+    make_table(node, "a", "t")
+
+    assert edges(node, "path=main.a.t") == []
+    assert edges(node, "path=main.a.s&direction=down") == []
+
+
+def test_files_between_tables(node: Node) -> None:
+    """A dataset outside joins tables: what was exported to it and imported from it is one way."""
+    tables(node, "s", "t")
+    file = dataset("dir/x.csv", namespace="s3://bucket")
+    assert kept(node, event(file, dataset("main.a.s"))) == 1
+    assert kept(node, event(dataset("main.a.t"), file)) == 1
+    assert kept(node, event(file, dataset("y", namespace="s3://other"))) == 0
+
+    assert edges(node, "path=main.a.t&depth=3") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
+    assert edges(node, "path=main.a.s&depth=3&direction=down") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
+
+
+def test_strangers(node: Node) -> None:
+    """Who is no user of the metalake says and asks nothing, noise included."""
+    tables(node, "t")
+    for path in (LINEAGE, "/api/lineage", "/api/v1/lineage", f"{OWN}/metalakes/none/lineage"):
+        assert send(node, event(dataset("main.a.t")), user="stranger", path=path).status == 403
+    assert send(node, event(dataset("main.a.t")), user=None).status == 403
+    assert node.get(f"{LINEAGE}?path=main.a.t", user="stranger").status == 403
+
+
+def test_long_events_are_for_who_may_write(node: Node) -> None:
+    """An event over 64 KiB is read from somebody who may change something, up to a megabyte."""
+    tables(node, "s", "t")
+    grant(node, "ana", "select_table", kind="CATALOG", on="main")
+    long = event(dataset("main.a.t"), dataset("main.a.s"), filler="x" * 100_000)
+
+    assert send(node, long, user="ana", path="/api/v1/lineage").status == 403
+    assert send(node, long, path="/api/v1/lineage").status == 201
+    assert send(node, long | {"filler": "x" * (1 << 20)}).status == 413
+
+
+def test_other_catalogs(node: Node) -> None:
+    """Edges go from catalog to catalog; what lies in one that the caller may not use, or that is disabled, is hidden, and gone is gone."""
+    tables(node, "t")
+    catalogs, root = "/api/metalakes/lake/catalogs", "/iceberg/v1/lake.side"
+    node.done("POST", catalogs, {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})
+    node.done("POST", f"{root}/namespaces", {"namespace": ["b"]})
+    node.done("POST", f"{root}/namespaces/b/tables", {"name": "s", "schema": SCHEMA})
+    kept(node, event(dataset("main.a.t"), dataset("side.b.s"), columns={"id": [link("side.b.s", "id")]}))
+    grant(node, "ana", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    query = "path=main.a.t&depth=3"
+    shown, hidden = edges(node, query), edges(node, query, user="ana")
+    columns = edges(node, f"{query}&column=id")
+    refused = send(node, event(dataset("main.a.t"), dataset("side.b.s"), job="hers"), user="ana").json()
+    node.patch(f"{catalogs}/side", {"inUse": False})
+    disabled = edges(node, query)
+    node.patch(f"{catalogs}/side", {"inUse": True})
+    assert node.delete(f"{root}/namespaces/b/tables/s").status == 204
+
+    assert shown == [("side.b.s", "main.a.t")]
+    assert columns == [("side.b.s/id", "main.a.t/id")]
+    assert hidden == disabled == [("hidden-1", "main.a.t")]
+    assert (refused["kept"], refused["left_out"][0]["name"]) == (0, "side.b.s")
+    assert edges(node, query) == edges(node, query, user="ana") == []
+
+
+def test_without_access_control(open_node: Node) -> None:
+    """Where nobody is asked for rights everybody says and sees everything."""
+    tables(open_node, "s", "t")
+
+    assert kept(open_node, event(dataset("main.a.t"), dataset("main.a.s")), user="somebody") == 1
+    assert edges(open_node, "path=main.a.t", user="another") == [("main.a.s", "main.a.t")]
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_time_beyond_all_years_is_no_event(node: Node, at: str) -> None:
+    """A zone that moves a time out of the years there are is the sender's mistake: 400."""
+    make_table(node, "a", "t")
+
+    assert send(node, event(dataset("main.a.t"), dataset("main.a.s"), eventTime=at)).status == 400
+
+
+@pytest.mark.parametrize(
+    "namespace", ["http://[::1", "s3://[bucket", "limnos://[lake", "http://a:99999999", "file://[x"]
+)
+def test_what_only_looks_like_an_address_is_a_name(node: Node, namespace: str) -> None:
+    """A namespace that cannot be taken apart names a dataset outside, as any other word does."""
+    make_table(node, "a", "t")
+
+    answer = send(node, event(dataset("main.a.t"), dataset("x", namespace=namespace)))
+
+    assert (answer.status, answer["kept"]) == (201, 1)
+
+
+def test_an_event_of_a_time_to_come_outranks_nothing_later(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said with a time that is not yet counts as said now: nobody ends a job's lineage by it."""
+    for name in "tsu":
+        make_table(node, "a", name)
+    kept(node, event(dataset("main.a.t"), dataset("main.a.s"), run="one", eventTime="9999-01-01T00:00:00Z"))
+
+    time = node.built.services.store.time
+    later_ms = time.now_ms() + 1000
+    monkeypatch.setattr(time, "now_ms", lambda: later_ms)
+    kept(node, event(dataset("main.a.t"), dataset("main.a.u"), run="two", eventTime="9998-01-01T00:00:00Z"))
+
+    edges = node.get(f"{LINEAGE}?path=main.a.t").json()["edges"]
+    assert [each["said"][0]["run"] for each in edges] == ["two"]

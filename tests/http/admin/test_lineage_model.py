@@ -1,0 +1,190 @@
+"""The graph after many random events, renames, moves, drops and returns equals a model of plain dictionaries, for all and for some.
+
+The model knows tables by numbers of its own. What a caller is told is compared by paths, so a name that went stale, an edge that
+was lost, and one that a successor inherited would all show.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+import pytest
+
+from tests.http.admin.test_lineage import LINEAGE, dataset, event, kept, link
+from tests.http.driver import OWN, Node, grant
+from tests.http.iceberg.wire import make_space, make_table, table_path
+
+MAIN = f"{OWN}/metalakes/lake/catalogs/main"
+SPACES = ("n0", "n1", "n2")
+STEPS = 150
+Edge = tuple[str, str]
+
+
+class Model:
+    """What there should be: tables by number, live or dropped, and the edges of the newest run of each job."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.spaces = {name: name for name in SPACES}
+        self.paths: dict[int, tuple[str, str]] = {}
+        """By table: its space, by the name that it began with, and its own name."""
+        self.dropped: dict[int, int] = {}
+        """By dropped table: its id in the trash."""
+        self.said: dict[tuple[int, str], set[int]] = {}
+        self.seen: set[int] = set()
+
+    @property
+    def live(self) -> list[int]:
+        """Tables that are there."""
+        return sorted(self.paths.keys() - self.dropped.keys())
+
+    def levels(self, table: int) -> tuple[str, str]:
+        """Where a table is now."""
+        space, name = self.paths[table]
+        return self.spaces[space], name
+
+    def name(self, table: int) -> str:
+        """The path of a table in display form."""
+        return ".".join(("main", *self.levels(table)))
+
+    def graph(self, root: int, *, up: bool, depth: int, seen: Callable[[int], bool]) -> set[Edge]:
+        """The edges that should be told, hidden ends as `?`."""
+        pairs = {
+            (source, target)
+            for (target, _), sources in self.said.items()
+            for source in sources
+            if source not in self.dropped and target not in self.dropped
+        }
+        found: set[Edge] = set()
+        at, gone = {root}, {root}
+        for _ in range(depth):
+            steps = [(source, target) for source, target in pairs if (target if up else source) in at]
+            found |= {(self._shown(source, seen), self._shown(target, seen)) for source, target in steps}
+            at = {source if up else target for source, target in steps} - gone
+            at = {each for each in at if seen(each)}
+            gone |= at
+        return found
+
+    def _shown(self, table: int, seen: Callable[[int], bool]) -> str:
+        return self.name(table) if seen(table) else "?"
+
+
+class Story:
+    """Random steps, taken by the node and the model alike."""
+
+    def __init__(self, node: Node, model: Model) -> None:
+        self.node = node
+        self.model = model
+        self.random = model.random
+        self.number = 0
+
+    def table(self) -> None:
+        """Make a table, sometimes under the name of one that was dropped; ana may load every second one."""
+        space, name = self.random.choice(SPACES), f"t{self.random.randrange(12)}"
+        self.number += 1
+        taken = {self.model.paths[each] for each in self.model.live}
+        if (space, name) in taken:
+            return
+        make_table(self.node, self.model.spaces[space], name)
+        self.model.paths[self.number] = (space, name)
+        if self.number % 2:
+            self.model.seen.add(self.number)
+            grant(self.node, "ana", "select_table", kind="TABLE", on=self.model.name(self.number))
+
+    def say(self) -> None:
+        """Send an event of one of a few jobs: a new run takes the place of the one before."""
+        if len(self.model.live) < 2:
+            return
+        target, *sources = self.random.sample(self.model.live, min(len(self.model.live), self.random.randint(2, 4)))
+        job = self.random.choice(("one", "two"))
+        self.number += 1
+        columns = {"id": [link(self.model.name(each), "id") for each in sources]}
+        made = event(
+            dataset(self.model.name(target)), *(dataset(self.model.name(each)) for each in sources), job=job,
+            run=f"run-{self.number}", columns=columns,
+        )  # fmt: skip
+        assert kept(self.node, made) == len(sources)
+        self.model.said[target, job] = set(sources)
+
+    def move_table(self) -> None:
+        """Rename a table, or put it into another space."""
+        if not self.model.live:
+            return
+        table, space, name = self.random.choice(self.model.live), self.random.choice(SPACES), f"m{self.random.random()}"
+        source, target = self.model.levels(table), (self.model.spaces[space], name.replace(".", ""))
+        self.node.done("POST", f"{MAIN}/move", {"kind": "table", "source": source, "target": target})
+        self.model.paths[table] = (space, target[1])
+
+    def move_space(self) -> None:
+        """Rename a space with everything in it."""
+        space = self.random.choice(SPACES)
+        old, new = self.model.spaces[space], f"s{self.random.randrange(10**9)}"
+        self.node.done("POST", f"{MAIN}/move", {"kind": "namespace", "source": [old], "target": [new]})
+        self.model.spaces[space] = new
+
+    def drop(self) -> None:
+        """Drop a table."""
+        if not self.model.live:
+            return
+        table = self.random.choice(self.model.live)
+        assert self.node.delete(table_path(*self.model.levels(table))).status == 204
+        self.model.dropped[table] = int(self.node.done("GET", f"{MAIN}/trash?limit=1")["trash"][0]["id"])
+
+    def undrop(self) -> None:
+        """Bring a dropped table back, under a name that is free."""
+        if not self.model.dropped:
+            return
+        table = self.random.choice(sorted(self.model.dropped))
+        space, name = self.random.choice(SPACES), f"b{self.random.randrange(10**9)}"
+        to = [self.model.spaces[space], name]
+        self.node.done("POST", f"{MAIN}/trash/{self.model.dropped.pop(table)}/undrop", {"to": to})
+        self.model.paths[table] = (space, name)
+
+    def sweep(self) -> None:
+        """Sweep what hangs on nothing: nothing of this may be seen."""
+        self.node.runner.run(self.node.built.upkeep.sweep())
+
+    def told(self, root: int, query: str, *, user: str) -> set[Edge]:
+        """The edges that the node tells, hidden ends as `?`."""
+        answer = self.node.get(f"{LINEAGE}?path={self.model.name(root)}&{query}", user=user)
+        assert answer.status == 200, answer.body
+        found = answer.json()
+        names = {each["id"]: ".".join(each["path"]) if "path" in each else "?" for each in found["nodes"]}
+        assert all(each.get("column", "id") == "id" for each in found["nodes"])
+        return {(names[edge["source"]], names[edge["target"]]) for edge in found["edges"]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_graph_equals_the_model(node: Node, seed: int) -> None:
+    """Whatever happened, each table's graph is the model's, up and down, whole or by column, for who sees all and who sees half."""
+    model = Model(seed)
+    story = Story(node, model)
+    for space in SPACES:
+        make_space(node, space)
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    steps = (
+        story.table,
+        story.say,
+        story.say,
+        story.move_table,
+        story.move_space,
+        story.drop,
+        story.undrop,
+        story.sweep,
+    )
+    weights = (6, 5, 5, 3, 1, 2, 2, 1)
+    asked = 0
+    for _ in range(STEPS):
+        model.random.choices(steps, weights)[0]()
+        for user, seen in (("admin", lambda _: True), ("ana", model.seen.__contains__)):
+            roots = [each for each in model.live if seen(each)]
+            if not roots or model.random.random() < 0.5:
+                continue
+            root, up, depth = model.random.choice(roots), model.random.random() < 0.5, model.random.randint(1, 4)
+            column = "&column=id" if model.random.random() < 0.4 else ""
+            query = f"direction={'up' if up else 'down'}&depth={depth}{column}"
+            asked += 1
+
+            assert story.told(root, query, user=user) == model.graph(root, up=up, depth=depth, seen=seen), query
+    assert asked > STEPS // 2

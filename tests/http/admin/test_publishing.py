@@ -1,0 +1,186 @@
+"""A run is published by the transaction that moves its tables: with them, or not at all."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.http.admin.test_runs import RUNS, code, declare, finish, started
+from tests.http.admin.test_transactions import Operation, message, together
+from tests.http.driver import API, OWN, Node, grant
+from tests.http.iceberg.wire import make_table, metadata_of, set_properties
+
+
+def publishing(run: str, attempt: int = 1) -> Operation:
+    """The operation."""
+    return {"do": "publish-run", "run": run, "attempt": attempt}
+
+
+def commit(name: str = "t", **properties: str) -> Operation:
+    """A commit to a table."""
+    return {"do": "commit-table", "path": ["a", name], "updates": [set_properties(**properties)]}
+
+
+def property_of(node: Node, name: str = "t") -> object:
+    """What the table's property `by` is."""
+    properties: dict[str, object] = metadata_of(node, "a", name)["properties"]  # type: ignore[assignment]
+    return properties.get("by")
+
+
+def state(node: Node, run: str) -> str:
+    """A run's state."""
+    return str(node.get(f"{RUNS}/{run}")["state"])
+
+
+@pytest.fixture
+def lake(node: Node) -> Node:
+    """Two tables."""
+    for name in ("t", "u"):
+        make_table(node, "a", name)
+    return node
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_a_run_is_published_with_its_tables(lake: Node, first: bool) -> None:
+    """Wherever the operation stands in the transaction, tables and run change at one revision, which the run keeps."""
+    run = started(lake)
+    commits = [commit("t", by="run"), commit("u", by="run")]
+
+    answer = together(lake, *([publishing(run), *commits] if first else [*commits, publishing(run)]))
+
+    told = lake.get(f"{RUNS}/{run}").json()
+    assert answer.status == 200, answer
+    assert {"do": "publish-run", "run": run} in answer.json()["operations"]
+    assert (told["state"], told["revision"]) == ("published", answer["revision"])
+    assert told["ended_at"] is not None
+    assert [property_of(lake, name) for name in ("t", "u")] == ["run", "run"]
+
+
+@pytest.mark.parametrize("ended", ["failed", "cancelled", "discarded"])
+def test_nothing_moves_when_the_run_may_not_be_published(lake: Node, ended: str) -> None:
+    """A run that ended otherwise is not published, and no table of the transaction changes."""
+    run = started(lake)
+    finish(lake, run, ended)
+
+    answer = together(lake, commit(by="run"), publishing(run))
+
+    assert code(answer) == (409, "run-conflict")
+    assert ended in answer.json()["error"]["message"]
+    assert (property_of(lake), state(lake, run)) == (None, ended)
+
+
+def test_the_run_stays_when_a_table_is_refused(lake: Node) -> None:
+    """A requirement that does not hold refuses the run's publishing with the tables."""
+    run = started(lake)
+    lost = commit(by="run") | {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}]}
+
+    answer = together(lake, publishing(run), lost)
+
+    assert code(answer) == (409, "commit-conflict")
+    assert (property_of(lake), state(lake, run)) == (None, "running")
+
+
+def test_a_superseded_attempt_publishes_nothing(lake: Node) -> None:
+    """Only the newest attempt publishes; the process of an earlier one is told so."""
+    run = started(lake)
+    finish(lake, run, "failed")
+    lake.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
+
+    late = together(lake, commit(by="old"), publishing(run))
+    good = together(lake, commit(by="new"), publishing(run, attempt=2))
+
+    assert code(late) == (409, "attempt-superseded")
+    assert good.status == 200
+    assert (property_of(lake), state(lake, run)) == ("new", "published")
+
+
+def test_what_is_being_cancelled_is_not_published(lake: Node) -> None:
+    """Who was told to stop comes too late; and what is published is cancelled no more."""
+    run = started(lake)
+    lake.done("POST", f"{RUNS}/{run}/cancel")
+    assert code(together(lake, commit(by="run"), publishing(run))) == (409, "run-conflict")
+    finish(lake, run, "cancelled")
+    run = started(lake)
+    together(lake, publishing(run))
+
+    answer = lake.post(f"{RUNS}/{run}/cancel")
+
+    assert code(answer) == (409, "run-conflict")
+    assert (property_of(lake), state(lake, run)) == (None, "published")
+
+
+def test_it_is_published_once(lake: Node) -> None:
+    """The same again is refused; under a key it is answered as the first time."""
+    run = started(lake)
+    key = "01912345-0000-7000-8000-000000000001"
+    path, body = f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [commit(by="run"), publishing(run)]}
+    first, again = (lake.ask("POST", path, body, Idempotency_Key=key) for _ in range(2))
+
+    assert (first.status, again.status) == (200, 200)
+    assert first.json() == again.json()
+    assert code(together(lake, publishing(run))) == (409, "run-conflict")
+
+
+RIGHTS = "run_job use_job_template use_catalog use_schema modify_table"
+
+
+def begun_by(node: Node, user: str) -> tuple[str, str]:
+    """Let somebody who may run the pipeline and change tables start a run; returns it, and the role with the rights."""
+    declare(node)
+    role = grant(node, user, RIGHTS, kind="METALAKE", on="lake")
+    answer = node.post(
+        f"{OWN}/metalakes/lake/pipelines/nyc/runs", {"id": str(uuid.uuid4()), "holder": "h:1"}, user=user
+    )
+    assert answer.status == 200, answer
+    return str(answer["id"]), role
+
+
+@pytest.mark.parametrize("lost", ["run_job", "use_job_template", "modify_table"])
+def test_a_right_that_has_gone_publishes_nothing(lake: Node, lost: str) -> None:
+    """Who loses a right while the run works, to run the pipeline or to change a table, publishes nothing of it."""
+    run, role = begun_by(lake, "ana")
+    rule = {"privileges": [{"name": lost, "condition": "allow"}]}
+    lake.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
+
+    answer = together(lake, commit(by="ana"), publishing(run), user="ana")
+
+    assert answer.status == 403
+    assert lost.upper() in answer.json()["error"]["message"]
+    assert (property_of(lake), state(lake, run)) == (None, "running")
+
+
+def test_a_running_run_is_its_users_own(lake: Node) -> None:
+    """Nobody else publishes what a process is still at work on, not even who owns the metalake."""
+    run, _ = begun_by(lake, "ana")
+
+    assert together(lake, commit(by="admin"), publishing(run)).status == 403
+    assert (property_of(lake), state(lake, run)) == (None, "running")
+
+
+def test_a_held_run_is_published_by_who_answers_for_it(lake: Node) -> None:
+    """A run that was held for a look is published by an owner of its pipeline, and not by somebody who may only run that."""
+    run, _ = begun_by(lake, "ana")
+    assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
+    grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")
+
+    strange = together(lake, commit(by="bob"), publishing(run), user="bob")
+    owner = together(lake, commit(by="admin"), publishing(run))
+
+    assert (strange.status, owner.status) == (403, 200)
+    assert (property_of(lake), state(lake, run)) == ("admin", "published")
+
+
+def test_no_such_run(lake: Node) -> None:
+    """Who may know that there is none is told so, others what they are told of one that is there."""
+    missing = publishing(str(uuid.UUID(int=7)))
+    run = started(lake)
+    grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")
+
+    answers = [together(lake, missing, user="bob"), together(lake, publishing(run), user="bob")]
+
+    assert together(lake, missing).status == 404
+    assert {each.status for each in answers} == {403}
+    words = [message(each)[2].replace(run, "X").replace(str(uuid.UUID(int=7)), "X") for each in answers]
+    assert words[0] == words[1]
+    assert "nyc" not in words[1]

@@ -1,0 +1,189 @@
+"""Who sees runs, goes on with them and ends them; and what becomes of one whose process gave no sign of life."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from tests.http.admin.test_publishing import RIGHTS, begun_by, state
+from tests.http.admin.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
+from tests.http.driver import API, OWN, Answer, Node, grant
+
+
+def pass_time(node: Node, patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let the store's time pass."""
+    time = node.built.services.store.time
+    now_ms = time.now_ms()
+    patch.setattr(time, "now_ms", lambda: now_ms + round(seconds * 1000))
+
+
+def resume(node: Node, run: str, *, user: str = "admin", **more: object) -> Answer:
+    """Begin the next attempt."""
+    return node.post(f"{RUNS}/{run}/resume", {"holder": "host:2"} | more, user=user)
+
+
+def own(node: Node, user: str, name: str = "nyc") -> None:
+    """Make somebody the owner of a pipeline."""
+    node.ask("POST", f"{API}/lake/users", {"name": user})
+    node.done("PUT", f"{API}/lake/owners/JOB_TEMPLATE/{name}", {"name": user, "type": "USER"})
+
+
+def test_a_run_without_a_sign_of_life_is_lost(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once its lease is out it is shown as lost and is resumed; a beat in time keeps it."""
+    run = started(node, lease_s=30)
+    pass_time(node, monkeypatch, 29)
+    kept = (state(node, run), node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"])
+    pass_time(node, monkeypatch, 31)
+    lost = state(node, run)
+    listed = [each["state"] for each in node.get(f"{RUNS}?state=lost").json()["runs"]]
+
+    resumed = resume(node, run)
+
+    assert kept == ("running", "running")
+    assert (lost, listed, node.get(f"{RUNS}?state=running").json()["runs"][0]["id"]) == ("lost", ["lost"], run)
+    assert (resumed.status, resumed["attempt"], resumed["state"]) == (200, 2, "running")
+
+
+def test_another_start_fails_what_was_lost(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new run takes the place of a lost one, whose process is told so when it wakes, and publishes nothing."""
+    run = started(node, lease_s=30)
+    pass_time(node, monkeypatch, 31)
+
+    other = begin(node)
+
+    assert other.status == 200
+    told = node.get(f"{RUNS}/{run}").json()
+    assert (told["state"], "another run" in told["message"]) == ("failed", True)
+    assert node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})["state"] == "failed"
+    assert code(node.ask("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done"})) == (409, "run-conflict")
+    assert code(resume(node, run)) == (409, "pipeline-busy")
+
+
+def test_a_late_beat_keeps_what_nobody_took(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that was away too long goes on where nobody has taken its run meanwhile."""
+    run = started(node, lease_s=30)
+    pass_time(node, monkeypatch, 100)
+
+    node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
+
+    assert state(node, run) == "running"
+    assert code(begin(node)) == (409, "pipeline-busy")
+
+
+def test_what_nobody_holds_is_cancelled_at_once(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost run has no process to be told; neither has one that was lost while it was being cancelled."""
+    run, other = started(node, lease_s=30), ""
+    pass_time(node, monkeypatch, 31)
+    first = node.done("POST", f"{RUNS}/{run}/cancel")["state"]
+    other = started(node, lease_s=30)
+    node.done("POST", f"{RUNS}/{other}/cancel")
+    pass_time(node, monkeypatch, 31)
+
+    second = node.done("POST", f"{RUNS}/{other}/cancel")["state"]
+
+    assert (first, second) == ("cancelled", "cancelled")
+
+
+def test_an_owner_of_the_pipeline_answers_for_its_runs(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who owns the pipeline sees, cancels and discards its runs, but neither tells of them nor goes on with them."""
+    run, _ = begun_by(node, "ana")
+    own(node, "olga")
+    grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
+    path = f"{RUNS}/{run}"
+    assert node.get(path, user="olga").status == 200
+    told = [
+        node.post(f"{path}/beat", {"attempt": 1}, user="olga"),
+        node.put(f"{path}/steps/raw", {"attempt": 1, "state": "done"}, user="olga"),
+        node.post(f"{path}/finish", {"attempt": 1, "state": "failed"}, user="olga"),
+        node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga"),
+    ]
+    pass_time(node, monkeypatch, 31)
+    told += [
+        node.post(f"{path}/finish", {"attempt": 1, "state": "failed"}, user="olga"),
+        resume(node, run, user="olga"),
+    ]
+
+    assert [code(each) for each in told] == [(403, "forbidden")] * 6
+    assert all("ana" in each.json()["error"]["message"] for each in told)
+    assert node.post(f"{path}/cancel", user="olga")["state"] == "cancelled"
+    assert node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga").status == 200
+
+
+def test_going_on_takes_the_right_to_run(node: Node) -> None:
+    """Who may not run the pipeline any longer still tells what became of a run, but begins no other attempt."""
+    run, role = begun_by(node, "ana")
+    rule = {"privileges": [{"name": "run_job", "condition": "allow"}]}
+    node.done("PUT", f"{API}/lake/permissions/roles/{role}/METALAKE/lake/revoke", rule)
+
+    ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"}, user="ana")
+    again = resume(node, run, user="ana")
+
+    assert ended.status == 200
+    assert again.status == 403
+    assert "RUN_JOB" in again.json()["error"]["message"]
+
+
+def test_a_successor_of_the_same_name_inherits_no_run(node: Node) -> None:
+    """A user who was removed and added anew is another one: the run is not theirs."""
+    run, _ = begun_by(node, "ana")
+    node.done("DELETE", f"{API}/lake/users/ana")
+    grant(node, "ana", RIGHTS, kind="METALAKE", on="lake")
+
+    assert node.get(f"{RUNS}/{run}", user="ana").status == 403
+    assert node.post(f"{RUNS}/{run}/beat", {"attempt": 1}, user="ana").status == 403
+
+
+def test_everybody_lists_their_own(node: Node) -> None:
+    """Runs and findings of others are not listed to who may only run the pipeline; to its owner, all are."""
+    declare(node)
+    runs = {}
+    for user in ("ana", "bob"):
+        grant(node, user, RIGHTS, kind="METALAKE", on="lake")
+        runs[user] = str(uuid.uuid4())
+        body = {"id": runs[user], "holder": "h:1", "steps": STEPS}
+        assert node.post(f"{PIPES}/nyc/runs", body, user=user).status == 200
+        told = {"attempt": 1, "state": "done", "findings": [FINDING]}
+        assert node.put(f"{RUNS}/{runs[user]}/steps/raw", told, user=user).status == 200
+        assert node.post(f"{RUNS}/{runs[user]}/finish", {"attempt": 1, "state": "failed"}, user=user).status == 200
+    own(node, "olga")
+
+    def listed(user: str) -> list[set[str]]:
+        found = [node.get(path, user=user).json() for path in (RUNS, f"{RUNS}?pipeline=nyc", f"{PIPES}/nyc/findings")]
+        return [{each.get("id") or each["run"] for each in next(iter(answer.values()))} for answer in found]
+
+    for user in ("ana", "bob"):
+        assert listed(user) == [{runs[user]}] * 3
+    assert listed("olga") == listed("admin") == [set(runs.values())] * 3
+
+
+def test_the_feed_tells_of_runs(node: Node) -> None:
+    """Starts and ends are told to who sees the run, beats and steps to nobody; a publish comes with the catalog's changes."""
+    run, _ = begun_by(node, "ana")
+    node.done("POST", f"{API}/lake/users", {"name": "zoe"})
+    for path, body in (
+        ("beat", {"attempt": 1}),
+        ("finish", {"attempt": 1, "state": "failed"}),
+        ("resume", {"holder": "h:2"}),
+    ):
+        assert node.post(f"{RUNS}/{run}/{path}", body, user="ana").status == 200
+    publish = {"operations": [{"do": "publish-run", "run": run, "attempt": 2}]}
+    assert node.post(f"{OWN}/metalakes/lake/catalogs/main/transactions", publish, user="ana").status == 200
+
+    def told(user: str) -> list[tuple[str, list[str]]]:
+        changes = node.get(f"{OWN}/metalakes/lake/changes", user=user).json()["changes"]
+        return [(each["operation"], each["path"]) for each in changes if each["kind"] == "job"]
+
+    expected = [(word, [run]) for word in ("start", "fail", "resume", "publish")]
+    assert told("ana") == told("admin") == expected
+    assert told("zoe") == []
+
+
+def test_a_renamed_pipeline_keeps_its_runs(node: Node) -> None:
+    """Runs are the pipeline's whatever it is called; the answer has the name that it has now."""
+    run = started(node)
+    finish(node, run, "failed")
+    node.done("PUT", f"{API}/lake/jobs/templates/nyc", {"updates": [{"@type": "rename", "newName": "york"}]})
+
+    assert node.get(f"{RUNS}/{run}")["pipeline"] == "york"
+    assert [each["id"] for each in node.get(f"{RUNS}?pipeline=york").json()["runs"]] == [run]

@@ -1,0 +1,294 @@
+"""Pipelines and their runs over the wire: declared, started, told of, gone on with, ended, and looked at."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from limnos.services import runners
+from tests.http.driver import OWN, Answer, Node
+
+LAKE = f"{OWN}/metalakes/lake"
+PIPES = f"{LAKE}/pipelines"
+RUNS = f"{LAKE}/runs"
+DECLARATION = {"steps": [{"name": "raw", "sql": "SELECT 1"}], "b": 2, "a": 1}
+STEPS = [{"name": "raw", "reads": ["file:a.csv"], "output": "main.a.raw"}, {"name": "mart", "output": "main.a.mart"}]
+FINDING = {
+    "rule": "not_empty", "kind": "row", "action": "warn", "broken": 2, "checked": 10, "tolerated": 0.5, "held": True,
+    "sample": "x", "message": "2 of 10",
+}  # fmt: skip
+
+
+def declare(node: Node, name: str = "nyc", declaration: object = DECLARATION) -> dict:
+    """Declare a pipeline."""
+    return node.done("PUT", f"{PIPES}/{name}", {"declaration": declaration})
+
+
+def begin(node: Node, name: str = "nyc", **more: object) -> Answer:
+    """Start a run."""
+    body = {"id": str(uuid.uuid4()), "holder": "host:1", "steps": STEPS} | more
+    return node.post(f"{PIPES}/{name}/runs", body)
+
+
+def started(node: Node, **more: object) -> str:
+    """Declare a pipeline, start a run of it, and return its id."""
+    declare(node)
+    answer = begin(node, **more)
+    assert answer.status == 200, answer
+    return str(answer["id"])
+
+
+def finish(node: Node, run: str, state: str, attempt: int = 1) -> Answer:
+    """Say what became of a run."""
+    return node.post(f"{RUNS}/{run}/finish", {"attempt": attempt, "state": state, "message": "so"})
+
+
+def code(answer: Answer) -> tuple[int, str]:
+    """A refusal's status and code."""
+    return answer.status, answer.json()["error"]["code"]
+
+
+def test_a_pipeline_keeps_what_it_declares(node: Node) -> None:
+    """Another declaration is another version; the same one, in whatever order of keys, changes nothing; old versions can be read."""
+    first = declare(node)
+    same = declare(node, declaration={"a": 1, "b": 2, "steps": DECLARATION["steps"]})
+    second = declare(node, declaration={"steps": []})
+    old = node.get(f"{PIPES}/nyc?version=1").json()
+
+    assert (first["version"], same["version"], second["version"]) == (1, 1, 2)
+    assert first["digest"] == same["digest"] != second["digest"]
+    assert first["declaration"] == old["declaration"] == DECLARATION
+    assert node.get(f"{PIPES}/nyc").json() == second
+    assert [each["name"] for each in node.get(PIPES).json()["pipelines"]] == ["nyc"]
+    assert node.get(f"{PIPES}/nyc?version=9").status == 404
+
+
+def test_a_run_is_told_of_and_read(node: Node) -> None:
+    """What a runner tells of its steps is what is read, with its findings; what is left out stays."""
+    run = started(node, parameters={"day": "2024-01-01"})
+    path = f"{RUNS}/{run}/steps/raw"
+    output = {
+        "table": ["main", "a", "raw"],
+        "branch": "run_1",
+        "base": None,
+        "head": 8_100_000_000_000_000_001,
+        "is_new": True,
+    }
+    node.done("PUT", path, {"attempt": 1, "state": "running", "started_at": "2024-05-17T10:30:00+02:00"})
+    node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1, "progress": {"raw": {"tasks": 3}}})
+    node.done("PUT", path, {"attempt": 1, "state": "done", "rows": 7, "outputs": [output], "findings": [FINDING]})
+
+    told = node.get(f"{RUNS}/{run}").json()
+    raw, mart = told["steps"]
+
+    assert (told["state"], told["attempt"], told["user"], told["pipeline"]) == ("running", 1, "admin", "nyc")
+    assert told["parameters"] == {"day": "2024-01-01"}
+    assert (raw["state"], raw["rows"], raw["started_at"]) == ("done", 7, "2024-05-17T08:30:00.000Z")
+    assert raw["progress"] == {"tasks": 3}
+    assert raw["outputs"][0]["head"] == output["head"]
+    assert (mart["state"], mart["attempt"]) == ("waiting", 0)
+    assert told["findings"] == [{"step": "raw", **FINDING, "at": told["findings"][0]["at"]}]
+
+
+def test_one_run_at_a_time(node: Node) -> None:
+    """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is the same run."""
+    run = started(node)
+    again = begin(node, id=run)
+    other = begin(node)
+    finish(node, run, "failed")
+
+    assert again["id"] == run
+    assert code(other) == (409, "pipeline-busy")
+    assert run in other.json()["error"]["message"]
+    assert "host:1" in other.json()["error"]["message"]
+    assert begin(node).status == 200
+
+
+def test_an_id_is_one_run(node: Node) -> None:
+    """An id that is another pipeline's run is refused, and so is what is no id."""
+    run = started(node)
+    declare(node, "other")
+
+    assert code(begin(node, "other", id=run)) == (409, "already-exists")
+    assert code(begin(node, "other", id="mine")) == (400, "bad-request")
+
+
+def test_another_attempt_takes_over(node: Node) -> None:
+    """After a resume the old process is told that it is superseded, whatever it tells; a repeated resume begins no other attempt."""
+    run = started(node)
+    finish(node, run, "failed")
+    body = {"holder": "host:2", "after": 1}
+    first, again = (node.done("POST", f"{RUNS}/{run}/resume", body) for _ in range(2))
+    late = [
+        node.post(f"{RUNS}/{run}/beat", {"attempt": 1}),
+        node.ask("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "done"}),
+        finish(node, run, "failed"),
+        node.post(f"{RUNS}/{run}/resume", {"holder": "host:3", "after": 1}),
+    ]
+
+    assert (first["attempt"], again["attempt"], first["state"]) == (2, 2, "running")
+    assert [code(each) for each in late] == [(409, "attempt-superseded")] * 4
+    assert node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 2}) == {"state": "running", "attempt": 2}
+    assert code(node.post(f"{RUNS}/{run}/resume", {"holder": "host:3"})) == (409, "pipeline-busy")
+
+
+def test_cancelling_is_told_by_the_next_beat(node: Node) -> None:
+    """Who holds the run learns by its beat that it is to stop, and says when it has."""
+    run = started(node)
+    cancelled = node.done("POST", f"{RUNS}/{run}/cancel")
+    beat = node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
+    stopped = finish(node, run, "cancelled")
+    late = node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
+
+    assert (cancelled["state"], beat["state"], stopped["state"], late["state"]) == (
+        "cancelling", "cancelling", "cancelled", "cancelled",
+    )  # fmt: skip
+    assert node.post(f"{RUNS}/{run}/cancel")["state"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "first,then,ok",
+    [
+        ("failed", "discarded", True), ("cancelled", "discarded", True), ("held", "discarded", True), ("discarded", "failed", False),
+        ("held", "failed", False), ("failed", "held", False), ("failed", "failed", True), ("discarded", "discarded", True),
+    ],
+)  # fmt: skip
+def test_states_follow_one_another(node: Node, first: str, then: str, ok: bool) -> None:
+    """What became of a run changes as its states allow, and the same again changes nothing; else the refusal says what to do."""
+    run = started(node)
+    assert finish(node, run, first).status == 200
+
+    answer = finish(node, run, then)
+
+    assert node.get(f"{RUNS}/{run}")["state"] == (then if ok else first)
+    if not ok:
+        assert code(answer) == (409, "run-conflict")
+        assert answer.json()["error"]["message"].endswith(
+            ("start another one", "publish or discard it", "resume or discard it")
+        )
+
+
+def test_runs_are_listed_newest_first(node: Node) -> None:
+    """By pipeline and state, a page at a time."""
+    runs = [started(node)]
+    finish(node, runs[0], "failed")
+    runs.append(started(node))
+    first = node.get(f"{RUNS}?limit=1").json()
+    second = node.get(f"{RUNS}?limit=1&page={first['next']}").json()
+
+    def listed(query: str) -> list[str]:
+        return [each["id"] for each in node.get(f"{RUNS}?{query}").json()["runs"]]
+
+    assert [first["runs"][0]["id"], second["runs"][0]["id"]] == runs[::-1]
+    assert listed("pipeline=nyc") == runs[::-1]
+    assert (listed("state=failed"), listed("state=running"), listed("state=lost")) == (runs[:1], runs[1:], [])
+    assert node.get(f"{RUNS}?pipeline=gone").status == 404
+    assert node.get(f"{RUNS}?state=odd").status == 400
+
+
+def test_findings_are_a_trend(node: Node) -> None:
+    """What a rule found in each run is told newest first, with the run; what is told again takes the place of what was."""
+    runs = []
+    for broken in (1, 2):
+        runs.append(started(node))
+        for _ in range(2):
+            findings = [FINDING | {"broken": broken}, FINDING | {"rule": "other"}]
+            body = {"attempt": 1, "state": "done", "findings": findings}
+            node.done("PUT", f"{RUNS}/{runs[-1]}/steps/raw", body)
+        finish(node, runs[-1], "failed")
+
+    found = node.get(f"{PIPES}/nyc/findings?rule=not_empty").json()["findings"]
+    page = node.get(f"{PIPES}/nyc/findings?limit=3").json()
+
+    assert [(each["broken"], each["run"], each["run_state"]) for each in found] == [
+        (2, runs[1], "failed"), (1, runs[0], "failed"),
+    ]  # fmt: skip
+    assert len(page["findings"]) == 3
+    assert len(node.get(f"{PIPES}/nyc/findings?page={page['next']}").json()["findings"]) == 1
+    assert node.get(f"{PIPES}/nyc/findings?step=mart").json() == {"findings": [], "next": None}
+
+
+def test_a_pipeline_is_dropped_with_its_runs(node: Node) -> None:
+    """Not while somebody holds one; then its runs are gone with it."""
+    run = started(node)
+    busy = node.delete(f"{PIPES}/nyc")
+    finish(node, run, "failed")
+    dropped = node.delete(f"{PIPES}/nyc")
+
+    assert code(busy) == (409, "pipeline-busy")
+    assert dropped.status == 200
+    assert node.get(f"{RUNS}/{run}").status == 404
+    assert node.get(RUNS).json()["runs"] == []
+
+
+@pytest.mark.parametrize(
+    "method,path,body",
+    [
+        ("PUT", "pipelines/nyc", {"declaration": []}), ("PUT", "pipelines/nyc", {}), ("PUT", "pipelines/a%20%2Fb", {"declaration": {}}),
+        ("POST", "pipelines/nyc/runs", {"id": "x", "holder": "h:1"}), ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": ""}),
+        ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "lease_s": 0}),
+        ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "version": 9}),
+        ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "steps": [{"name": "a"}, {"name": "a"}]}),
+        ("POST", "runs/RUN/beat", {"attempt": 0}), ("POST", "runs/RUN/beat", {"attempt": 1 << 40}),
+        ("POST", "runs/RUN/finish", {"attempt": 1, "state": "published"}), ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "odd"}),
+        ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "started_at": "2024-05-17T10:30:00"}),
+        ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "rows": -1}),
+        ("POST", "runs/RUN/resume", {"holder": "h" * 300}), ("GET", "runs?page=x", None), ("GET", "runs?limit=0", None),
+        ("GET", "pipelines/nyc?version=x", None),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused(node: Node, method: str, path: str, body: object) -> None:
+    """What is no declaration, id, lease, attempt, state, time or page is refused with 400, and changes nothing."""
+    run = started(node)
+    before = node.get(f"{RUNS}/{run}").json()
+
+    answer = node.ask(method, f"{LAKE}/{path.replace('RUN', run)}", body)
+
+    assert code(answer)[0] == 400, answer
+    assert len(answer.json()["error"]["message"]) > 20
+    assert node.get(f"{RUNS}/{run}").json() == before
+
+
+def test_no_such_step(node: Node) -> None:
+    """A step that the run was not started with is none of its steps."""
+    run = started(node)
+
+    assert node.ask("PUT", f"{RUNS}/{run}/steps/gone", {"attempt": 1, "state": "done"}).status == 404
+
+
+def test_a_page_of_runs_is_bounded(node: Node) -> None:
+    """Parameters are short, and options are told of one run alone: a thousand runs are one answer."""
+    long = begin_with(node, parameters={"day": "x" * 20_000})
+    run = started(node, parameters={"day": "x"}, options={"pins": ["y"]})
+
+    (listed,) = node.get(RUNS).json()["runs"]
+
+    assert (long.status, "at most 16384" in long.json()["error"]["message"]) == (400, True)
+    assert (listed["parameters"], listed["options"]) == ({"day": "x"}, {})
+    assert node.get(f"{RUNS}/{run}")["options"] == {"pins": ["y"]}
+
+
+def begin_with(node: Node, **more: object) -> Answer:
+    """Declare a pipeline and try to start a run."""
+    declare(node)
+    return begin(node, **more)
+
+
+def test_what_is_told_of_a_run_is_bounded(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finding is short, and all that a run's steps are told with has a limit; what would pass it changes nothing, what is little goes on."""
+    run = started(node)
+    monkeypatch.setattr(runners, "RUN_MAX", 50_000)
+
+    def put(step: str, **more: object) -> Answer:
+        return node.put(f"{RUNS}/{run}/steps/{step}", {"attempt": 1, "state": "running", **more})
+
+    one = put("raw", findings=[FINDING | {"sample": "x" * 20_000}])
+    first = put("raw", findings=[FINDING | {"sample": "x" * 10_000}] * 3)
+    second = put("mart", findings=[FINDING | {"sample": "x" * 10_000}] * 3)
+    little = put("mart", rows=1, findings=[FINDING])
+
+    assert [each.status for each in (one, first, second, little)] == [400, 200, 400, 200]
+    assert "shorten its sample" in one.json()["error"]["message"]
+    assert "tell less of each" in second.json()["error"]["message"]
+    assert [each["step"] for each in node.get(f"{RUNS}/{run}").json()["findings"]] == ["raw"] * 3 + ["mart"]

@@ -1,0 +1,176 @@
+"""The rows of the table in refusals.md: what is asked of Lance REST, and about what.
+
+`python -m tests.http.lance.refusals` writes the table as the code answers now. A cell is a status, and for a refusal the protocol's code.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from limnos.http.lance.protocol import ROUTES
+from tests.http import cells
+from tests.http.cells import CALLERS, Case, Row, case, own
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg import wire as iceberg
+from tests.http.lance.wire import ROOT, declare, lay, make_space
+
+TABLE = Path(__file__).with_name("refusals.md")
+SPACE_ACTIONS = ("describe", "exists")
+OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over")
+"""Tables of each caller's own, for rows that change them."""
+NAMED = tuple(who for who in CALLERS if who != "nobody")
+
+
+def prepare(node: Node) -> None:
+    """Make everybody and everything that the rows speak of."""
+    for who in NAMED:
+        if who not in ("stranger", "admin"):
+            node.done("POST", f"{API}/lake/users", {"name": who})
+    for name in ("there", "other", "closed"):
+        make_space(node, "lance", name)
+    for path in (("there", "t"), ("closed", "t"), ("r",)):
+        declare(node, "lance", *path)
+    for who, (on_metalake, on_catalog) in CALLERS.items():
+        _prepare_own(node, who)
+        if on_metalake:
+            grant(node, who, on_metalake, kind="METALAKE", on="lake")
+        if on_catalog:
+            for catalog in ("lance", f"side_{who}"):
+                grant(node, who, on_catalog, kind="CATALOG", on=catalog)
+    for space in ("there", "other", *(f"{name}_{who}" for name in ("gone", "full") for who in CALLERS)):
+        own(node, "keeper", "SCHEMA", f"lance.{space}")
+    for name in ("t", *(f"{name}_{who}" for name in OWN_TABLES for who in CALLERS)):
+        own(node, "tabler", "TABLE", f"lance.there.{name}")
+    own(node, "owner", "CATALOG", "lance")
+    own(node, "laker", "METALAKE", "lake")
+
+
+def _prepare_own(node: Node, who: str) -> None:
+    for name in ("gone", "full"):
+        make_space(node, "lance", f"{name}_{who}")
+    declare(node, "lance", f"full_{who}", "t")
+    make_space(node, f"side_{who}")
+    for name in OWN_TABLES:
+        declare(node, "lance", "there", f"{name}_{who}")
+    for name in ("old", "older"):
+        lay(node, f"{name}_{who}")
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows for a caller."""
+    yield from _spaces(who)
+    yield from _tables(who)
+
+
+def _about(action: str, thing: str, *path: str, body: object = None) -> Case:
+    """A row about a namespace or table by its whole identifier."""
+    joined = "$".join(path) or "$"
+    return case(action, thing, joined, root=ROOT, body=body)
+
+
+def _spaces(who: str) -> Iterator[Case]:
+    create, drop = "POST /namespace/{namespace_id}/create", "POST /namespace/{namespace_id}/drop"
+    for action in ("list", "table/list"):
+        route = f"GET /namespace/{{namespace_id}}/{action}"
+        for thing, path in (
+            ("root", ()), ("catalog", ("lance",)), ("no catalog", ("nowhere",)), ("namespace", ("lance", "there")),
+            ("no namespace", ("lance", "gone")), ("closed namespace", ("lance", "closed")),
+        ):  # fmt: skip
+            yield _about(route, thing, *path)
+    for action in SPACE_ACTIONS:
+        route = f"POST /namespace/{{namespace_id}}/{action}"
+        for thing, path in (
+            ("root", ()), ("catalog", ("lance",)), ("no catalog", ("nowhere",)), ("namespace", ("lance", "there")),
+            ("no namespace", ("lance", "gone")), ("closed namespace", ("lance", "closed")),
+        ):  # fmt: skip
+            yield _about(route, thing, *path, body={})
+    yield _about(create, "catalog", f"cat_{who}", body={})
+    yield _about(create, "free name", "lance", f"new_{who}", body={})
+    yield _about(create, "taken name", "lance", "there", body={})
+    yield _about(create, "taken name, exist ok", "lance", "there", body={"mode": "ExistOk"})
+    yield _about(create, "below a namespace", "lance", "there", f"new_{who}", body={})
+    yield _about(create, "below none", "lance", "gone", "new", body={})
+    yield _about(create, "over a full one", "lance", f"full_{who}", body={"mode": "Overwrite"})
+    yield _about(drop, "namespace", "lance", f"gone_{who}", body={})
+    yield _about(drop, "no namespace", "lance", "gone", body={})
+    yield _about(drop, "no namespace, skipped", "lance", "gone", body={"mode": "Skip"})
+    yield _about(drop, "all in a namespace", "lance", f"full_{who}", body={"behavior": "Cascade"})
+    yield _about(drop, "catalog", f"side_{who}", body={})
+    yield _about(drop, "no catalog", "nowhere", body={})
+
+
+def _tables(who: str) -> Iterator[Case]:
+    yield case("GET /table", "all", root=ROOT)
+    for action in ("describe", "exists"):
+        yield from _each(action, "t", {})
+    for action, mine in (("drop", "drop"), ("deregister", "dereg")):
+        yield from _each(action, f"{mine}_{who}", {})
+    rename = "POST /table/{table_id}/rename"
+    yield from _each("rename", f"name_{who}", {"new_table_name": f"named_{who}"})
+    yield _about(rename, "taken name", "lance", "there", f"taken_{who}", body={"new_table_name": "t"})
+    there = {"new_table_name": f"went_{who}", "new_namespace_id": ["lance", "other"]}
+    yield _about(rename, "other namespace", "lance", "there", f"away_{who}", body=there)
+    for action in ("declare", "create-empty"):
+        yield from _new(action, f"{action}_{who}", {})
+    yield from _new("register", f"register_{who}", {"location": f"old_{who}"})
+    over = {"location": f"older_{who}", "mode": "Overwrite"}
+    yield _about("POST /table/{table_id}/register", "overwrite", "lance", "there", f"over_{who}", body=over)
+
+
+def _each(action: str, name: str, body: object) -> Iterator[Case]:
+    route = f"POST /table/{{table_id}}/{action}"
+    yield _about(route, "table", "lance", "there", name, body=body)
+    yield _about(route, "no table", "lance", "there", "gone", body=body)
+    yield _about(route, "no namespace", "lance", "gone", "t", body=body)
+    yield _about(route, "no table in a closed namespace", "lance", "closed", "gone", body=body)
+    yield _about(route, "no table in the catalog", "lance", "gone_t", body=body)
+
+
+def _new(action: str, name: str, body: object) -> Iterator[Case]:
+    route = f"POST /table/{{table_id}}/{action}"
+    yield _about(route, "free name", "lance", "there", name, body=body)
+    yield _about(route, "taken name", "lance", "there", "t", body=body)
+    yield _about(route, "no namespace", "lance", "gone", name, body=body)
+    if action == "declare":
+        yield _about(route, "in the catalog", "lance", name, body=body)
+
+
+def routes() -> set[str]:
+    """Every route that the protocol serves."""
+    return {f"{route.method} {route.path}" for route in ROUTES}
+
+
+def cell(answer: Answer) -> str:
+    """A status; of a list how much it shows, of a refusal the code."""
+    if not answer.body:
+        return str(answer.status)
+    body = answer.json()
+    if answer.status != 200:
+        return f"{answer.status}/{body['code']}"
+    sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables")]
+    return f"200:{sizes[0]}" if sizes else "200"
+
+
+def render(found: dict[Row, dict[str, Answer]]) -> str:
+    """The table of answers."""
+    lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
+    lines += [
+        f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
+        for (route, thing), told in found.items()
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the table as the code answers now."""
+    with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
+        prepare(node)
+        table = render(cells.answers(node, cases))
+    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0]
+    TABLE.write_text(f"{words}{table}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""Lance REST over either backend: what its own statements do is the same on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from limnos.model.permits import upkeep_permit
+from limnos.services.lance_tables import LANCE_PURGE
+from limnos.services.trash import trash_sweep
+from limnos.store.sql import Sql
+from tests.http.driver import Node
+from tests.http.lance.wire import declare, make_space, names, space, told
+
+EXPIRE = Sql("UPDATE trash SET expires_at = 0")
+
+
+def test_a_subtree_goes_and_expires(lake: Node) -> None:
+    """All that lies in a namespace goes at once, and its tables' files are purged when it cannot come back."""
+    make_space(lake, "lance", "a")
+    make_space(lake, "lance", "a", "b")
+    for path in (("a", "t"), ("a", "b", "t"), ("r",)):
+        declare(lake, "lance", *path)
+    lake.done("POST", f"{space('lance', 'a')}/drop", {"behavior": "Cascade"})
+    assert told(lake.post(f"{space('lance', 'a')}/exists")) == (404, 1)
+    assert names(lake.get("/lance/v1/table")) == ["lance$r"]
+
+    async def expire() -> tuple[int, int]:
+        store = lake.built.services.store
+        await store.submit(upkeep_permit("t"), lambda tx: tx.count(EXPIRE, {}))
+        gone = await store.submit(upkeep_permit("t"), trash_sweep)
+        return gone, len(await store.submit(upkeep_permit("t"), lambda tx: tx.tasks.payloads(LANCE_PURGE)))
+
+    assert lake.runner.run(expire()) == (4, 2)

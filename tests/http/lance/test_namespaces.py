@@ -1,0 +1,214 @@
+"""Namespaces over Lance REST: catalogs at the root, nesting, modes, pages."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg import wire as iceberg
+from tests.http.lance.wire import declare, make_space, names, space, table, told
+
+
+def test_the_root_shows_catalogs(node: Node) -> None:
+    """Catalogs of every provider that the caller may use are the first level; a user without rights sees none."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    assert names(node.get(f"{space()}/list")) == ["lance", "main"]
+    assert names(node.get(f"{space()}/list", user="ana")) == []
+    assert node.done("POST", f"{space()}/describe", {}) == {"properties": {}}
+    assert node.post(f"{space()}/exists").body == b""
+
+
+def test_namespaces_nest(node: Node) -> None:
+    """A namespace is made below one that is there, listed by its own name, and described with its properties."""
+    make_space(node, "lance", "a", owner="me")
+    make_space(node, "lance", "a", "b")
+    make_space(node, "lance", "a", "b", "c")
+
+    assert names(node.get(f"{space('lance')}/list")) == ["a"]
+    assert names(node.get(f"{space('lance', 'a', 'b')}/list")) == ["c"]
+    assert node.done("POST", f"{space('lance', 'a')}/describe") == {"properties": {"owner": "me"}}
+    assert node.post(f"{space('lance', 'a', 'b', 'c')}/exists").status == 200
+
+
+def test_a_missing_parent_is_not_made(node: Node) -> None:
+    """The parent must be there: 404 with code 1, and nothing is made."""
+    assert told(node.post(f"{space('lance', 'x', 'y')}/create", {})) == (404, 1)
+    assert names(node.get(f"{space('lance')}/list")) == []
+
+
+@pytest.mark.parametrize("mode", ["Create", "create", "", None])
+def test_create_refuses_a_taken_name(node: Node, mode: str | None) -> None:
+    """By default a name is taken once: 409 with code 2."""
+    make_space(node, "lance", "a")
+
+    assert told(node.post(f"{space('lance', 'a')}/create", {"mode": mode})) == (409, 2)
+
+
+@pytest.mark.parametrize("mode", ["ExistOk", "exist_ok", "EXISTOK"])
+def test_exist_ok_keeps_what_is_there(node: Node, mode: str) -> None:
+    """In the mode ExistOk a namespace that is there is the answer, unchanged."""
+    make_space(node, "lance", "a", k="old")
+
+    found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": mode, "properties": {"k": "new"}})
+
+    assert found == {"properties": {"k": "old"}}
+
+
+def test_exist_ok_does_not_take_a_table_for_a_namespace(node: Node) -> None:
+    """A table that has the name is in the way, whatever the mode."""
+    declare(node, "lance", "t")
+
+    assert told(node.post(f"{space('lance', 't')}/create", {"mode": "ExistOk"})) == (409, 2)
+
+
+def test_overwrite_makes_it_anew(node: Node) -> None:
+    """In the mode Overwrite a namespace goes with all that is in it, and an empty one is there instead."""
+    make_space(node, "lance", "a", k="old")
+    declare(node, "lance", "a", "t")
+
+    found = node.done("POST", f"{space('lance', 'a')}/create", {"mode": "Overwrite", "properties": {"k": "new"}})
+
+    assert found == {"properties": {"k": "new"}}
+    assert names(node.get(f"{space('lance', 'a')}/table/list")) == []
+    assert told(node.post(f"{table('lance', 'a', 't')}/exists")) == (404, 4)
+
+
+def test_overwrite_of_what_is_not_there_makes_it(node: Node) -> None:
+    """There need be nothing to overwrite."""
+    assert node.done("POST", f"{space('lance', 'a')}/create", {"mode": "overwrite"}) == {"properties": {}}
+
+
+def test_modes_are_checked(node: Node) -> None:
+    """A mode or behaviour that is none is 400 with code 13, and says which there are."""
+    make_space(node, "lance", "a")
+
+    for action, body in (("create", {"mode": "sometimes"}), ("drop", {"mode": "x"}), ("drop", {"behavior": "x"})):
+        answer = node.post(f"{space('lance', 'a')}/{action}", body)
+        assert told(answer) == (400, 13)
+        assert "is one of" in answer.json()["error"]
+
+
+def test_drop_is_restricted_unless_told(node: Node) -> None:
+    """A namespace with something in it stays: 409 with code 3; with Cascade it goes with what is in it, to the trash."""
+    make_space(node, "lance", "a", k="v")
+    make_space(node, "lance", "a", "b")
+    declare(node, "lance", "a", "b", "t")
+
+    refused = node.post(f"{space('lance', 'a')}/drop")
+    dropped = node.done("POST", f"{space('lance', 'a')}/drop", {"behavior": "Cascade"})
+
+    assert told(refused) == (409, 3)
+    assert dropped == {"properties": {"k": "v"}}
+    trash = node.done("GET", "/api/limnos/v1/metalakes/lake/catalogs/lance/trash")["trash"]
+    assert sorted(each["kind"] for each in trash) == ["namespace", "namespace", "table"]
+
+
+def test_a_missing_namespace(node: Node) -> None:
+    """To drop what is not there fails, 404 with code 1, unless the mode is Skip, which answers an empty object."""
+    assert told(node.post(f"{space('lance', 'a')}/drop")) == (404, 1)
+    assert node.done("POST", f"{space('lance', 'a')}/drop", {"mode": "Skip"}) == {}
+    assert told(node.post(f"{space('nowhere')}/describe")) == (404, 1)
+    assert told(node.get(f"{space('lance', 'a')}/list")) == (404, 1)
+    assert told(node.get(f"{space('lance', 'a')}/table/list")) == (404, 1)
+
+
+def test_a_catalog_is_made_and_dropped(node: Node) -> None:
+    """A first-level namespace is a catalog for Lance tables; it goes when it is empty, or with what is in it."""
+    make_space(node, "side", comment="mine")
+    declare(node, "side", "t")
+
+    catalog = node.done("GET", f"{API}/lake/catalogs/side")["catalog"]
+    assert (catalog["provider"], catalog["comment"]) == ("lakehouse-generic", "mine")
+    assert told(node.post(f"{space('side')}/drop")) == (409, 3)
+    node.done("POST", f"{space('side')}/drop", {"behavior": "cascade"})
+    assert told(node.post(f"{space('side')}/exists")) == (404, 1)
+
+
+def test_the_root_and_catalogs_of_others_stay(node: Node) -> None:
+    """The root has no life of its own, and an Iceberg catalog is not dropped over this protocol."""
+    assert told(node.post(f"{space()}/create", {})) == (409, 2)
+    assert told(node.post(f"{space()}/drop", {})) == (400, 13)
+    assert told(node.post(f"{space('main')}/drop", {"behavior": "cascade"})) == (406, 0)
+    assert told(node.post(f"{space('lance')}/create", {"mode": "overwrite"})) == (406, 0)
+
+
+def test_namespaces_of_iceberg_catalogs_are_shown(node: Node) -> None:
+    """What lies below an Iceberg catalog is listed and described; its Iceberg tables are no Lance tables."""
+    iceberg.make_space(node, "a", k="v")
+    iceberg.make_table(node, "a", "t")
+
+    assert names(node.get(f"{space('main')}/list")) == ["a"]
+    assert node.done("POST", f"{space('main', 'a')}/describe")["properties"]["k"] == "v"
+    assert names(node.get(f"{space('main', 'a')}/table/list")) == []
+    assert told(node.post(f"{table('main', 'a', 't')}/describe", {})) == (404, 4)
+    assert (
+        "an Iceberg table: open it over Iceberg REST" in node.post(f"{table('main', 'a', 't')}/exists").json()["error"]
+    )
+    assert told(node.post(f"{table('main', 'a', 'n')}/declare", {})) == (400, 13)
+
+
+def test_cascade_stops_at_iceberg_tables(node: Node) -> None:
+    """A namespace with an Iceberg table in it does not go, and nothing in it does."""
+    iceberg.make_table(node, "a", "t")
+    iceberg.make_space(node, "a", "b")
+
+    assert told(node.post(f"{space('main', 'a')}/drop", {"behavior": "cascade"})) == (409, 3)
+    assert names(node.get(f"{space('main', 'a')}/list")) == ["b"]
+
+
+def test_pages(node: Node) -> None:
+    """Pages have so many names as were asked for, go on by a token, and the last one has none; a limit of 0 has nothing."""
+    for name in "abcde":
+        make_space(node, "lance", name)
+
+    first = node.done("GET", f"{space('lance')}/list?limit=2")
+    second = node.done("GET", f"{space('lance')}/list?limit=2&page_token={first['page_token']}")
+    third = node.done("GET", f"{space('lance')}/list?limit=2&page_token={second['page_token']}")
+
+    assert [first["namespaces"], second["namespaces"], third] == [["a", "b"], ["c", "d"], {"namespaces": ["e"]}]
+    assert node.done("GET", f"{space('lance')}/list?limit=0") == {"namespaces": []}
+    root = node.done("GET", f"{space()}/list?limit=1")
+    assert (root["namespaces"], "page_token" in root) == (["lance"], True)
+    assert node.done("GET", f"{space()}/list?limit=1&page_token={root['page_token']}") == {"namespaces": ["main"]}
+    for query in ("limit=-1", "limit=x", "page_token=%21"):
+        assert told(node.get(f"{space('lance')}/list?{query}")) == (400, 13)
+
+
+def test_what_is_hidden_takes_no_place_in_a_page(node: Node) -> None:
+    """A page is cut after what the caller may not see is left out."""
+    for name in "abcd":
+        make_space(node, "lance", name)
+    grant(node, "ana", "use_catalog", kind="CATALOG", on="lance")
+    grant(node, "ana", "use_schema", kind="SCHEMA", on="lance.b")
+    grant(node, "ana", "use_schema", kind="SCHEMA", on="lance.d")
+
+    first = node.get(f"{space('lance')}/list?limit=1", user="ana").json()
+    second = node.get(f"{space('lance')}/list?limit=1&page_token={first['page_token']}", user="ana").json()
+
+    assert (first["namespaces"], second) == (["b"], {"namespaces": ["d"]})
+
+
+def test_a_protected_namespace_stays(node: Node) -> None:
+    """What is protected is not dropped, not even by a cascade from above: 409 with code 19."""
+    make_space(node, "lance", "a")
+    make_space(node, "lance", "a", "b")
+    node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/SCHEMA/lance.a:b/protection", {})
+
+    assert told(node.post(f"{space('lance', 'a')}/drop", {"behavior": "cascade"})) == (409, 19)
+    assert names(node.get(f"{space('lance', 'a')}/list")) == ["b"]
+
+
+@pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
+def test_a_cascade_from_a_protected_catalog_takes_nothing(node: Node, what: str) -> None:
+    """What a drop of the catalog would be refused for refuses the cascade before anything in it has gone, as that is for good."""
+    make_space(node, "lance", "a")
+    declare(node, "lance", "a", "t")
+    declare(node, "lance", "other")
+    node.done("PUT", f"/api/limnos/v1/metalakes/lake/objects/{what}/protection", {})
+
+    answer = node.post(f"{space('lance')}/drop", {"behavior": "Cascade"})
+
+    assert told(answer) == (409, 19)
+    assert node.post(f"{table('lance', 'a', 't')}/exists").status == 200
+    assert node.post(f"{table('lance', 'other')}/exists").status == 200

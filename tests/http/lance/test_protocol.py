@@ -1,0 +1,173 @@
+"""Paths, bodies, credentials and errors of Lance REST: the quirks of its clients, each as it was seen on the wire."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.http.lance.protocol import LanceProtocol, LanceRouter
+from limnos.http.lance.unserved import unserved
+from tests.http.driver import OWN, Node
+from tests.http.lance.wire import ROOT, declare, make_space, names, space, table, told
+
+OPERATIONS = 54
+"""Operations of the protocol; beside them there is `create-empty`, which older clients send for declare."""
+
+
+@pytest.fixture
+def home(node: Node) -> Node:
+    """Namespaces `a` and `a.b` in catalog `lance`, table `a.b.t`."""
+    make_space(node, "lance", "a")
+    make_space(node, "lance", "a", "b")
+    declare(node, "lance", "a", "b", "t")
+    return node
+
+
+def test_every_operation_is_answered() -> None:
+    """Each operation of the protocol has a route: served, or refused in words."""
+    served = {route.operation for route in LanceProtocol().router.routes}
+    refused = {route.operation for route in unserved()}
+
+    assert len(served | refused) == OPERATIONS + 1
+    assert not served & refused
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/lance/v1/table/lance$a$b$t/describe", "/lance/v1/table/lance%24a%24b%24t/describe/", "//lance//v1//table/lance$a$b$t/describe",
+        "/lance/v1/table/lance.a.b.t/describe?delimiter=.", "/lance/v1/table/lance::a::b::t/describe?delimiter=%3A%3A",
+        "/v1/table/lance$a$b$t/describe", "/lance//v1/table/lance__d__a__d__b__d__t/describe/?delimiter=__d__",
+    ],
+)  # fmt: skip
+def test_one_table_by_many_paths(home: Node, path: str) -> None:
+    """Delimiters of every kind, escaped or not, doubled and trailing slashes, and the path of the protocol's own port mean the same."""
+    found = home.done("POST", path, {})
+
+    assert (found["namespace"], found["table"]) == (["lance", "a", "b"], "t")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/lance/v1/namespace/%24/list", "/lance/v1/namespace/$/list?delimiter=%24", "/lance/v1/namespace/list?delimiter=.",
+        "/lance/v1/namespace/./list?delimiter=.", "/lance/v1/namespace//list", "/v1/namespace/list", "/lance/v1/namespace/%24/list/",
+    ],
+)  # fmt: skip
+def test_the_root_by_many_paths(home: Node, path: str) -> None:
+    """The root is the delimiter itself, or nothing at all."""
+    assert names(home.get(path)) == ["lance", "main"]
+
+
+def test_names_like_actions(node: Node) -> None:
+    """A namespace called as an action, or as the tables below it, is reached all the same, where the path says so."""
+    make_space(node, "list")
+    make_space(node, "table")
+
+    assert node.post(f"{ROOT}/namespace/list/describe").status == 200
+    assert names(node.get(f"{ROOT}/namespace/list/list")) == []
+    assert node.post(f"{ROOT}/namespace/table/exists").status == 200
+    assert names(node.get(f"{ROOT}/namespace/table/list")) == []
+
+
+def test_a_plus_that_stands_for_a_space(node: Node) -> None:
+    """A path that was encoded as a form has + for a space: the body's identifier tells which was meant, or else who sends it."""
+    make_space(node, "lance", "d e")
+
+    assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {"id": ["lance", "d e"]}).status == 200
+    assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {}).status == 200
+    assert told(node.post(f"{ROOT}/namespace/lance$d%2Be/describe", {})) == (404, 1)
+    assert node.ask("POST", f"{ROOT}/namespace/d+e/describe", {}, x_lancedb_database="lance").status == 404
+    assert told(node.post(f"{ROOT}/namespace/lance$d+f/describe", {"id": ["lance", "d e"]})) == (400, 13)
+
+
+def test_a_body_that_names_something_else(home: Node) -> None:
+    """Path and body must not name two things: 400 with code 13."""
+    answer = home.post(f"{table('lance', 'a', 'b', 't')}/describe", {"id": ["lance", "a", "b", "u"]})
+
+    assert told(answer) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "path", ["lance$", "$lance", "lance$$a", "lance$.", "lance$..", "%FF", "lance%00", "lance$a%1Fb"]
+)
+def test_bad_identifiers(node: Node, path: str) -> None:
+    """Empty, dotted and unreadable names are refused: 400 with code 13."""
+    assert told(node.post(f"{ROOT}/namespace/{path}/describe", {})) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"  ", b"{}", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
+)
+def test_bodies_may_say_nothing_or_more_than_is_known(home: Node, body: bytes) -> None:
+    """No body is an empty one; null is nothing; what is not known is passed over."""
+    assert home.post(f"{table('lance', 'a', 'b', 't')}/describe", body).status == 200
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"id":"lance"}', b'{"version":"1"}', b"\xff", b"[" * 20_000])
+def test_bodies_that_cannot_be_read(home: Node, body: bytes) -> None:
+    """What is no JSON, or not of the shape, is 400 with code 13."""
+    assert told(home.post(f"{table('lance', 'a', 'b', 't')}/describe", body)) == (400, 13)
+
+
+def test_unknown_routes_and_methods_answer_in_the_same_shape(node: Node) -> None:
+    """An address that does not exist, or not for the method, is told by a JSON body with code 0."""
+    for method, path, expected in (
+        ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
+        ("PUT", f"{ROOT}/table/lance$t/describe", 405), ("GET", f"{ROOT}/table/lance$t/drop", 405), ("DELETE", f"{ROOT}/table", 405),
+    ):  # fmt: skip
+        assert told(node.ask(method, path)) == (expected, 0), path
+
+
+def test_other_paths_below_v1_are_not_for_this_protocol(node: Node) -> None:
+    """Who forgets /iceberg is not answered in Lance's words."""
+    assert "instance" not in node.get("/v1/config").json()
+    assert LanceRouter("/lance/v1", ()).reach([b"v1", b"config"]) == 0
+
+
+def test_credentials(node: Node) -> None:
+    """A token counts as Bearer and as x-api-key, Authorization wins; nobody is asked who it is: 401 with code 16."""
+    key = node.post(f"{OWN}/tokens", {"name": "k"}).json()
+    token = str(key["token"])
+    path = f"{space()}/list"
+
+    assert node.get(path, user=None, x_api_key=token).status == 200
+    assert node.get(path, user=None, authorization=f"Bearer {token}").status == 200
+    assert node.get(path, user=None, authorization=f"Bearer {token}", x_api_key="nonsense").status == 200
+    for headers in (
+        {},
+        {"x_api_key": ""},
+        {"x_api_key": "lim_1_wrong"},
+        {"x_api_key": "x"},
+        {"authorization": "Bearer x"},
+    ):
+        answer = node.get(path, user=None, **headers)
+        assert told(answer) == (401, 16), headers
+        assert answer.headers["www-authenticate"] == "Bearer"
+    assert (
+        node.get("/api/metalakes/lake/catalogs", user=None, x_api_key=token).status == 403
+    )  # elsewhere it is no credential
+
+
+def test_a_database_is_a_catalog(home: Node) -> None:
+    """LanceDB's clients name a database in a header: identifiers are relative to that catalog."""
+    database = {"x_lancedb_database": "lance"}
+
+    assert names(home.get(f"{ROOT}/namespace/$/list", **database)) == ["a"]
+    found = home.ask("POST", f"{ROOT}/table/a$b$t/describe/", {"version": None}, **database).json()
+    assert (found["namespace"], found["table"]) == (["a", "b"], "t")
+    declare(home, "lance", "r")
+    assert home.get(f"{ROOT}/table/?limit=10", **database).json() == {"tables": ["r"]}
+    renamed = home.ask("POST", f"{ROOT}/table/r/rename/", {"new_table_name": "s", "new_namespace": ["a"]}, **database)
+    assert renamed.status == 200
+    assert names(home.get(f"{ROOT}/namespace/a/table/list", **database)) == ["s"]
+
+
+def test_a_failure_says_what_it_is_about(node: Node) -> None:
+    """Clients put words before `error`, so it begins with the object; `detail` is a whole sentence, `instance` the request."""
+    answer = node.post(f"{space('lance', 'x')}/describe", {})
+
+    body = json.loads(answer.body)
+    assert (body["error"], body["detail"]) == ("x", "Namespace does not exist: x")
+    assert body["instance"] == answer.headers["x-request-id"]

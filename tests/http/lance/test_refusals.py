@@ -1,0 +1,77 @@
+"""Who may do what over Lance REST, cell by cell: the table in refusals.md, asked of a node."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http import cells
+from tests.http.cells import CALLERS, Row
+from tests.http.driver import Answer
+from tests.http.iceberg import wire
+from tests.http.lance import refusals
+
+WRITTEN = dict(cells.written(refusals.TABLE))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+    """What every caller was answered in every row."""
+    with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
+        refusals.prepare(node)
+        yield cells.answers(node, refusals.cases)
+
+
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+    """The table has each route that is served, and no row that is not asked."""
+    assert {route for route, _ in WRITTEN} == refusals.routes()
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+    """Every caller gets what the table states."""
+    assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
+
+
+PAIRS = sorted(
+    (route, thing, f"no {thing}")
+    for route, thing in WRITTEN
+    if (route, f"no {thing}") in WRITTEN and thing != "catalog"  # a refusal tells the rights that one has on it
+)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name."""
+    route, there, missing = pair
+    for who in CALLERS:
+        first, second = (json.loads(asked[route, thing][who].body or b"{}") for thing in (there, missing))
+        if asked[route, there][who].status == asked[route, missing][who].status == 403:
+            assert _unnamed(first, who) == _unnamed(second, who), who
+
+
+def _unnamed(body: dict[str, object], who: str) -> str:
+    """The words of a refusal without the names in them."""
+    text = str(body["error"])
+    for name in (
+        f"drop_{who}",
+        f"dereg_{who}",
+        f"name_{who}",
+        f"gone_{who}",
+        f"side_{who}",
+        "nowhere",
+        "lance",
+        "there",
+        "gone",
+    ):
+        text = text.replace(name, "NAME")
+    return re.sub(r"NAME(\.(NAME|t))*", "NAME", text)
+
+
+def test_nobody_is_asked_who_it_is(asked: dict[Row, dict[str, Answer]]) -> None:
+    """Without a credential every row is 401, whatever it is about."""
+    assert {answers["nobody"].status for answers in asked.values()} == {401}

@@ -1,0 +1,372 @@
+"""Tables over Lance REST: declare, register, describe, list, rename, drop, deregister, and what lies on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from limnos.model.permits import upkeep_permit
+from limnos.services.trash import trash_sweep
+from limnos.store.sql import Sql
+from tests.http.driver import API, OWN, Node, grant
+from tests.http.iceberg import wire as iceberg
+from tests.http.lance.wire import ROOT, declare, lay, make_space, names, space, table, told
+
+EXPIRE = Sql("UPDATE trash SET expires_at = 0")
+TRASH = f"{OWN}/metalakes/lake/catalogs/lance/trash"
+ROWS = pa.table(
+    {"id": [1, 2], "text": ["a", "b"], "vector": pa.array([[0.0, 1.0], [1.0, 0.0]], pa.list_(pa.float32(), 2))}
+)
+
+
+def write(location: object, *, mode: str = "create") -> None:
+    """Write rows as clients do: by path, without a word to the server."""
+    lance.write_dataset(ROWS, str(location), mode=mode)
+
+
+def work(node: Node) -> None:
+    """Do every task that is due."""
+
+    async def go() -> None:
+        for _ in range(10):
+            if not await node.built.upkeep.run_one():
+                return
+
+    node.runner.run(go())
+
+
+def path_of(location: object) -> Path:
+    """The directory of a location."""
+    return Path(str(location).removeprefix("file://"))
+
+
+def test_a_declared_table_is_there(node: Node) -> None:
+    """A table that was declared has a place of its own, is listed, described without a version, and no file is made for it."""
+    make_space(node, "lance", "a")
+
+    made = declare(node, "lance", "a", "t", properties={"k": "v"})
+
+    told_of = node.done("POST", f"{table('lance', 'a', 't')}/describe", {})
+    assert made == {"location": told_of["location"], "properties": {"k": "v"}, "managed_versioning": False}
+    assert told_of == {
+        "table": "t", "namespace": ["lance", "a"], "location": made["location"], "table_uri": made["location"],
+        "properties": {"k": "v"}, "managed_versioning": False, "is_only_declared": True,
+    }  # fmt: skip
+    assert names(node.get(f"{space('lance', 'a')}/table/list")) == ["t"]
+    assert names(node.get(f"{space('lance', 'a')}/table/list?include_declared=false")) == []
+    assert node.post(f"{table('lance', 'a', 't')}/exists").body == b""
+    assert not path_of(made["location"]).exists()
+
+
+def test_what_clients_write_by_path_is_described(node: Node) -> None:
+    """Rows written to the location show at once: version, schema with Arrow's names of types, and rows in the list of data."""
+    made = declare(node, "lance", "t")
+    write(made["location"])
+    write(made["location"], mode="append")
+
+    found = node.done("POST", f"{table('lance', 't')}/describe", {})
+
+    assert (found["version"], found["is_only_declared"], found["stats"]["num_fragments"]) == (2, False, 2)
+    assert [(each["name"], each["type"]["type"]) for each in found["schema"]["fields"]] == [
+        ("id", "int64"), ("text", "utf8"), ("vector", "fixed_size_list"),
+    ]  # fmt: skip
+    assert names(node.get(f"{space('lance')}/table/list?include_declared=false")) == ["t"]
+
+
+def test_details_are_left_out_where_they_are_not_wanted(node: Node) -> None:
+    """With load_detailed_metadata=false, in body or query, no version is told; check_declared tells whether there is data."""
+    made = declare(node, "lance", "t")
+    write(made["location"])
+    at = f"{table('lance', 't')}/describe"
+
+    assert "version" not in node.done("POST", at, {"load_detailed_metadata": False})
+    assert "version" not in node.done("POST", f"{at}?load_detailed_metadata=false", {})
+    assert node.done("POST", f"{at}?load_detailed_metadata=false&check_declared=true", {})["is_only_declared"] is False
+    assert told(node.post(f"{at}?check_declared=maybe&load_detailed_metadata=false", {})) == (400, 13)
+
+
+def test_older_states_are_described(node: Node) -> None:
+    """A version, tag or branch is found, or told as missing with a code of its own; a tag beside a version is refused."""
+    made = declare(node, "lance", "t")
+    write(made["location"])
+    write(made["location"], mode="append")
+    dataset = lance.dataset(made["location"])
+    dataset.tags.create("first", 1)
+    dataset.create_branch("dev")
+    at = f"{table('lance', 't')}/describe"
+
+    assert node.done("POST", at, {"version": 1})["version"] == 1
+    assert node.done("POST", at, {"tag": "first"})["version"] == 1
+    assert node.done("POST", at, {"branch": "dev"})["version"] == 2
+    for version in (99, -1, 1 << 70):
+        assert told(node.post(at, {"version": version})) in ((404, 11), (400, 13))
+    assert told(node.post(at, {"version": 99})) == (404, 11)
+    assert told(node.post(at, {"tag": "../first"})) == (404, 8)
+    assert told(node.post(at, {"branch": "nope"})) == (404, 22)
+    assert told(node.post(at, {"branch": "dev", "version": 99})) == (404, 11)
+    assert told(node.post(at, {"tag": "first", "version": 1})) == (400, 13)
+    assert told(node.post(f"{table('lance', 't')}/exists", {"version": 99})) == (404, 11)
+    assert node.post(f"{table('lance', 't')}/exists", {"version": 2}).status == 200
+
+
+def test_a_declared_table_has_no_past(node: Node) -> None:
+    """Asked for a version or tag, a table without data says that there is none."""
+    declare(node, "lance", "t")
+
+    assert told(node.post(f"{table('lance', 't')}/describe", {"version": 1})) == (404, 11)
+    assert told(node.post(f"{table('lance', 't')}/describe", {"tag": "x"})) == (404, 8)
+    assert told(node.post(f"{table('lance', 't')}/exists", {"version": 1})) == (404, 11)
+
+
+def test_damaged_files_are_told_as_such(node: Node) -> None:
+    """A table whose files cannot be read is there, listed and exists; only to describe it in detail fails, 409 with code 19."""
+    node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
+
+    assert told(node.post(f"{table('lance', 't')}/describe", {})) == (409, 19)
+    assert node.post(f"{table('lance', 't')}/exists").status == 200
+    assert names(node.get(f"{space('lance')}/table/list")) == ["t"]
+
+
+def test_missing_tables_and_namespaces_have_codes_of_their_own(node: Node) -> None:
+    """A table that is not there is code 4, a namespace that is not there code 1, for every operation on a table."""
+    make_space(node, "lance", "a")
+    for action, body in (
+        ("describe", {}), ("exists", {}), ("drop", {}), ("deregister", {}), ("rename", {"new_table_name": "n"})
+    ):  # fmt: skip
+        assert told(node.post(f"{table('lance', 'a', 't')}/{action}", body)) == (404, 4), action
+        assert told(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
+    for action, body in (("declare", {}), ("create-empty", {}), ("register", {"location": "x"})):
+        assert told(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
+        assert told(node.post(f"{table('lance')}/{action}", body)) == (400, 13), action
+    assert told(node.post(f"{table('lance')}/describe", {})) == (404, 4)
+
+
+def test_names_are_taken_once(node: Node) -> None:
+    """A table and a namespace of one name do not lie side by side: 409, with code 5 for a table, 2 for a namespace."""
+    make_space(node, "lance", "a")
+    declare(node, "lance", "t")
+
+    assert told(node.post(f"{table('lance', 't')}/declare", {})) == (409, 5)
+    assert told(node.post(f"{table('lance', 'a')}/declare", {})) == (409, 5)
+    assert told(node.post(f"{space('lance', 't')}/create", {})) == (409, 2)
+    assert told(node.post(f"{space('lance', 't', 'n')}/create", {})) == (404, 1)
+    assert told(node.post(f"{table('lance', 't', 'u')}/declare", {})) == (404, 1)
+
+
+def test_locations_are_the_tables_own(node: Node) -> None:
+    """A location that is given is taken as it is; outside of the catalog's roots, or of another table, it is refused."""
+    inside = f"file://{node.data}/warehouse/lance/mine"
+
+    assert declare(node, "lance", "t", location=inside)["location"] == inside
+    for place in (inside, f"{inside}/data", f"file://{node.data}/warehouse/lance", "/etc", f"{inside}/../../main/x"):
+        assert told(node.post(f"{table('lance', 'u')}/declare", {"location": place})) == (400, 13), place
+
+
+def test_register_wants_a_table(node: Node) -> None:
+    """What is registered must lie there; a location may be relative to the warehouse; two names for one table are refused."""
+    place = lay(node, "old")
+
+    assert told(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
+    assert told(node.post(f"{table('lance', 't')}/register", {"location": ""})) == (400, 13)
+    assert told(node.post(f"{table('lance', 't')}/register", {})) == (400, 13)
+    made = node.done("POST", f"{table('lance', 't')}/register", {"location": "old", "properties": {"k": "v"}})
+    assert made == {"location": place, "properties": {"k": "v"}}
+    assert told(node.post(f"{table('lance', 'u')}/register", {"location": place})) == (400, 13)
+    assert told(node.post(f"{table('lance', 't')}/register", {"location": place})) == (409, 5)
+
+
+def test_register_does_not_follow_links_out(node: Node, tmp_path: Path) -> None:
+    """A link in the warehouse that leads elsewhere is no table there."""
+    (tmp_path / "secret" / "_versions").mkdir(parents=True)
+    (tmp_path / "secret" / "_versions" / "1.manifest").write_bytes(b"x")
+    (node.data / "warehouse" / "lance").mkdir(parents=True)
+    (node.data / "warehouse" / "lance" / "link").symlink_to(tmp_path / "secret")
+
+    assert told(node.post(f"{table('lance', 't')}/register", {"location": "link"})) == (409, 19)
+
+
+def test_register_overwrites_only_when_told(node: Node) -> None:
+    """In the mode Overwrite another table gets the name; the files of the one before stay."""
+    first = declare(node, "lance", "t")["location"]
+    write(first)
+
+    made = node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "new"), "mode": "Overwrite"})
+    again = node.done("POST", f"{table('lance', 't')}/register", {"location": str(first), "mode": "overwrite"})
+
+    assert (again["location"], path_of(made["location"]).is_dir()) == (first, True)
+    assert lance.dataset(str(first)).count_rows() == 2
+
+
+def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: Node) -> None:
+    """Deregistered, a table's files stay and can be registered again; dropped, they go when it cannot be brought back any more."""
+    place = declare(node, "lance", "t", properties={"k": "v"})["location"]
+    write(place)
+    (path_of(place) / "notes.txt").write_text("somebody else's")
+
+    gone = node.done("POST", f"{table('lance', 't')}/deregister", {})
+    node.done("POST", f"{table('lance', 't')}/register", {"location": place})
+    dropped = node.done("POST", f"{table('lance', 't')}/drop")
+
+    assert gone == {"id": ["lance", "t"], "location": place, "properties": {"k": "v"}}
+    assert dropped == {"id": ["lance", "t"], "location": place, "properties": {}}
+    work(node)
+    assert lance.dataset(str(place)).count_rows() == 2
+    expire(node)
+    work(node)
+    assert [each.name for each in path_of(place).rglob("*")] == ["notes.txt"]
+
+
+def expire(node: Node) -> None:
+    """Let the time pass for which dropped things are kept."""
+
+    async def go() -> None:
+        store = node.built.services.store
+        await store.submit(upkeep_permit("t"), lambda tx: tx.count(EXPIRE, {}))
+        await store.submit(upkeep_permit("t"), trash_sweep)
+
+    node.runner.run(go())
+
+
+def test_a_dropped_table_comes_back(node: Node) -> None:
+    """From the trash a table comes back with its rows; then nothing of it is deleted."""
+    place = declare(node, "lance", "t")["location"]
+    write(place)
+    node.done("POST", f"{table('lance', 't')}/drop", {"id": ["lance", "t"]})
+    assert told(node.post(f"{table('lance', 't')}/describe", {})) == (404, 4)
+
+    (row,) = node.done("GET", TRASH)["trash"]
+    node.done("POST", f"{TRASH}/{row['id']}/undrop", {})
+    expire(node)
+    work(node)
+
+    assert node.done("POST", f"{table('lance', 't')}/describe", {})["version"] == 1
+
+
+def test_what_was_let_go_of_keeps_its_files(node: Node) -> None:
+    """Who lets go of a dropped table before its time wants the files."""
+    place = declare(node, "lance", "t")["location"]
+    write(place)
+    node.done("POST", f"{table('lance', 't')}/drop")
+    (row,) = node.done("GET", TRASH)["trash"]
+
+    node.done("DELETE", f"{TRASH}/{row['id']}")
+    work(node)
+
+    assert lance.dataset(str(place)).count_rows() == 2
+
+
+def test_rename_keeps_the_table(node: Node) -> None:
+    """A table gets another name, or another namespace of its catalog; its files, grants and properties stay."""
+    make_space(node, "lance", "a")
+    made = declare(node, "lance", "t", properties={"k": "v"})
+
+    assert node.done("POST", f"{table('lance', 't')}/rename", {"new_table_name": "u"}) == {}
+    node.done("POST", f"{table('lance', 'u')}/rename", {"new_table_name": "w", "new_namespace_id": ["lance", "a"]})
+    found = node.done("POST", f"{table('lance', 'a', 'w')}/describe", {})
+    node.done("POST", f"{table('lance', 'a', 'w')}/rename", {"new_table_name": "t", "new_namespace_id": ["lance"]})
+
+    assert (found["location"], found["properties"]) == (made["location"], {"k": "v"})
+    declare(node, "lance", "a", "x")
+    at = f"{table('lance', 'a', 'x')}/rename"
+    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance"]})) == (409, 5)
+    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["lance", "no"]})) == (404, 1)
+    assert told(node.post(at, {"new_table_name": "t", "new_namespace_id": ["main", "a"]})) == (400, 13)
+    assert told(node.post(at, {"new_table_name": ""})) == (400, 13)
+    assert told(node.post(at, {})) == (400, 13)
+
+
+def test_all_tables(node: Node) -> None:
+    """All that the caller sees, at every depth, by their whole identifiers, in pages that lose and repeat none."""
+    make_space(node, "lance", "a")
+    make_space(node, "lance", "a", "b")
+    iceberg.make_table(node, "x", "t")
+    for path in (("lance", "r"), ("lance", "a", "t"), ("lance", "a", "u"), ("lance", "a", "b", "t")):
+        declare(node, *path)
+    whole = ["lance$r", "lance$a$t", "lance$a$u", "lance$a$b$t"]
+
+    assert node.done("GET", f"{ROOT}/table") == {"tables": whole}
+    assert node.done("GET", f"{ROOT}/table/?delimiter=.")["tables"][-1] == "lance.a.b.t"
+    assert node.done("GET", f"{ROOT}/table?include_declared=false") == {"tables": []}
+    for size in (1, 2, 3):
+        found: list[str] = []
+        query = f"limit={size}"
+        while query:
+            page = node.done("GET", f"{ROOT}/table?{query}")
+            assert 0 < len(page["tables"]) <= size
+            found += page["tables"]
+            query = f"limit={size}&page_token={page['page_token']}" if "page_token" in page else ""
+        assert found == whole
+
+
+def test_lists_show_what_the_caller_may_see(node: Node) -> None:
+    """A page of tables is cut after those are left out that the caller has no right on."""
+    make_space(node, "lance", "a")
+    for name in "abcd":
+        declare(node, "lance", "a", name)
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="lance")
+    grant(node, "ana", "select_table", kind="TABLE", on="lance.a.b")
+    grant(node, "ana", "modify_table", kind="TABLE", on="lance.a.d")
+
+    first = node.get(f"{space('lance', 'a')}/table/list?limit=1", user="ana").json()
+
+    assert first["tables"] == ["b"]
+    rest = node.get(f"{space('lance', 'a')}/table/list?limit=1&page_token={first['page_token']}", user="ana").json()
+    assert rest == {"tables": ["d"]}
+    assert node.get(f"{ROOT}/table", user="ana").json() == {"tables": ["lance$a$b", "lance$a$d"]}
+
+
+def test_iceberg_rest_knows_no_lance_table(node: Node) -> None:
+    """Over Iceberg REST a Lance table is in no list, and is refused in words that say what it is."""
+    make_space(node, "lance", "a")
+    declare(node, "lance", "a", "t")
+    root = "/iceberg/v1/lake.lance/namespaces/a/tables"
+
+    assert node.done("GET", root)["identifiers"] == []
+    for method, path, body in (("GET", "/t", None), ("DELETE", "/t", None), ("POST", "/t", {"updates": []})):
+        status, kind, message = iceberg.error_of(node.ask(method, root + path, body))
+        assert (status, kind) == (404, "NoSuchTableException")
+        assert "a Lance table: open it over Lance REST" in message
+    assert node.ask("HEAD", f"{root}/t").status == 404
+    assert iceberg.error_of(node.post(root, {"name": "n", "schema": iceberg.SCHEMA}))[0] == 400
+
+
+def test_grants_hold_for_lance_tables(node: Node) -> None:
+    """Rights are those of every table: none, SELECT_TABLE to describe, ownership to drop; full names know the table in its catalog."""
+    declare(node, "lance", "t")
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    at = table("lance", "t")
+    assert told(node.post(f"{at}/describe", {}, user="ana")) == (403, 15)
+
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="lance")
+    grant(node, "ana", "select_table", kind="TABLE", on="lance.default.t")
+
+    assert node.post(f"{at}/describe", {}, user="ana").status == 200
+    assert told(node.post(f"{at}/drop", user="ana")) == (403, 15)
+    node.done("PUT", f"{API}/lake/owners/TABLE/lance.default.t", {"name": "ana", "type": "USER"})
+    assert node.post(f"{at}/drop", user="ana").status == 200
+
+
+def test_a_namespace_of_the_settings_name_comes_first(node: Node) -> None:
+    """Where a namespace `default` has a table of the name, a full name means that one."""
+    make_space(node, "lance", "default")
+    declare(node, "lance", "default", "t")
+    declare(node, "lance", "t")
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="lance")
+    grant(node, "ana", "select_table", kind="TABLE", on="lance.default.t")
+
+    assert node.post(f"{table('lance', 'default', 't')}/describe", {}, user="ana").status == 200
+    assert told(node.post(f"{table('lance', 't')}/describe", {}, user="ana")) == (403, 15)
+
+
+@pytest.mark.parametrize("action", ["insert", "query", "version/list", "create", "index/i/stats"])
+def test_what_is_not_served_says_so(node: Node, action: str) -> None:
+    """Operations that are not served answer 406 with code 0 and say what to do, whatever body comes with them."""
+    headers = {"content_type": "application/vnd.apache.arrow.stream"}
+
+    answer = node.ask("POST", f"{table('lance', 't')}/{action}", b"\x00" * 70_000, **headers)
+
+    assert told(answer) == (406, 0)
+    assert "This server does not serve" in answer.json()["error"]

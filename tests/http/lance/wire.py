@@ -1,0 +1,53 @@
+"""What the tests of Lance REST share: short requests, and the look of a table on disk."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from tests.http.driver import Answer, Node
+
+ROOT = "/lance/v1"
+Json = dict[str, object]
+
+
+def space(*path: str) -> str:
+    """The address of a namespace by its whole identifier; the root for none."""
+    return f"{ROOT}/namespace/{quote('$'.join(path) or '$', safe='')}"
+
+
+def table(*path: str) -> str:
+    """The address of a table by its whole identifier."""
+    return f"{ROOT}/table/{quote('$'.join(path), safe='')}"
+
+
+def make_space(node: Node, *path: str, user: str = "admin", **properties: str) -> Json:
+    """Make a namespace."""
+    return node.done("POST", f"{space(*path)}/create", {"properties": properties}, user=user)
+
+
+def declare(node: Node, *path: str, user: str = "admin", **more: object) -> Json:
+    """Make a table without data."""
+    return node.done("POST", f"{table(*path)}/declare", more, user=user)
+
+
+def lay(node: Node, name: str, *, catalog: str = "lance") -> str:
+    """Lay what looks like a table, as far as nobody reads it, into a catalog's warehouse; returns where."""
+    place = node.data / "warehouse" / catalog / name / "_versions"
+    place.mkdir(parents=True)
+    (place / "18446744073709551614.manifest").write_bytes(b"not read")
+    return f"file://{place.parent}"
+
+
+def told(answer: Answer) -> tuple[int, object]:
+    """Status and code of a failure; the body must be Lance's and whole."""
+    body = answer.json()
+    assert set(body) == {"error", "code", "detail", "instance"}
+    assert isinstance(body["error"], str)
+    assert answer.headers["content-type"] == "application/json"
+    return answer.status, body["code"]
+
+
+def names(answer: Answer) -> object:
+    """The names of a list, whatever is listed."""
+    (found,) = [value for value in answer.json().values() if isinstance(value, list)]
+    return found

@@ -1,0 +1,218 @@
+"""Lance's own clients against a server with access control on: pylance, lancedb in both modes, and the generated client."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any
+
+import lance
+import lance_namespace_urllib3_client as generated
+import lancedb
+import pyarrow as pa
+import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DescribeTableRequest,
+    DropNamespaceRequest,
+    DropTableRequest,
+    ListNamespacesRequest,
+    ListTablesRequest,
+    RenameTableRequest,
+    TableExistsRequest,
+)
+from lance_namespace.errors import PermissionDeniedError, TableNotFoundError, UnauthenticatedError
+
+from limnos.client import Client
+from tests.integration.live import LIMNOS, LiveServer
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+PAGE = Path(__file__).parents[2] / "docs" / "lance.md"
+ROWS = pa.table(
+    {
+        "id": [1, 2, 3],
+        "text": ["a", "b", "c"],
+        "vector": pa.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], pa.list_(pa.float32(), 2)),
+    }
+)
+
+
+def rest(server: LiveServer, token: str | None = None) -> RestNamespace:
+    """The namespace as its native client has it."""
+    return RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {token or server.token}"})
+
+
+@pytest.fixture
+def deep(server: LiveServer, request: pytest.FixtureRequest) -> list[str]:
+    """A namespace four deep, of the test's own."""
+    name = re.sub(r"\W", "_", request.node.name)
+    path = ["lance", name, "b", "c d"]
+    for depth in range(2, len(path) + 1):
+        rest(server).create_namespace(CreateNamespaceRequest(id=path[:depth], properties={"depth": str(depth)}))
+    return path
+
+
+def test_pylance_from_declare_to_drop(server: LiveServer, deep: list[str]) -> None:
+    """A table is declared, written by path, opened, listed, renamed and dropped, four namespaces deep."""
+    client, table = rest(server), [*deep, "t"]
+    client.declare_table(DeclareTableRequest(id=table))
+    assert client.describe_table(DescribeTableRequest(id=table)).is_only_declared
+
+    lance.write_dataset(ROWS, namespace_client=client, table_id=table, mode="append")
+    lance.write_dataset(ROWS, namespace_client=client, table_id=table, mode="append")
+
+    found = client.describe_table(DescribeTableRequest(id=table))
+    assert (found.version, found.is_only_declared) == (2, False)
+    assert lance.dataset(namespace_client=client, table_id=table).count_rows() == 6
+    assert lance.dataset(namespace_client=client, table_id=table, version=1).count_rows() == 3
+    assert client.list_tables(ListTablesRequest(id=deep)).tables == ["t"]
+    client.rename_table(RenameTableRequest(id=table, new_table_name="u"))
+    assert client.list_tables(ListTablesRequest(id=deep)).tables == ["u"]
+    client.drop_table(DropTableRequest(id=[*deep, "u"]))
+    with pytest.raises(TableNotFoundError):
+        client.describe_table(DescribeTableRequest(id=[*deep, "u"]))
+    client.drop_namespace(DropNamespaceRequest(id=deep[:2], behavior="Cascade"))
+    assert deep[1] not in client.list_namespaces(ListNamespacesRequest(id=["lance"])).namespaces
+
+
+def test_lancedb_in_namespace_mode(server: LiveServer, deep: list[str]) -> None:
+    """LanceDB makes, fills, searches, renames and drops a table by the namespace."""
+    properties = {"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"}
+    db = lancedb.connect_namespace("rest", properties)
+    table = db.create_table("t", ROWS, namespace_path=deep)
+    table.add(ROWS)
+
+    assert db.open_table("t", namespace_path=deep).count_rows() == 6
+    assert [each["id"] for each in table.search([0.0, 1.0]).limit(2).to_list()] == [1, 1]
+    assert db.create_table("t", ROWS, namespace_path=deep, exist_ok=True).count_rows() == 6
+    assert list(db.list_tables(namespace_path=deep).tables) == ["t"]
+    db.rename_table("t", "u", cur_namespace_path=deep, new_namespace_path=deep)
+    db.drop_table("u", namespace_path=deep)
+    assert list(db.list_tables(namespace_path=deep).tables) == []
+
+
+def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> None:
+    """`db://lance` is the catalog: names are relative to it, the schema has the types that LanceDB knows."""
+    lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
+    db = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
+    inner = deep[1:]
+
+    assert deep[1] in db.list_namespaces().namespaces
+    assert list(db.list_tables(namespace_path=inner).tables) == ["t"]
+    assert db.open_table("t", namespace_path=inner).schema == ROWS.schema
+    db.create_namespace([deep[1], "more"])
+    db.rename_table("t", "u", cur_namespace_path=inner, new_namespace_path=[deep[1], "more"])
+    assert list(db.list_tables(namespace_path=[deep[1], "more"]).tables) == ["u"]
+    db.drop_table("u", namespace_path=[deep[1], "more"])
+    db.drop_namespace([deep[1], "more"])
+    with pytest.raises(Exception, match="406"):
+        db.create_table("rows", ROWS, namespace_path=inner)
+
+
+def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
+    """The client generated from the protocol's document calls each operation that is served, with ids in the path alone."""
+    api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
+    api.set_default_header("Authorization", f"Bearer {server.token}")
+    spaces, tables = generated.NamespaceApi(api), generated.TableApi(api)
+    space, table = "::".join(deep), "::".join([*deep, "t"])
+    by = {"delimiter": "::"}
+
+    assert tables.declare_table(table, generated.DeclareTableRequest(properties={"k": "v"}), **by).properties == {
+        "k": "v"
+    }
+    tables.table_exists(table, generated.TableExistsRequest(), **by)
+    spaces.namespace_exists(space, generated.NamespaceExistsRequest(), **by)
+    assert spaces.describe_namespace(space, generated.DescribeNamespaceRequest(), **by).properties == {"depth": "4"}
+    assert tables.list_tables(space, **by).tables == ["t"]
+    assert table in tables.list_all_tables(**by).tables
+    gone = tables.deregister_table(table, generated.DeregisterTableRequest(), **by)
+    assert gone.id == [*deep, "t"]
+    lance.write_dataset(ROWS, gone.location)
+    tables.register_table(table, generated.RegisterTableRequest(location=gone.location), **by)
+    assert tables.describe_table(table, generated.DescribeTableRequest(), **by).version == 1
+    tables.rename_table(table, generated.RenameTableRequest(new_table_name="u"), **by)
+    tables.drop_table(f"{space}::u", **by)
+    spaces.drop_namespace(space, generated.DropNamespaceRequest(), **by)
+    with pytest.raises(generated.exceptions.NotFoundException):
+        spaces.namespace_exists(space, generated.NamespaceExistsRequest(), **by)
+
+
+def test_who_may_not_is_refused(server: LiveServer, deep: list[str]) -> None:
+    """A user without rights is refused at every door, by name; granted the right, the table opens."""
+    user = deep[1]
+    table = [*deep, "t"]
+    lance.write_dataset(ROWS, namespace_client=rest(server), table_id=table, mode="create")
+    with Client(server.uri, token=server.token) as admin:
+        admin.users.add(user)
+        token = admin.tokens.create(user=user, name="t").token
+        theirs = rest(server, token)
+
+        with pytest.raises(PermissionDeniedError, match="SELECT_TABLE"):
+            theirs.describe_table(DescribeTableRequest(id=table))
+        with pytest.raises(PermissionDeniedError):
+            theirs.create_namespace(CreateNamespaceRequest(id=["lance", f"{user}_2"]))
+        assert theirs.list_namespaces(ListNamespacesRequest(id=[])).namespaces == []
+        with pytest.raises(UnauthenticatedError):
+            rest(server, "lim_1_wrong").list_namespaces(ListNamespacesRequest(id=[]))
+        with pytest.raises(Exception, match=r"403|401|denied|Permission"):
+            lancedb.connect("db://lance", api_key=token, host_override=f"{server.uri}/lance").open_table(
+                "t", namespace_path=deep[1:]
+            )
+
+        admin.roles.create(user)
+        admin.roles.allow(user, ["use_catalog", "use_schema", "select_table"], on="lance", kind="catalog")
+        admin.roles.grant_to_user(user, [user])
+
+        assert lance.dataset(namespace_client=theirs, table_id=table).count_rows() == 3
+        with pytest.raises(PermissionDeniedError):
+            theirs.drop_table(DropTableRequest(id=table))
+        theirs.table_exists(TableExistsRequest(id=table))
+
+
+def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
+    """ls, describe, mv and drop know Lance tables, in namespaces and directly in the catalog."""
+    place = [*deep, "t"]
+    lance.write_dataset(ROWS, namespace_client=rest(server), table_id=place, mode="create")
+    rest(server).declare_table(DeclareTableRequest(id=["lance", f"{deep[1]}_t"]))
+    home, inner = f"lance.{deep[1]}", f"lance.{deep[1]}.b.`c d`"
+
+    def limnos(*words: str) -> Any:  # noqa: ANN401 - whatever a command prints
+        done = subprocess.run(
+            [*LIMNOS, *words, "--uri", server.uri, "--output", "json"],
+            check=False,
+            env=env,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    env = {**os.environ, "LIMNOS_TOKEN": server.token}
+    assert [(each["name"], each["kind"]) for each in limnos("ls", inner)] == [(f"{inner}.t", "table")]
+    found = limnos("describe", f"{inner}.t")
+    assert (found["format"], found["version"]) == ("lance", 1)
+    assert found["columns"]["vector"] == "fixed_size_list[2]<float32>"
+    limnos("mv", f"{inner}.t", f"{home}.u")
+    assert limnos("describe", f"{home}_t")["version"] is None
+    limnos("drop", f"{home}.u", "--yes")
+    limnos("drop", f"{home}_t", "--yes")
+    assert f"{home}_t" not in [each["name"] for each in limnos("ls", "lance")]
+
+
+def test_the_page_runs(server: LiveServer) -> None:
+    """What docs/lance.md shows in Python does what it says, from the first line to the last."""
+    names: dict[str, object] = {"uri": server.uri, "token": server.token}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+            exec(compile(block, str(PAGE), "exec"), names)

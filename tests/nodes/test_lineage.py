@@ -1,0 +1,49 @@
+"""Lineage on two nodes: what one was told the other tells, by the names and rights of that very moment."""
+
+from __future__ import annotations
+
+from tests.nodes.wire import OWN, Wire
+from tests.nodes.world import World
+
+LINEAGE = f"{OWN}/metalakes/lake/lineage"
+ROUNDS = 20
+
+
+def event(target: str, source: str, *, at: int) -> dict[str, object]:
+    """A run that is complete."""
+    source_, target_ = ({"namespace": "limnos://lake", "name": name} for name in (source, target))
+    return {
+        "eventType": "COMPLETE", "eventTime": f"2026-01-31T00:{at // 60:02}:{at % 60:02}Z", "run": {"runId": f"r{at}"},
+        "job": {"namespace": "n", "name": "j"}, "inputs": [source_], "outputs": [target_],
+    }  # fmt: skip
+
+
+def sources(wire: Wire, path: str) -> list[str]:
+    """What a table comes from, as one caller is told."""
+    found = wire.do("GET", f"{LINEAGE}?path={path}").body
+    return [".".join(each["path"]) if "path" in each else each["kind"] for each in found["nodes"][1:]]  # type: ignore[index]
+
+
+def test_each_node_tells_what_the_other_was_told(world: World) -> None:
+    """An event, a rename, a grant and its end on one node are in the next answer of the other."""
+    world.namespace("ln")
+    for name in ("s", "t"):
+        world.table("ln", name)
+    ana = world.reader("ana_ln", schema="ln", selects=False)
+    world.grant(f"{ana}_role", "table", "main.ln.t", "select_table")
+    move, rights = f"{OWN}/metalakes/lake/catalogs/main/move", f"/api/metalakes/lake/permissions/roles/{ana}_role"
+    name, wrong = "s", []
+    for number in range(ROUNDS):
+        here, there = number % 2, 1 - number % 2
+        world.admin(here).do("POST", LINEAGE, event("main.ln.t", f"main.ln.{name}", at=number), fine=(201,))
+        wrong += [f"{number}: event"] if sources(world.admin(there), "main.ln.t") != [f"main.ln.{name}"] else []
+        new = f"s{number}"
+        world.admin(here).do("POST", move, {"kind": "table", "source": ["ln", name], "target": ["ln", new]})
+        name = new
+        wrong += [f"{number}: rename"] if sources(world.admin(there), "main.ln.t") != [f"main.ln.{name}"] else []
+        for verb, told in (("grant", f"main.ln.{name}"), ("revoke", "hidden")):
+            body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
+            world.admin(here).do("PUT", f"{rights}/TABLE/main.ln.{name}/{verb}", body)
+            wrong += [f"{number}: {verb}"] if sources(world.wire(there, ana), "main.ln.t") != [told] else []
+
+    assert wrong == []

@@ -1,0 +1,154 @@
+"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two attempts that publish, one comes first."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from uuid import uuid4
+
+import pytest
+
+from tests.nodes.test_two_nodes import load, race
+from tests.nodes.wire import OWN, Wire, properties_body, table_path
+from tests.nodes.world import World
+
+ROUNDS = 8
+BEATS = 64
+LAKE = f"{OWN}/metalakes/lake"
+FINE = (400, 403, 404, 409)
+
+
+def begin(world: World, name: str) -> str:
+    """Declare a pipeline and start a run of it."""
+    run = str(uuid4())
+    world.admin(0).do("PUT", f"{LAKE}/pipelines/{name}", {"declaration": {}})
+    world.admin(0).do("POST", f"{LAKE}/pipelines/{name}/runs", {"id": run, "holder": "h:1", "lease_s": 3600})
+    return run
+
+
+def state(world: World, run: str) -> tuple[object, object]:
+    """State and attempt, as both nodes tell them."""
+    told = [world.admin(at).do("GET", f"{LAKE}/runs/{run}").body for at in (0, 1)]
+    assert told[0]["state"] == told[1]["state"]
+    return told[0]["state"], told[0]["attempt"]
+
+
+def finish(world: World, run: str, word: str, attempt: int) -> None:
+    """Say what became of it."""
+    world.admin(0).do("POST", f"{LAKE}/runs/{run}/finish", {"attempt": attempt, "state": word})
+
+
+def publish(wire: Wire, run: str, attempt: int, path: tuple[str, str], by: str) -> int:
+    """Commit to a table and publish; returns the status."""
+    operations = [
+        {"do": "commit-table", "path": list(path), **properties_body(by=by)}, {"do": "publish-run", "run": run, "attempt": attempt},
+    ]  # fmt: skip
+    return wire.do("POST", f"{LAKE}/catalogs/main/transactions", {"operations": operations}, fine=FINE).status
+
+
+def by_of(world: World, *path: str) -> object:
+    """Who wrote the table's property last."""
+    return load(world.admin(1), table_path(*path))["properties"].get("by")  # type: ignore[attr-defined]
+
+
+def test_one_of_two_starts(world: World) -> None:
+    """Starts of one pipeline at once, on both nodes: one runs, the others hear which; the same id on both is one run."""
+    world.admin(0).do("PUT", f"{LAKE}/pipelines/starts", {"declaration": {}})
+    for number in range(ROUNDS):
+        ids = [str(uuid4()) for _ in range(4)]
+        same = number % 2 == 0
+
+        def run(wire: Wire, client: int, ids: list[str] = ids, same: bool = same) -> tuple[int, str]:
+            body = {"id": ids[0 if same else client], "holder": f"h:{client}", "lease_s": 3600}
+            answer = wire.do("POST", f"{LAKE}/pipelines/starts/runs", body, fine=FINE)
+            return answer.status, json.dumps(answer.body)
+
+        told = race(world, run)
+
+        statuses = Counter(status for status, _ in told)
+        assert statuses == ({200: 4} if same else {200: 1, 409: 3}), told
+        (winner,) = {json.loads(body)["id"] for status, body in told if status == 200}
+        assert all(winner in body for _, body in told)
+        finish(world, winner, "failed", 1)
+
+
+def test_one_of_two_resumes(world: World) -> None:
+    """Of several processes that resume a run after the same attempt one has it; no attempt is given twice."""
+    run = begin(world, "resumes")
+    for attempt in range(1, ROUNDS):
+        finish(world, run, "failed", attempt)
+
+        def again(wire: Wire, client: int, attempt: int = attempt) -> int:
+            body = {"holder": f"h:{client}", "lease_s": 3600, "after": attempt}
+            return wire.do("POST", f"{LAKE}/runs/{run}/resume", body, fine=FINE).status
+
+        assert Counter(race(world, again)) == {200: 1, 409: 3}
+        assert state(world, run) == ("running", attempt + 1)
+
+
+def test_two_attempts_publish(world: World) -> None:
+    """An attempt that was superseded never publishes, however close the two come; the table is that of who did."""
+    world.namespace("attempts")
+    for number in range(ROUNDS):
+        name = f"t{number}"
+        world.table("attempts", name)
+        run = begin(world, f"attempts{number}")
+        finish(world, run, "failed", 1)
+
+        def act(wire: Wire, client: int, run: str = run, name: str = name) -> int:
+            if client == 0:
+                return publish(wire, run, 1, ("attempts", name), "old")
+            wire.do("POST", f"{LAKE}/runs/{run}/resume", {"holder": "h:2", "lease_s": 3600, "after": 1})
+            return publish(wire, run, 2, ("attempts", name), "new")
+
+        assert race(world, act, clients=2) == [409, 200]
+        assert (state(world, run), by_of(world, "attempts", name)) == (("published", 2), "new")
+
+
+@pytest.mark.parametrize("rival", ["cancel", "fail", "publish"])
+def test_a_publish_and_its_rival(world: World, rival: str) -> None:
+    """What comes first counts: the tables have moved if, and only if, the run is published."""
+    space = f"rival_{rival}"
+    world.namespace(space)
+    seen: Counter[object] = Counter()
+    for number in range(ROUNDS):
+        name = f"t{number}"
+        world.table(space, name)
+        run = begin(world, f"{space}{number}")
+
+        def act(wire: Wire, client: int, run: str = run, name: str = name) -> int:
+            if client == 0 or rival == "publish":
+                return publish(wire, run, 1, (space, name), f"by {client}")
+            verb, body = ("cancel", None) if rival == "cancel" else ("finish", {"attempt": 1, "state": "failed"})
+            return wire.do("POST", f"{LAKE}/runs/{run}/{verb}", body, fine=FINE).status
+
+        told = race(world, act, clients=2)
+
+        ended, _ = state(world, run)
+        seen[ended] += 1
+        assert sorted(told) == [200, 409]
+        assert (
+            (by_of(world, space, name) is not None) == (ended == "published") == (told[0] == 200 or rival == "publish")
+        )
+    assert sum(seen.values()) == ROUNDS
+
+
+def test_a_crowd_of_beats(world: World) -> None:
+    """Sixty-four runs that beat at once, on both nodes, are all heard, while tables are committed to; the feed has none of it."""
+    runs = [begin(world, f"beats{number}") for number in range(BEATS)]
+    world.namespace("crowd")
+    world.table("crowd", "t")
+    before = world.admin(0).do("GET", f"{LAKE}/changes?after=now").body["next"]
+
+    def beat(wire: Wire, client: int) -> list[int]:
+        path = f"{LAKE}/runs/{runs[client]}/beat"
+        told = [wire.do("POST", path, {"attempt": 1, "progress": {"s": {"n": n}}}).status for n in range(5)]
+        wire.do("POST", table_path("crowd", "t"), properties_body(**{f"p{client}": "x"}), fine=(409,))
+        return told
+
+    assert race(world, beat, clients=BEATS) == [[200] * 5] * BEATS
+
+    changes = world.admin(0).do("GET", f"{LAKE}/changes?after={before}&limit=1000").body["changes"]
+    assert {each["kind"] for each in changes} == {"table"}  # type: ignore[union-attr, index]
+    for run in runs:
+        finish(world, run, "failed", 1)

@@ -1,0 +1,180 @@
+"""Spark in processes of its own on loopback: a standalone master with workers, or a Spark Connect server.
+
+Each is started by its class from the archives of the installed PySpark, and ended by its process id.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pyspark
+
+from limnos.spark.jars import cache_directory, ensure_runtime
+from limnos.spark.java import find_java
+from limnos.spark.session import EXTENSIONS
+
+HOME = Path(pyspark.__file__).parent
+_READY_WITHIN_S = 180
+_SMALL = {"SPARK_DAEMON_MEMORY": "256m"}
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+def environment(**more: str) -> dict[str, str]:
+    """The environment of a Spark process: the wheel's Spark, a Java it runs on, this Python, loopback."""
+    told = {
+        "SPARK_HOME": str(HOME),
+        "JAVA_HOME": str(find_java(cache=cache_directory()).home),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+    }
+    return {**os.environ, **told, **more}
+
+
+@contextmanager
+def running(words: Sequence[str], *, log: Path, port: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of Spark until the body ends, begun when it listens; what it started goes with it."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            words, env=environment(**more), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            _wait_for(port, process=process, log=log)
+            yield process
+        finally:
+            end(process)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and those below it, at once."""
+    try:
+        below = psutil.Process(process.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        below = []
+    for each in below:
+        _kill(each)
+    if process.poll() is None:
+        process.kill()
+    process.wait(timeout=20)
+
+
+def _kill(process: psutil.Process) -> None:
+    try:
+        process.send_signal(signal.SIGKILL)
+    except psutil.NoSuchProcess:
+        return
+
+
+def _wait_for(port: int, *, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _READY_WITHIN_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()[-3000:]
+        with socket.socket() as asking:
+            if asking.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise AssertionError(f"nothing listens on {port}:\n{log.read_text()[-3000:]}")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A standalone master and its workers."""
+
+    master: str
+    workers: tuple[subprocess.Popen[bytes], ...]
+
+    def kill_worker(self, number: int) -> int:
+        """Kill a worker and its executors with SIGKILL; how many executors it had."""
+        process = self.workers[number]
+        executors = sum(map(_is_executor, psutil.Process(process.pid).children(recursive=True)))
+        end(process)
+        return executors
+
+
+def _is_executor(process: psutil.Process) -> bool:
+    try:
+        return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:  # it has ended, reaped or not
+        return False
+
+
+@contextmanager
+def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[Cluster]:
+    """A master and workers of one core each, with their logs and scratch space in `directory`."""
+    port = free_port()
+    spark_class = str(HOME / "bin" / "spark-class")
+    head = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
+    with running([*head, "--webui-port", str(free_port())], log=directory / "master.log", port=port, **_SMALL):
+        master = f"spark://127.0.0.1:{port}"
+        started: list[subprocess.Popen[bytes]] = []
+        try:
+            places = [directory / f"worker{number}" for number in range(workers)]
+            started.extend(_worker(spark_class, master, directory=each, memory=memory) for each in places)
+            for each in places:
+                _wait_until_told(each / "log", "Successfully registered with master")
+            yield Cluster(master=master, workers=tuple(started))
+        finally:
+            for process in started:
+                end(process)
+
+
+def _worker(spark_class: str, master: str, *, directory: Path, memory: str) -> subprocess.Popen[bytes]:
+    directory.mkdir()
+    words = [spark_class, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", memory]
+    words += ["--webui-port", str(free_port()), "--work-dir", str(directory / "work"), master]
+    with (directory / "log").open("wb") as output:
+        return subprocess.Popen(
+            words,
+            env=environment(SPARK_LOCAL_DIRS=str(directory), **_SMALL),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def _wait_until_told(log: Path, words: str) -> None:
+    deadline = time.monotonic() + _READY_WITHIN_S
+    while words not in log.read_text(errors="replace"):
+        assert time.monotonic() < deadline, log.read_text()[-3000:]
+        time.sleep(0.1)
+
+
+@contextmanager
+def connect_server(directory: Path, *, master: str = "local[2]") -> Iterator[str]:
+    """A Spark Connect server with Iceberg on its class path; its address."""
+    port = free_port()
+    settings = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.jars": str(ensure_runtime()),
+        "spark.sql.extensions": EXTENSIONS,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.artifact.isolation.enabled": "true",
+    }
+    words = [str(HOME / "bin" / "spark-submit"), "--master", master]
+    for key, value in settings.items():
+        words += ["--conf", f"{key}={value}"]
+    words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
+    with running(words, log=directory / "connect.log", port=port, SPARK_DAEMON_MEMORY="1500m"):
+        yield f"sc://127.0.0.1:{port}"

@@ -1,0 +1,81 @@
+"""A real server and one warm Spark for all tests of pipelines in this process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+from conformance.tpch.data import deliveries
+from conformance.tpch.trial import Line, Trial
+from limnos.client import Client
+from limnos.spark import session
+from tests.integration.live import LiveServer, serving
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server for the whole run: SQLite, access control on; tests keep to namespaces of their own."""
+    data = tmp_path_factory.mktemp("server") / "data"
+    with serving(data, "--allow-root", str(tmp_path_factory.getbasetemp())) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def served_spark(server: LiveServer) -> Iterator[SparkSession]:
+    """One Spark for the whole run, as the server's administrator; it is stopped by whoever started it."""
+    alone = SparkContext._active_spark_context is None
+    settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1500m", "spark.scheduler.mode": "FAIR"}
+    running = session(server.uri, token=server.token, master="local[2]", config=settings)
+    running.conf.set("spark.sql.session.timeZone", "UTC")
+    running.sparkContext.setLogLevel("OFF")
+    yield running
+    if alone:
+        running.stop()
+
+
+@pytest.fixture
+def spark(served_spark: SparkSession) -> SparkSession:
+    """A session of the test's own: settings and temporary views of one test are not another's."""
+    own = served_spark.newSession()
+    for key, value in served_spark.conf.getAll.items():
+        if key.startswith("spark.sql.catalog.") or key == "spark.sql.session.timeZone":
+            own.conf.set(key, value)
+    return own
+
+
+@pytest.fixture
+def admin(server: LiveServer) -> Iterator[Client]:
+    """A client with the administrator's token."""
+    with Client(server.uri, token=server.token) as client:
+        yield client
+
+
+@pytest.fixture
+def place(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, str]:
+    """A namespace of the test's own on the server: catalog and name."""
+    name = re.sub(r"\W", "_", request.node.name)
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.`{name}`")
+    return ("main", name)
+
+
+@dataclass(frozen=True)
+class TpchRuns:
+    """TPC-H, run on the base and on two days of changes: where its data lies, and each day's tables against the plain ones."""
+
+    directory: Path
+    lines: tuple[tuple[Line, ...], ...]
+
+
+@pytest.fixture(scope="session")
+def tpch(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TpchRuns:
+    """TPC-H at scale 0.01, run and compared day by day, once for all tests that look at what came of it."""
+    place = tmp_path_factory.mktemp("tpch")
+    deliveries(place / "deliveries", scale=0.01, days=2)
+    trial = Trial(place, served_spark)
+    return TpchRuns(trial.directory, tuple(trial.day(day) for day in range(3)))

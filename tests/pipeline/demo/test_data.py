@@ -1,0 +1,85 @@
+"""The demo's data and its deliveries."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from limnos.pipeline.demo.data import EXAMPLE, FIRST, LATE, Census, Source, deliver_late, lay_out, sources, take_census
+from limnos.pipeline.file import load
+
+KEY = ("year", "month", "day", "carrier", "flight", "origin")
+ARR_TIME = 6
+"""Place of the arrival's time in a row."""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Source]:
+    """The real source."""
+    return sources(tmp_path_factory.mktemp("source"))
+
+
+def test_census_counts_rows_and_values(tmp_path: Path) -> None:
+    """`NA` and an empty field are no values."""
+    file = tmp_path / "t.csv"
+    file.write_text("a,b\n1,NA\n2,\n3,x\n")
+
+    assert take_census(file) == Census(rows=3, filled={"a": 3, "b": 1})
+
+
+def test_source_is_complete(found: dict[str, Source]) -> None:
+    """Five tables with the rows the package is known for."""
+    rows = {name: source.census.rows for name, source in found.items()}
+
+    assert rows == {"airlines": 16, "airports": 1458, "planes": 3322, "weather": 26115, "flights": 336776}
+
+
+def test_deliveries_hold_the_source(found: dict[str, Source], tmp_path: Path) -> None:
+    """Both deliveries together have every flight; the first lacks the last day, and arrivals of the evening before."""
+    file = lay_out(found, tmp_path)
+    deliver_late(found, tmp_path)
+    first, late = (_by_key(tmp_path / "data" / "flights" / name) for name in (FIRST, LATE))
+    whole = _by_key(found["flights"].file)
+    together = first | late
+    differing = sum(together.get(key) != row for key, row in whole.items())
+    blanked = {first[key][ARR_TIME] for key in late if key in first}
+
+    assert file.read_bytes() == EXAMPLE.read_bytes()
+    assert (len(together), differing) == (len(whole), 0)
+    assert sum((key[1], key[2]) == ("12", "31") for key in first) == 0
+    assert (len(whole) - len(first), len(late)) == (776, 994)
+    assert blanked == {"NA"}
+
+
+def test_laying_out_again_changes_nothing(found: dict[str, Source], tmp_path: Path) -> None:
+    """A second run finds the files that the first one took, untouched."""
+    lay_out(found, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")}
+
+    lay_out(found, tmp_path)
+
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "data").rglob("*.csv")} == before
+
+
+def test_the_example_can_be_read() -> None:
+    """Five raw tables and one made from them, with the expectations that the data was found to meet."""
+    pipeline = load(EXAMPLE)
+
+    assert [step.name for step in pipeline.steps] == [
+        "raw.nyc.airlines", "raw.nyc.airports", "raw.nyc.planes", "raw.nyc.weather", "raw.nyc.flights", "curated.nyc.delays",
+    ]  # fmt: skip
+    assert sum(len(step.expectations) for step in pipeline.steps) == 16
+
+
+def _by_key(file: Path) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """Rows by their key; each key is there once."""
+    with file.open(encoding="utf-8", newline="") as opened:
+        reader = csv.reader(opened)
+        names = next(reader)
+        at = [names.index(name) for name in KEY]
+        rows = [tuple(row) for row in reader]
+    found = {tuple(row[place] for place in at): row for row in rows}
+    assert len(found) == len(rows)
+    return found

@@ -1,0 +1,61 @@
+"""Manners of the demo's process: everything is put back."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from limnos.pipeline.demo import process
+
+
+def test_loopback_is_kept_from_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inside, loopback is added to the exceptions there are; afterwards they are as before."""
+    monkeypatch.setenv("NO_PROXY", "intranet")
+    monkeypatch.delenv("no_proxy", raising=False)
+
+    with process.direct_loopback():
+        inside = (os.environ["NO_PROXY"], os.environ["no_proxy"])
+
+    assert inside == ("intranet,127.0.0.1", "intranet,127.0.0.1")
+    assert os.environ["NO_PROXY"] == "intranet"
+    assert "no_proxy" not in os.environ
+
+
+def test_terminate_unwinds() -> None:
+    """SIGTERM becomes an exit that runs what must be cleaned up, and the handler is put back."""
+    before = signal.getsignal(signal.SIGTERM)
+    stop = process.Stop()
+
+    with pytest.raises(SystemExit) as caught, process.terminable(stop):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert stop.asked
+    assert caught.value.code == 143
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_quiet_start_keeps_the_chatter_of_children(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """What a child writes to standard error goes to the log, and nothing of it to the terminal."""
+    with process.quiet_start(tmp_path / "log"):
+        os.system("echo chatter >&2")
+    os.system("echo after >&2")
+
+    assert (tmp_path / "log").read_text() == "chatter\n"
+    assert capfd.readouterr().err == "after\n"
+
+
+def test_quiet_start_shows_the_log_after_a_failure(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """When the start fails, what was said meanwhile is shown after all."""
+
+    def start() -> None:
+        with process.quiet_start(tmp_path / "log"):
+            os.system("echo no memory >&2")
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        start()
+
+    assert capfd.readouterr().err == "no memory\n"

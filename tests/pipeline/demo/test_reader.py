@@ -1,0 +1,75 @@
+"""The reader that looks while a pipeline runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+from types import SimpleNamespace
+
+import pytest
+from pyiceberg.exceptions import NoSuchTableError
+
+from limnos.pipeline.demo.reader import TABLES, Reader, SeenInBetween
+
+
+class _Catalog:
+    """Answers with the rows that a script gives for each look at a table; it tells when the script was played."""
+
+    def __init__(self, rows: Callable[[tuple[str, ...], int], int | None]) -> None:
+        self.rows = rows
+        self.looks = {table: count() for table in TABLES}
+        self.played = threading.Event()
+
+    def load_table(self, table: tuple[str, ...]) -> SimpleNamespace:
+        look = next(self.looks[table])
+        if look > 20:
+            self.played.set()
+        rows = self.rows(table, look)
+        if rows is None:
+            raise NoSuchTableError
+        snapshot = SimpleNamespace(summary={"total-records": str(rows)}) if rows else None
+        return SimpleNamespace(current_snapshot=lambda: snapshot)
+
+
+def _watched(rows: Callable[[tuple[str, ...], int], int | None]) -> Reader:
+    """A reader that has looked often enough, and ended."""
+    catalog = _Catalog(rows)
+    with Reader(catalog) as reader:  # type: ignore[arg-type]
+        assert catalog.played.wait(timeout=30)
+    return reader
+
+
+def test_what_is_published_together_is_seen_together() -> None:
+    """Tables that are not there, and those without a snapshot, have no rows."""
+    reader = _watched(lambda table, look: None if table == TABLES[0] else 0)
+
+    assert set(reader.seen.alike) == {0}
+    assert reader.seen.looks == reader.seen.alike[0] > 5
+
+
+def test_a_part_of_a_run_is_told() -> None:
+    """One table with rows and the other without is what must never be."""
+    with pytest.raises(SeenInBetween, match="a part of a run"):
+        _watched(lambda table, look: 5 if table == TABLES[0] else 0)
+
+
+def test_a_table_that_moves_between_two_looks_says_nothing() -> None:
+    """Where the first table has moved, the pair does not belong together."""
+    reader = _watched(lambda table, look: look if table == TABLES[0] else 3)
+
+    assert reader.seen.looks == 0
+
+
+def test_a_reader_that_fails_fails_the_run() -> None:
+    """What the reader meets is not lost in its thread."""
+
+    def broken(table: tuple[str, ...], look: int) -> int:
+        catalog_played.set()
+        raise ZeroDivisionError
+
+    catalog = _Catalog(broken)
+    catalog_played = threading.Event()
+
+    with pytest.raises(ZeroDivisionError), Reader(catalog):  # type: ignore[arg-type]
+        assert catalog_played.wait(timeout=30)

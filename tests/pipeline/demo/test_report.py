@@ -1,0 +1,74 @@
+"""The report of the demo: terminal and page."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from limnos.pipeline.demo.access import Answer, Scene
+from limnos.pipeline.demo.graph import Edge
+from limnos.pipeline.demo.plots import AirlineDelays, HourlyDelays, airline_plot, hourly_plot
+from limnos.pipeline.demo.report import Commit, Delivery, Summary, TableLine, commands, print_report, render_page
+from limnos.spark.progress import Step
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def summary(directory: Path) -> Summary:
+    """A small summary with text that must be escaped."""
+    return Summary(
+        directory=directory,
+        tables=[TableLine(name="main.raw.nyc.flights", rows=336_776, source_rows=336_776, done="kept [all]")],
+        deliveries=[
+            Delivery("first", rows={"raw.nyc.flights": 5}, expectations=["a <rule>: 0 of 5 rows"], seen="3 looks")
+        ],
+        graph=[Edge("flights.csv", "raw.nyc.flights", 336_776)],
+        commits=[Commit(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
+        scenes=[Scene(server="second server", change="revoked", answer=Answer(allowed=False, text="needs <SELECT>"))],
+        steps=[Step("load", note="5 rows", elapsed_s=1.25)],
+        total_s=61.4,
+    )
+
+
+def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> None:
+    """Tables, answers, time, directory and every command are on the terminal, brackets intact."""
+    out = io.StringIO()
+
+    print_report(summary(tmp_path), console=Console(file=out, width=200))
+
+    text = out.getvalue()
+    for part in (
+        "336,776",
+        "kept [all]",
+        "refused",
+        "as ana reads it: needs <SELECT>",
+        "61 s",
+        str(tmp_path),
+        "report.html",
+    ):
+        assert part in text
+    for _, command in commands(summary(tmp_path)):
+        assert command in text
+
+
+def test_page_stands_alone_and_escapes(tmp_path: Path) -> None:
+    """The page embeds its plots, loads nothing from elsewhere, and escapes what came from outside."""
+    page = render_page(summary(tmp_path), plots=[("one", PNG), ("two", PNG)])
+
+    assert page.count("data:image/png;base64,") == 2
+    assert "http" not in page
+    assert "needs &lt;SELECT&gt;" in page
+    assert "a &lt;rule&gt;" in page
+    assert "<svg" in page
+    assert "3 looks" in page
+
+
+def test_plots_are_png_images() -> None:
+    """Both plots come out as PNG bytes without a display."""
+    hourly = hourly_plot(HourlyDelays({"JFK": [(6, 1.5), (7, 3.0)], "LGA": [(6, 0.5)]}))
+    airline = airline_plot(AirlineDelays([("United", 1000, 0.2, 0.01), ("Delta", 900, 0.1, 0.02)]))
+
+    assert hourly.startswith(PNG)
+    assert airline.startswith(PNG)

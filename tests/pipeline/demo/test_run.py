@@ -1,0 +1,74 @@
+"""How a demo that fails ends."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from limnos.model.errors import Unavailable
+from limnos.pipeline.demo import run
+from limnos.pipeline.demo.tables import CountsDiffer
+
+
+@pytest.mark.parametrize(
+    "error, words",
+    [
+        (CountsDiffer("main.raw.nyc.planes has 1 rows"), "has 1 rows"),
+        (Unavailable("No Java 17 or 21"), "No Java 17 or 21"),
+        (ZeroDivisionError("odd [thing]\nsecond line"), "ZeroDivisionError: odd [thing]"),
+    ],
+)
+def test_failure_is_an_exit_code_and_words(
+    error: Exception, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any failure ends with exit code 1 and its reason; nothing is reported as made."""
+    out = io.StringIO()
+
+    def fail(_run: object) -> None:
+        raise error
+
+    monkeypatch.setattr(run, "_everything", fail)
+
+    code = run.main(tmp_path / "out", console=Console(file=out, width=200))
+
+    assert code == 1
+    assert words in out.getvalue()
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_unforeseen_failure_keeps_its_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The trace of an unforeseen error is written beside the data, and the terminal says where."""
+    out = io.StringIO()
+
+    def fail(_run: object) -> None:
+        raise ZeroDivisionError("odd")
+
+    monkeypatch.setattr(run, "_everything", fail)
+
+    run.main(tmp_path, console=Console(file=out, width=400))
+
+    assert "ZeroDivisionError: odd" in (tmp_path / "error.log").read_text()
+    assert str(tmp_path / "error.log") in out.getvalue()
+
+
+def test_a_terminated_run_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SIGTERM in the middle ends with its own exit code and words, even when a library makes an error of it."""
+    out = io.StringIO()
+
+    def terminated(_run: object) -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        except SystemExit as exit_:
+            raise RuntimeError("does not exist in the JVM") from exit_
+
+    monkeypatch.setattr(run, "_everything", terminated)
+
+    code = run.main(tmp_path, console=Console(file=out, width=200))
+
+    assert code == 143
+    assert "Stopped" in out.getvalue()

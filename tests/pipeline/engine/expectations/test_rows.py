@@ -1,0 +1,288 @@
+"""Row rules over real writes: every action, rules that Spark refuses, odd names, empty and NULL rows, one pass."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind, Sql, Step
+from limnos.pipeline.engine.expectations import RowRules, broken
+from limnos.pipeline.engine.naming import quoted
+from tests.pipeline.engine.jobs import Jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.declaration import Parts
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def row(name: str, condition: str, action: Action = Action.FAIL, tolerated: float = 0.0) -> Expectation:
+    """A row rule, as written in line 7 of a file."""
+    return Expectation(
+        name=name, kind=RuleKind.ROW, action=action, tolerated=tolerated, condition=condition, at=Place("p.yaml", 7, 5)
+    )
+
+
+def step(table: Parts, *rules: Expectation) -> Step:
+    """A step with these rules."""
+    return Step(table=table, body=Sql(text="SELECT 1"), expectations=rules)
+
+
+def fill(spark: SparkSession, table: Parts, frame: DataFrame) -> str:
+    """Write `frame` into a new table with the branch `work`, as steps do, and return how SQL names the branch."""
+    name = quoted(table)
+    spark.createDataFrame([], frame.schema).writeTo(name).create()
+    spark.sql(f"ALTER TABLE {name} CREATE BRANCH work")
+    frame.writeTo(f"{name}.`branch_work`").append()
+    return f"{name}.`branch_work`"
+
+
+def ten(spark: SparkSession) -> DataFrame:
+    """Ten rows: id 0 to 9, v NULL where id is 3."""
+    return spark.range(10).selectExpr("id", "CASE WHEN id <> 3 THEN id * 10 END AS v")
+
+
+def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
+    """All rules are counted while the rows are written; NULL is broken; samples are of the broken rows."""
+    rules = RowRules(
+        step((*corner, "t"), row("small", "id < 8"), row("known", "v >= 0", Action.WARN), row("fine", "id >= 0"))
+    )
+
+    frame, counted = rules.watched(ten(here))
+    branch = fill(here, (*corner, "t"), frame)
+    findings = counted.findings(here.table(branch), rows=10)
+
+    assert frame.columns == ["id", "v"]
+    assert [(one.broken, one.checked, one.held) for one in findings] == [(2, 10, False), (1, 10, False), (0, 10, True)]
+    assert findings[0].sample == '[{"id": "8", "v": "80"}, {"id": "9", "v": "90"}]'
+    assert findings[1].sample == '[{"id": "3", "v": null}]'
+    assert findings[2].sample is None
+    assert broken(findings)
+    assert not broken(findings[1:])
+
+
+def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here: SparkSession, corner: Parts) -> None:
+    """Where each reading of the source gives other rows, the counts are still those of what was written."""
+    rules = RowRules(step((*corner, "t"), row("half", "r < 0.5", Action.WARN)))
+
+    frame, counted = rules.watched(here.range(10_000).selectExpr("id", "rand() AS r"))
+    branch = fill(here, (*corner, "t"), frame)
+    findings = counted.findings()
+
+    assert findings[0].broken == here.table(branch).where("r >= 0.5").count()
+
+
+def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner: Parts) -> None:
+    """Observed counts that don't come to the rows written are not believed: the branch is counted."""
+    rules = RowRules(step((*corner, "t"), row("small", "id < 8")))
+    frame, counted = rules.watched(ten(here))
+    frame.limit(4).collect()  # this is what the observation sees
+
+    branch = fill(here, (*corner, "t"), ten(here))
+    findings = counted.findings(here.table(branch), rows=10)
+
+    assert (findings[0].broken, findings[0].checked) == (2, 10)
+
+
+def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
+    """Dropped rows are gone, quarantined ones have the names of all that they break; both come from one reading."""
+    made = here.range(10).selectExpr("id", "rand() AS r")
+    rules = RowRules(
+        step(
+            (*corner, "t"),
+            row("not three", "id <> 3", Action.DROP),
+            row("small", "id < 7", Action.QUARANTINE),
+            row('not nine, "said" he', "id <> 9", Action.QUARANTINE, 0.5),
+            row("even", "id % 2 = 0", Action.WARN),
+            row("not eight", "id <> 8"),
+        )
+    )
+
+    staged = rules.staged(made, run="run-1", at=AT)
+    kept = staged.rows.collect()
+    aside = staged.quarantined.orderBy("id").collect() if staged.quarantined else []
+
+    assert [one.id for one in kept] == [0, 1, 2, 4, 5, 6]
+    assert [(one.id, list(one._rule), one._run) for one in aside] == [
+        (7, ["small"], "run-1"),
+        (8, ["small"], "run-1"),
+        (9, ["small", 'not nine, "said" he'], "run-1"),
+    ]
+    assert {one.r for one in kept} == {one.r for one in staged.rows.collect()}
+    assert [(one.broken, one.checked) for one in staged.findings] == [(1, 10), (3, 10), (1, 10), (2, 6), (0, 6)]
+    assert not broken(staged.findings)
+    staged.release()
+
+
+def test_row_that_is_dropped_and_quarantined_is_kept_aside(here: SparkSession, corner: Parts) -> None:
+    """A row that breaks both kinds of rules is not lost."""
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP), row("b", "id < 8", Action.QUARANTINE)))
+
+    staged = rules.staged(here.range(10), run="run-1", at=AT)
+
+    assert staged.rows.count() == 5
+    assert staged.quarantined is not None
+    assert [(one.id, list(one._rule)) for one in staged.quarantined.orderBy("id").collect()] == [
+        (8, ["a", "b"]),
+        (9, ["a", "b"]),
+    ]
+    staged.release()
+
+
+def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
+    """A released stage holds no blocks."""
+    held = here.sparkContext._jsc.getPersistentRDDs
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP)))
+    before = held().size()
+
+    staged = rules.staged(here.range(10), run="run-1", at=AT)
+    while_held = held().size()
+    staged.release()
+
+    assert while_held == before + 1
+    assert held().size() == before
+
+
+@pytest.mark.parametrize(
+    "condition,words",
+    [
+        ("nothing > 1", "UNRESOLVED_COLUMN"),
+        ("id >", "line 2, column 1"),
+        ("id > 1 AND\n  )", "line 2, column 3"),
+        ("id", "is of type bigint"),
+        ("'yes'", "is of type string"),
+        ("1) AS x, (2", "not one condition"),
+        ("true) FROM VALUES (1) AS t(id) --", "line 2, column 1"),
+        ("count(*) > 1", "Spark"),
+        ("explode(array(1, 2)) > 1", "Spark"),
+        ("id IN (SELECT id FROM here.others)", "reads the table here.others"),
+        ("id > :nobody", "Spark"),
+        ("", "not SQL"),
+    ],
+)
+def test_unusable_rule_is_refused_before_a_write(here: SparkSession, corner: Parts, condition: str, words: str) -> None:
+    """A condition that Spark does not take is refused with its place, its name and what is wrong, and nothing is run."""
+    rules = RowRules(step((*corner, "t"), row("fine", "id > 0"), row("wrong", condition)))
+
+    with pytest.raises(BadRequest, match=r"^p\.yaml:7:5: expectation 'wrong' of ") as refused:
+        rules.watched(ten(here))
+
+    assert words in refused.value.message
+
+
+def test_condition_may_have_comments_braces_and_parameters(here: SparkSession, corner: Parts) -> None:
+    """What a condition says stays its own: a comment at its end, braces, a quote, a named parameter."""
+    rules = RowRules(
+        step(
+            (*corner, "t"),
+            row("comment", "id < 9 -- not the last"),
+            row("braces", "concat('{v}', id) <> '{v}4' /* }{ */"),
+            row("parameter", "id <> :left_out"),
+            row("null", "NULL", Action.WARN),
+        ),
+        parameters={"left_out": 5},
+    )
+
+    frame, counted = rules.watched(ten(here))
+    fill(here, (*corner, "t"), frame)
+
+    assert [one.broken for one in counted.findings()] == [1, 1, 1, 10]
+
+
+def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
+    """Dots, back quotes, quotes, blanks and braces in names of columns and rules are letters."""
+    odd = ["a.b", "ba`ck", "quo'te", 'dou"ble', "sp ace", "{x}", "semi;colon", "--"]
+    frame = here.range(4).selectExpr("id", *(f"id AS {quoted([name])}" for name in odd))
+    rules = [row(f"{name} is small", f"{quoted([name])} < 3") for name in odd]
+    aside = [row(f"{name} has none", f"{quoted([name])} > 0", Action.QUARANTINE) for name in odd]
+
+    watched, counted = RowRules(step((*corner, "t"), *rules)).watched(frame)
+    branch = fill(here, (*corner, "t"), watched)
+    findings = counted.findings(here.table(branch), rows=4)
+    staged = RowRules(step((*corner, "t"), *rules, *aside)).staged(frame, run="r", at=AT)
+
+    assert [one.broken for one in findings] == [1] * len(odd)
+    assert all("a.b" in (one.sample or "") for one in findings)
+    assert staged.quarantined is not None
+    assert staged.quarantined.columns == ["id", *odd, "_rule", "_run", "_at"]
+    assert len(staged.quarantined.collect()[0]._rule) == len(odd)
+    staged.release()
+
+
+def test_no_rows_break_nothing(here: SparkSession, corner: Parts) -> None:
+    """Over no rows at all every rule holds, watched or staged."""
+    none = ten(here).where("id > 100")
+    frame, counted = RowRules(step((*corner, "t"), row("a", "id < 0"))).watched(none)
+    fill(here, (*corner, "t"), frame)
+
+    staged = RowRules(step((*corner, "t"), row("a", "id < 0", Action.QUARANTINE))).staged(none, run="r", at=AT)
+
+    assert [(one.broken, one.checked, one.held) for one in counted.findings()] == [(0, 0, True)]
+    assert [(one.broken, one.checked, one.held) for one in staged.findings] == [(0, 0, True)]
+    staged.release()
+
+
+def test_rows_of_nothing_but_null_break_every_condition(here: SparkSession, corner: Parts) -> None:
+    """A condition over NULL is NULL, which is broken, whichever way it is turned."""
+    nothing = here.range(3).selectExpr("CAST(NULL AS INT) AS v")
+    rules = RowRules(step((*corner, "t"), row("a", "v > 0"), row("b", "NOT (v > 0)"), row("c", "v IS NULL")))
+
+    frame, counted = rules.watched(nothing)
+    fill(here, (*corner, "t"), frame)
+
+    assert [one.broken for one in counted.findings()] == [3, 3, 0]
+
+
+def test_step_without_row_rules_is_left_alone(here: SparkSession, corner: Parts) -> None:
+    """Without rules the frame is the one that was given, and nothing is found."""
+    frame = ten(here)
+
+    watched, counted = RowRules(step((*corner, "t"))).watched(frame)
+
+    assert watched is frame
+    assert counted.findings() == ()
+
+
+def test_rules_that_take_rows_out_want_a_stage(here: SparkSession, corner: Parts) -> None:
+    """Watching alone would publish the rows that are to be dropped: it is refused."""
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.DROP)))
+
+    assert rules.need_stage
+    assert not rules.quarantine
+    with pytest.raises(BadRequest, match="must be staged"):
+        rules.watched(ten(here))
+
+
+@pytest.mark.parametrize("name", ["_rule", "_RUN", "_at"])
+def test_column_that_the_quarantine_has_is_refused(here: SparkSession, corner: Parts, name: str) -> None:
+    """A step whose own column has a name of the quarantine table's is refused before it runs."""
+    rules = RowRules(step((*corner, "t"), row("a", "id < 5", Action.QUARANTINE)))
+
+    with pytest.raises(BadRequest, match="rename it"):
+        rules.staged(here.range(3).selectExpr("id", f"1 AS {name}"), run="r", at=AT)
+
+
+def test_ten_rules_over_a_million_rows_are_one_job(here: SparkSession, corner: Parts) -> None:
+    """All rules of a step cost no job beyond the write's, and samples are asked only for what is broken."""
+    conditions = [row(f"r{number}", f"id <> {number * 1000}", Action.WARN) for number in range(9)]
+    rules = RowRules(step((*corner, "t"), *conditions, row("all", "id >= 0")))
+    fill(here, (*corner, "t"), here.range(1))
+    jobs = Jobs(here)
+
+    frame, counted = rules.watched(here.range(0, 1_000_000, 1, 4))
+    frame.writeTo(f"{quoted((*corner, 't'))}.`branch_work`").overwritePartitions()
+    findings = counted.findings()
+
+    assert jobs.count() == 1
+    assert [(one.broken, one.checked) for one in findings] == [(1, 1_000_000)] * 9 + [(0, 1_000_000)]

@@ -1,0 +1,278 @@
+"""Table rules over a written branch: each kind met and broken, empty tables, NULLs, shares, one look for many."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Action, Expectation, Place, RuleKind, Sql, Step
+from limnos.pipeline.engine.expectations import broken, table_findings
+from limnos.pipeline.engine.expectations.tables import check_columns
+from limnos.pipeline.engine.naming import quoted
+from tests.pipeline.engine.conftest import CATALOG
+from tests.pipeline.engine.jobs import Jobs
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.outcomes import Finding
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+AT = datetime(2026, 1, 10, 12, tzinfo=UTC)
+PLACE = Place("p.yaml", 9, 3)
+ROWS = """
+    SELECT * FROM VALUES
+        (1, 'a', 10, TIMESTAMP '2026-01-08 12:00:00'), (2, 'b', NULL, TIMESTAMP '2026-01-09 12:00:00'),
+        (2, 'b', 30, NULL), (NULL, 'c', 99, NULL), (NULL, 'c', 10, NULL) AS t(id, `na.me`, other, at)
+"""
+
+
+class Branches:
+    """The tables of one test: each written on a branch, while `main` stays empty."""
+
+    def __init__(self, spark: SparkSession, corner: Parts) -> None:
+        self.spark = spark
+        self.table = (*corner, "made")
+        self.add("made", ROWS)
+        self.add("others", "SELECT * FROM VALUES (10, 'a'), (30, 'b'), (30, 'b'), (NULL, 'x') AS t(key, `na.me`)")
+
+    def add(self, name: str, query: str) -> None:
+        """Write the rows of a query on the branch of a new table."""
+        table = quoted((*self.table[:-1], name))
+        frame = self.spark.sql(query)
+        self.spark.createDataFrame([], frame.schema).writeTo(table).create()
+        self.spark.sql(f"ALTER TABLE {table} CREATE BRANCH work")
+        frame.writeTo(f"{table}.`branch_work`").append()
+
+    def reads(self, parts: Parts) -> str:
+        """What stands for a table in a query: its branch."""
+        return f"{quoted(parts)}.`branch_work`"
+
+    def ask(self, *rules: Expectation, rows_before: int | None = None) -> tuple[Finding, ...]:
+        """The findings of these rules of the table `made`."""
+        made = Step(table=self.table, body=Sql(text="SELECT 1"), expectations=rules)
+        return table_findings(
+            self.spark, made, reads=self.reads, run_at=AT, rows_before=rows_before, parameters={"least": 20}
+        )
+
+
+@pytest.fixture(scope="module")
+def branches(here: SparkSession) -> Branches:
+    """Two tables with rows on their branches only; they are never written again."""
+    here.sql(f"CREATE NAMESPACE {CATALOG}.table_rules")
+    return Branches(here, (CATALOG, "table_rules"))
+
+
+def rule(kind: RuleKind, **fields: object) -> Expectation:
+    """An expectation of a kind, named after it."""
+    return Expectation(name=kind.value, kind=kind, at=PLACE, **fields)  # type: ignore[arg-type]
+
+
+def test_unique_counts_repetitions(branches: Branches) -> None:
+    """Rows that repeat another are counted, the first is not; NULL repeats nothing; names with dots are one column."""
+    single, pair, fine = branches.ask(
+        rule(RuleKind.UNIQUE, columns=("id",)),
+        rule(RuleKind.UNIQUE, columns=("na.me", "id")),
+        rule(RuleKind.UNIQUE, columns=("id", "other")),
+    )
+
+    assert (single.broken, single.checked, single.held) == (1, 5, False)
+    assert single.sample == '[{"id": "2", "repeated": "2"}]'
+    assert single.message == "unique: 1 of 5 rows repeat another's id"
+    assert pair.broken == 1
+    assert (fine.broken, fine.held, fine.sample) == (0, True, None)
+
+
+def test_not_null_counts_rows_that_lack_any(branches: Branches) -> None:
+    """A row that lacks one of the columns counts once."""
+    one, both, none = branches.ask(
+        rule(RuleKind.NOT_NULL, columns=("id",)),
+        rule(RuleKind.NOT_NULL, columns=("id", "other")),
+        rule(RuleKind.NOT_NULL, columns=("na.me",)),
+    )
+
+    assert [(found.broken, found.held) for found in (one, both, none)] == [(2, False), (3, False), (0, True)]
+    assert one.sample is not None
+    assert '"na.me": "c"' in one.sample
+
+
+def test_references_are_looked_up_in_the_branch(branches: Branches) -> None:
+    """Only whole references that are not there are broken; the other table is read as the run reads it."""
+    others = (*branches.table[:-1], "others")
+
+    lost, paired, same = branches.ask(
+        rule(RuleKind.REFERENCES, columns=("other",), table=others, table_columns=("key",)),
+        rule(RuleKind.REFERENCES, columns=("other", "na.me"), table=others, table_columns=("key", "na.me")),
+        rule(RuleKind.REFERENCES, columns=("id",), table=branches.table),
+    )
+
+    assert (lost.broken, lost.checked) == (1, 5)
+    assert lost.sample is not None
+    assert '"other": "99"' in lost.sample
+    assert paired.broken == 2
+    assert same.held
+
+
+@pytest.mark.parametrize(
+    "low,high,broken_by", [(None, None, 0), (5, 5, 0), (6, None, 1), (None, 3, 2), (0, 5, 0), (7, 9, 2)]
+)
+def test_number_of_rows(branches: Branches, low: int | None, high: int | None, broken_by: int) -> None:
+    """Too few and too many rows are told, with how many are wanted."""
+    (found,) = branches.ask(rule(RuleKind.ROWS, rows_min=low, rows_max=high))
+
+    assert (found.broken, found.held) == (broken_by, broken_by == 0)
+    assert "5 rows" in found.message
+
+
+@pytest.mark.parametrize("within_s,held", [(86_400, True), (86_399, False)])
+def test_newest_row_is_fresh(branches: Branches, within_s: int, held: bool) -> None:
+    """The newest time is compared with the run's start, to the second."""
+    (found,) = branches.ask(rule(RuleKind.FRESH, columns=("at",), within_s=within_s))
+
+    assert found.held is held
+    assert "1.0 days before the run's start" in found.message
+
+
+def test_table_without_any_time_is_not_fresh(branches: Branches) -> None:
+    """A column that is NULL in every row says nothing, which is not fresh; dates count as their midnight."""
+    branches.add("dates", "SELECT CAST(NULL AS TIMESTAMP) AS at, DATE '2026-01-10' AS day")
+    made = Step(
+        table=(*branches.table[:-1], "dates"),
+        body=Sql(text="SELECT 1"),
+        expectations=(
+            rule(RuleKind.FRESH, columns=("at",), within_s=10**9),
+            rule(RuleKind.FRESH, columns=("day",), within_s=43_200),
+        ),
+    )
+
+    unknown, day = table_findings(branches.spark, made, reads=branches.reads, run_at=AT)
+
+    assert not unknown.held
+    assert "NULL in all 1" in unknown.message
+    assert day.held
+
+
+@pytest.mark.parametrize("before,tolerated,held", [(None, 0.0, True), (5, 0.0, True), (6, 0.0, False), (6, 0.2, True)])
+def test_no_fewer_rows_than_are_published(branches: Branches, before: int | None, tolerated: float, held: bool) -> None:
+    """A table that shrank is told; a tolerated share is one of the rows that are published."""
+    (found,) = branches.ask(rule(RuleKind.NO_FEWER_ROWS, tolerated=tolerated), rows_before=before)
+
+    assert found.held is held
+
+
+def test_query_that_must_return_nothing(branches: Branches) -> None:
+    """A query reads the branches by the tables' own names, in joins and subqueries, and takes the run's parameters."""
+    made, others = (quoted((*branches.table[:-1], name)) for name in ("made", "others"))
+
+    lonely, none = branches.ask(
+        rule(RuleKind.EMPTY, query=f"WITH m AS (SELECT * FROM {made}) SELECT * FROM m WHERE other NOT IN "
+                                   f"(SELECT key FROM {others} WHERE key IS NOT NULL)"),
+        rule(RuleKind.EMPTY, query=f"SELECT * FROM {made} WHERE id = 1 AND other > :least"),
+    )  # fmt: skip
+
+    assert (lonely.broken, lonely.held) == (1, False)
+    assert lonely.message == "empty: the query returned 1 rows, none were wanted"
+    assert lonely.sample is not None
+    assert none.held
+
+
+def test_empty_table_breaks_only_what_asks_for_rows(branches: Branches) -> None:
+    """Of no rows none is double, NULL or lost; that rows are wanted must be said."""
+    branches.add("none", ROWS + " WHERE 1 = 0")
+    made = Step(
+        table=(*branches.table[:-1], "none"),
+        body=Sql(text="SELECT 1"),
+        expectations=(
+            rule(RuleKind.UNIQUE, columns=("id",)),
+            rule(RuleKind.NOT_NULL, columns=("id",)),
+            rule(RuleKind.REFERENCES, columns=("id",), table=branches.table),
+            rule(RuleKind.ROWS, rows_min=1),
+            rule(RuleKind.FRESH, columns=("at",), within_s=60),
+        ),
+    )
+
+    findings = table_findings(branches.spark, made, reads=branches.reads, run_at=AT)
+
+    assert [found.held for found in findings] == [True, True, True, False, False]
+
+
+def test_share_and_warning(branches: Branches) -> None:
+    """A tolerated share is one of the table's rows; a warning is told and forbids nothing."""
+    findings = branches.ask(
+        rule(RuleKind.UNIQUE, columns=("id",), tolerated=0.2),
+        rule(RuleKind.NOT_NULL, columns=("id",), action=Action.WARN),
+    )
+
+    assert [found.held for found in findings] == [True, False]
+    assert not broken(findings)
+
+
+def test_rules_share_one_look(branches: Branches) -> None:
+    """Any number of unique, not null, rows, fresh and fewer-rows rules that hold are one query."""
+    few = [rule(RuleKind.NOT_NULL, columns=("na.me",)), rule(RuleKind.ROWS, rows_max=9)]
+    many = [
+        *few * 3,
+        rule(RuleKind.UNIQUE, columns=("id", "other")),
+        rule(RuleKind.UNIQUE, columns=("other", "na.me", "id")),
+    ]
+    many += [rule(RuleKind.FRESH, columns=("at",), within_s=10**9), rule(RuleKind.NO_FEWER_ROWS)]
+    jobs = Jobs(branches.spark)
+    findings = branches.ask(*few)
+    alone = jobs.count()
+
+    jobs = Jobs(branches.spark)
+    findings += branches.ask(*many)
+
+    assert all(found.held for found in findings)
+    assert jobs.count() <= alone + 2  # the shuffles of one query, each a job where plans adapt
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"kind": RuleKind.UNIQUE, "columns": ("nobody",)}, "names a column 'nobody'; the table has id, na.me"),
+        ({"kind": RuleKind.EMPTY, "query": "SELECT * FORM x y"}, "line 1"),
+        ({"kind": RuleKind.EMPTY, "query": "SELECT nobody"}, "UNRESOLVED_COLUMN"),
+        ({"kind": RuleKind.EMPTY, "query": "DROP TABLE here.x"}, "one query"),
+        ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table": None}, "names no table"),
+        ({"kind": RuleKind.REFERENCES, "columns": ("id",), "table_columns": ("nobody",)}, "cannot be asked"),
+    ],
+)
+def test_rule_that_cannot_be_asked(branches: Branches, fields: dict[str, object], words: str) -> None:
+    """A rule that names what is not there, or is no query, is refused with its place."""
+    told = {"table": branches.table, **fields} if fields["kind"] is RuleKind.REFERENCES else fields
+
+    with pytest.raises(BadRequest, match=r"^p\.yaml:9:3: expectation ") as refused:
+        branches.ask(Expectation(name="wrong", at=PLACE, **told))  # type: ignore[arg-type]
+
+    assert words in refused.value.message
+
+
+def test_columns_are_checked_before_anything_runs() -> None:
+    """The columns that table rules name are known before the step writes; case does not matter, row rules have none."""
+    made = Step(
+        table=("c", "t"),
+        body=Sql(text="SELECT 1"),
+        expectations=(rule(RuleKind.UNIQUE, columns=("ID",)), rule(RuleKind.ROW, condition="x > 0")),
+    )
+
+    check_columns(made, ["id", "v"])
+    with pytest.raises(BadRequest, match="names a column 'ID'"):
+        check_columns(made, ["v"])
+
+
+def test_step_without_table_rules_asks_nothing(branches: Branches) -> None:
+    """No rule, no query."""
+    jobs = Jobs(branches.spark)
+
+    assert branches.ask(rule(RuleKind.ROW, condition="id > 0")) == ()
+    assert jobs.count() == 0

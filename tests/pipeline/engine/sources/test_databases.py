@@ -1,0 +1,214 @@
+"""Databases as sources, on a real PostgreSQL: tables and queries, parts, refusals, and a password that is seen nowhere."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+import pytest
+
+from limnos.pipeline.declaration import Jdbc, Place, Source
+from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.engine.sources.values import SourceFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.backends import PostgresServer
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PASSWORD = "v3ry-Secret-Indeed"
+VARIABLE, WRONG = "LIMNOS_TEST_PASSWORD", "LIMNOS_TEST_WRONG_PASSWORD"
+
+
+Opens = Callable[..., Read]
+
+
+@contextmanager
+def reachable(path: Path) -> Iterator[int]:
+    """A port of the loopback that leads to a socket in the file system: Java's drivers know no other way."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass  # one end has gone
+
+    def serve() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(path))
+            for pair in ((client, server), (server, client)):
+                threading.Thread(target=pump, args=pair, daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.close()
+
+
+@pytest.fixture(scope="module")
+def url(postgres_server: PostgresServer) -> Iterator[str]:
+    """A database that `bea` may read with her password; the URL as Java's driver takes it."""
+    address = postgres_server.empty_database()
+    with psycopg.connect(address, autocommit=True) as connection:
+
+        def ask(query: str) -> str:
+            row = connection.execute(query.encode()).fetchone()
+            assert row is not None
+            return str(row[0])
+
+        connection.execute(f"CREATE ROLE bea LOGIN PASSWORD '{PASSWORD}'".encode())
+        rules = Path(ask("SHOW hba_file"))
+        rules.write_text("local all bea scram-sha-256\n" + rules.read_text())
+        connection.execute("SELECT pg_reload_conf()")
+        connection.execute('CREATE TABLE people (id INT, name TEXT, "odd.name" NUMERIC(10,2), born DATE)')
+        connection.execute(
+            "INSERT INTO people SELECT g, 'n' || g, g / 2.0, DATE '2000-01-01' + g FROM generate_series(1, 1000) g"
+        )
+        connection.execute("INSERT INTO people VALUES (NULL, 'nobody', NULL, NULL)")
+        connection.execute("CREATE TABLE nothing (id INT)")
+        connection.execute("GRANT SELECT ON people, nothing TO bea")
+        folder, database = ask("SHOW unix_socket_directories"), connection.info.dbname
+    with reachable(Path(folder) / ".s.PGSQL.5432") as port:
+        yield f"jdbc:postgresql://127.0.0.1:{port}/{database}"
+
+
+@pytest.fixture
+def database(here: SparkSession, url: str, monkeypatch: pytest.MonkeyPatch) -> Opens:
+    """Opens what is declared of the database."""
+    monkeypatch.setenv(VARIABLE, PASSWORD)
+    monkeypatch.setenv(WRONG, "another")
+
+    def open_(**fields: object) -> Read:
+        declared: dict[str, Any] = {"url": url, "user": "bea", "password_env": VARIABLE, **fields}
+        return frame_of(here, Source(name="people", kind=Jdbc(**declared), at=Place("p.yaml", 4, 2)))
+
+    return open_
+
+
+def plans(frame: DataFrame) -> str:
+    """Every plan of a frame, as Spark's displays have it."""
+    execution = frame._jdf.queryExecution()
+    return str(execution.toString()) + str(execution.logical().toJSON()) + str(execution.executedPlan().toJSON())
+
+
+def test_table_and_query_are_read(database: Opens) -> None:
+    """A table comes with its types, a query with its own; a semicolon and a comment at its end are no matter."""
+    table = database(table="people").frame
+    query = database(query='SELECT id, "odd.name" AS half FROM people WHERE id <= 2 -- few\n;').frame
+
+    assert dict(table.dtypes) == {"id": "int", "name": "string", "odd.name": "decimal(10,2)", "born": "date"}
+    assert table.count() == 1001
+    assert sorted(tuple(row) for row in query.collect()) == [(1, Decimal("0.50")), (2, Decimal("1.00"))]
+
+
+@pytest.mark.parametrize("column", ["id", "ID", "odd.name", "born"])
+def test_parts_hold_every_row_once(database: Opens, column: str) -> None:
+    """Read in parts by a number, a decimal or a date, each row comes once, those without a value as well."""
+    read = database(table="people", partition_column=column, partitions=4)
+
+    assert read.frame.rdd.getNumPartitions() == 4
+    assert read.frame.count() == 1001
+    assert read.frame.distinct().count() == 1001
+
+
+def test_parts_of_nothing(database: Opens) -> None:
+    """A table without rows has no bounds to be parted by, and is read in one."""
+    assert database(table="nothing", partition_column="id", partitions=4).frame.count() == 0
+
+
+def test_database_is_not_pinned(database: Opens) -> None:
+    """The pin says that nothing fixes what was read."""
+    pin = database(table="people").pin
+
+    assert (pin.name, pin.fingerprint, pin.whole_because) == ("people", None, "a database is read as it is")
+
+
+@pytest.mark.parametrize(
+    "fields,words",
+    [
+        ({"url": "postgresql://x/y"}, "write jdbc:postgresql://"),
+        ({"url": "jdbc:postgresql://h/d?user=a&password=b"}, "its URL holds a password"),
+        ({"url": "jdbc:mysql://a:b@h/d"}, "its URL holds a password"),
+        ({"table": None}, "write either `table` or `query`"),
+        ({"query": "SELECT 1"}, "write either `table` or `query`"),
+        ({"options": {"Password": "x"}}, "the option Password has a key of its own"),
+        ({"partitions": 0}, "at least 1"),
+        ({"partition_column": "nobody", "partitions": 2}, "there is no column 'nobody'"),
+        ({"partition_column": "name", "partitions": 2}, "which is string"),
+        ({"password_env": "LIMNOS_TEST_NO_SUCH_VARIABLE"}, "LIMNOS_TEST_NO_SUCH_VARIABLE is not set"),
+        ({"table": "nobodys"}, "does not exist"),
+        ({"password_env": WRONG}, "authentication failed"),
+    ],
+)
+def test_what_cannot_be_read_is_told(database: Opens, fields: dict[str, object], words: str) -> None:
+    """A wrong declaration, a missing table or right is refused with its place, and the password is not in it."""
+    with pytest.raises(SourceFailed, match=r"^p\.yaml:4:2: source people: ") as refused:
+        database(**{"table": "people", **fields})
+
+    assert words in refused.value.message
+    assert PASSWORD not in refused.value.message
+    assert refused.value.__cause__ is None
+
+
+@contextmanager
+def logged(spark: SparkSession) -> Iterator[Callable[[], str]]:
+    """Everything that Spark's Java machine logs, at its most talkative, for the time of the body."""
+    machine = spark._jvm.org.apache.logging.log4j
+    root = machine.LogManager.getContext(False).getRootLogger()
+    writer = spark._jvm.java.io.StringWriter()
+    appender = machine.core.appender.WriterAppender.createAppender(None, None, writer, "seen", False, True)
+    appender.start()
+    root.addAppender(appender)
+    spark.sparkContext.setLogLevel("DEBUG")
+    try:
+        yield lambda: str(writer.toString())
+    finally:
+        spark.sparkContext.setLogLevel("OFF")
+        root.removeAppender(appender)
+
+
+def test_password_is_seen_nowhere(database: Opens, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    """Neither plans nor logs, settings, command lines nor Spark's own record of what ran have the password."""
+    caplog.set_level("DEBUG", logger="limnos")
+    spark = database(table="people").frame.sparkSession
+    with logged(spark) as log:
+        read = database(table="people", partition_column="id", partitions=2)
+        read.frame.write.parquet((tmp_path / "copy").as_uri())
+        logs = log()
+    settings = str(spark.conf.getAll) + str(spark.sparkContext.getConf().getAll())
+    commands = "".join(
+        file.read_bytes().decode(errors="replace") for file in Path("/proc").glob("[0-9]*/cmdline") if file.exists()
+    )
+    executions = spark._jsparkSession.sharedState().statusStore().executionsList()
+    shown = "".join(
+        str(executions.apply(number).physicalPlanDescription()) + str(executions.apply(number).details())
+        for number in range(executions.size())
+    )
+
+    assert "people" in plans(read.frame)
+    assert "people" in shown
+    assert "people" in logs
+    for place in (plans(read.frame), repr(read), settings, commands, shown, logs, caplog.text):
+        assert PASSWORD not in place

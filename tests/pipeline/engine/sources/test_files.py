@@ -1,0 +1,277 @@
+"""Files as sources: every format, patterns, odd names, schemas that are kept, malformed rows, what is new."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from datetime import date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.pipeline.declaration import Files, Malformed, Place, Scalar, Source
+from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.engine.sources.fingerprints import File
+from limnos.pipeline.engine.sources.listing import base_path, escaped, shown
+from limnos.pipeline.engine.sources.values import SourceFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.outcomes import Pin
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+RUN: dict[str, Scalar] = {"run_id": "run-1", "run_at": "2026-01-02 03:04:05"}
+BAD = "id,v\n1,x\nbad,y\n3\n4,a,b\n5,z\n"
+
+
+class Folder:
+    """A directory of files, and the sources over it."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark = spark
+        self.path = path
+        self._seconds = 1_700_000_000
+
+    def add(self, name: str, text: str | bytes) -> Path:
+        """Write a file; each is a second younger than the one before."""
+        file = self.path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        self._seconds += 1
+        os.utime(file, (self._seconds, self._seconds))
+        return file
+
+    def open(
+        self, path: str, *, format_: str = "csv", schema: str | None = None, malformed: Malformed = Malformed.FAIL,
+        options: dict[str, str] | None = None, before: Pin | None = None, pinned: Pin | None = None,
+        incremental: bool = False, watched: bool = False,
+    ) -> Read:  # fmt: skip
+        """Open files of this directory."""
+        chosen = {"header": "true"} if options is None and format_ == "csv" else options or {}
+        kind = Files(path=path, format=format_, schema=schema, malformed=malformed, options=chosen)
+        return frame_of(
+            self.spark, Source(name="people", kind=kind, at=Place("p.yaml", 3, 5)), parameters=RUN, directory=self.path,
+            before=before, pinned=pinned, incremental=incremental, watched=watched,
+        )  # fmt: skip
+
+    def rows(self, read: Read) -> list[tuple[object, ...]]:
+        """The rows, sorted."""
+        return sorted((tuple(row) for row in read.frame.collect()), key=str)
+
+
+@pytest.fixture
+def folder(here: SparkSession, tmp_path: Path) -> Folder:
+    """A directory of the test's own."""
+    return Folder(here, tmp_path)
+
+
+def test_every_format(folder: Folder) -> None:
+    """CSV, JSON, Parquet, ORC and text are read, typed by the declared schema or the files' own."""
+    folder.add("a.csv", "id,day\n1,2026-01-01\n")
+    folder.add("a.json", '{"id": 1, "day": "2026-01-01"}\n')
+    folder.add("a.txt", "one\ntwo\n")
+    folder.add("b.csv.gz", gzip.compress(b"id;day\n1;2026-01-01\n"))
+    for format_ in ("parquet", "orc"):
+        made = folder.spark.sql("SELECT 1 AS id, DATE '2026-01-01' AS day")
+        made.write.format(format_).save((folder.path / format_).as_uri())
+    row = [(1, date(2026, 1, 1))]
+
+    assert folder.rows(folder.open("a.csv", schema="id INT, day DATE")) == row
+    assert folder.rows(folder.open("a.csv")) == row
+    assert folder.rows(folder.open("*.csv.gz", options={"header": "true", "sep": ";"})) == row
+    assert folder.rows(folder.open("a.json", format_="json", schema="id INT, day DATE")) == row
+    assert folder.rows(folder.open("parquet", format_="parquet")) == row
+    assert folder.rows(folder.open("orc/*.orc", format_="orc")) == row
+    assert folder.rows(folder.open("a.txt", format_="text")) == [("one",), ("two",)]
+
+
+def test_odd_names_and_directories_of_partitions(folder: Folder) -> None:
+    """Signs of patterns, blanks and percents in names are letters; `column=value` directories are columns."""
+    folder.add("odd/a[1]{2}.csv", "id\n1\n")
+    folder.add("odd/sp ace%20.csv", "id\n2\n")
+    folder.add("parts/day=2026-01-01/x.csv", "id\n3\n")
+    folder.add("parts/day=2026-01-02/x.csv", "id\n4\n")
+    folder.add("parts/_SUCCESS", "")
+
+    assert folder.rows(folder.open("odd")) == [(1,), (2,)]
+    assert folder.rows(folder.open("odd/a\\[1\\]*")) == [(1,)]
+    assert folder.rows(folder.open("parts", schema="id INT")) == [(3, date(2026, 1, 1)), (4, date(2026, 1, 2))]
+    assert folder.rows(folder.open(f"file://{folder.path}/parts/day=*", schema="id INT"))[0] == (3, date(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "declared,words",
+    [
+        (("none/*.csv", "csv", None, None), "there is no file at"),
+        (("empty", "csv", None, None), "there is no file at"),
+        (("", "csv", None, None), "its path is empty"),
+        (("a.csv", "xml", None, None), "write one of csv, json"),
+        (("a.csv", "csv", "id NOTHING", None), "is not a list of columns"),
+        (("a.csv", "csv", "int", None), "is not a list of columns"),
+        (("a.csv", "csv", None, {"Mode": "DROPMALFORMED"}), "the option Mode is set by `malformed`"),
+        (("a.csv", "csv", "v STRING, id INT", {"header": "true"}), "begins with id, v, and v, id was wanted"),
+        (("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}), "begins with id, v, and id, v, w was wanted"),
+        (("a.csv", "parquet", None, {}), "no schema can be made"),
+        (("mixed", "csv", "id INT", None), "recursiveFileLookup"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_told(
+    folder: Folder, declared: tuple[str, str, str | None, dict[str, str] | None], words: str
+) -> None:
+    """A source that is not there, or not what was declared, is refused with its place before anything is written."""
+    folder.add("a.csv", "id,v\n1,x\n")
+    folder.add("mixed/day=1/a.csv", "id\n1\n")
+    folder.add("mixed/plain/a.csv", "id\n1\n")
+    (folder.path / "empty").mkdir()
+    path, format_, schema, options = declared
+
+    with pytest.raises(SourceFailed, match=r"^p\.yaml:3:5: source people: ") as refused:
+        folder.open(path, format_=format_, schema=schema, options=options)
+
+    assert words in refused.value.message
+
+
+@pytest.mark.parametrize("watched", [True, False])
+@pytest.mark.parametrize("action,held", [(Malformed.FAIL, False), (Malformed.KEEP, True), (Malformed.COUNT, True)])
+def test_malformed_rows_of_csv(folder: Folder, action: Malformed, held: bool, watched: bool) -> None:
+    """Wrong types, missing and surplus columns are counted exactly, with text and file, whichever columns are asked for."""
+    file = folder.add("a.csv", BAD)
+
+    read = folder.open("a.csv", schema="id INT, v STRING", malformed=action, watched=watched)
+    wanted = sorted(row[0] for row in read.frame.select("v").collect())
+    assert read.malformed is not None
+    (found,) = read.malformed.findings()
+
+    assert wanted == ["x", "z"]
+    assert (found.broken, found.checked, found.held) == (3, 5, held)
+    assert found.sample is not None
+    assert "4,a,b" in found.sample
+    assert read.malformed.keep is (action is Malformed.KEEP)
+    kept = sorted(read.malformed.rows.collect(), key=lambda row: str(row[0]))
+    assert [row._text for row in kept] == ["3", "4,a,b", "bad,y"]
+    assert {row._file for row in kept} == {f"file:{file}"}
+    assert kept[0]._source == "people"
+    assert kept[0]._run == "run-1"
+    assert kept[0]._at == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the session's zone is UTC
+
+
+def test_malformed_rows_of_json(folder: Folder) -> None:
+    """Lines that are no JSON, and values of another type, are malformed; a missing key is not."""
+    folder.add("a.json", '{"id": 1}\n{"id": "x", "v": "y"}\nno json\n{"v": "z"}\n')
+
+    read = folder.open("a.json", format_="json", schema="id INT, v STRING", malformed=Malformed.COUNT)
+
+    assert folder.rows(read) == [(1, None), (None, "z")]
+    assert read.malformed is not None
+    assert read.malformed.findings()[0].broken == 2
+
+
+def test_source_that_is_read_twice_in_a_query(folder: Folder) -> None:
+    """A query may name a source twice: its rows and its malformed ones are the same as ever."""
+    folder.add("a.csv", BAD)
+    read = folder.open("a.csv", schema="id INT, v STRING", malformed=Malformed.COUNT)
+    read.frame.createOrReplaceTempView("people")
+
+    joined = folder.spark.sql("SELECT a.id, b.v FROM people a JOIN people b ON a.id = b.id WHERE a.id > 1").collect()
+
+    assert [tuple(row) for row in joined] == [(5, "z")]
+    assert read.malformed is not None
+    assert (read.malformed.findings()[0].broken, read.malformed.findings()[0].checked) == (3, 5)
+
+
+def test_inferred_schema_is_kept(folder: Folder) -> None:
+    """What the first run inferred, the next one reads by: a column of numbers does not turn into text."""
+    folder.add("in/a.csv", "id,v\n1,x\n")
+    first = folder.open("in")
+    folder.add("in/b.csv", "id,v\nnone,y\n")
+
+    second = folder.open("in", before=first.pin)
+
+    assert dict(second.frame.dtypes) == {"id": "int", "v": "string"}
+    assert second.malformed is not None
+    assert second.malformed.findings()[0].broken == 1
+    assert dict(folder.open("in").frame.dtypes)["id"] == "string"
+
+
+@pytest.mark.parametrize(
+    "format_,old,new,words",
+    [
+        ("csv", "id,v\n1,x\n", "id,w,v\n1,2,x\n", "begins with id, w, v, and id, v was wanted"),
+        ("json", '{"id": 1}\n', '{"id": 1, "more": true}\n', "more is new"),
+        ("json", '{"id": 1}\n', '{"id": 1.5}\n', "id is double, and was bigint"),
+    ],
+)
+def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str, words: str) -> None:
+    """Files with other columns than when the schema was inferred are not read by position nor in part, but refused."""
+    folder.add("in/a", old)
+    first = folder.open("in", format_=format_)
+    folder.add("in/b", new)
+
+    with pytest.raises(SourceFailed, match="--full") as refused:
+        folder.open("in", format_=format_, before=first.pin)
+
+    assert words in refused.value.message
+
+
+def test_changed_schema_of_parquet_is_told(folder: Folder) -> None:
+    """A new column, or another type, of Parquet files is refused; the schema of all files together is what is inferred."""
+    save = lambda sql, name: folder.spark.sql(sql).write.parquet((folder.path / "in" / name).as_uri())  # noqa: E731
+    save("SELECT 1 AS id", "a")
+    first = folder.open("in/*", format_="parquet")
+    save("SELECT 1 AS id, 'x' AS more", "b")
+
+    with pytest.raises(SourceFailed, match="more is new"):
+        folder.open("in/*", format_="parquet", before=first.pin)
+
+    assert folder.rows(folder.open("in/*", format_="parquet")) == [(1, "x"), (1, None)]
+
+
+def test_incremental_reads_new_files_only(folder: Folder) -> None:
+    """An increment is the files that came since; without any it has no rows, and a changed file asks for the whole."""
+    folder.add("in/a.csv", "id\n1\n")
+    first = folder.open("in", incremental=True)
+    found = [folder.rows(first)]
+    folder.add("in/b.csv", "id\n2\n")
+    second = folder.open("in", incremental=True, before=first.pin)
+    third = folder.open("in", incremental=True, before=second.pin)
+    found += [folder.rows(second), folder.rows(third)]
+    folder.add("in/a.csv", "id\n9\n")
+    fourth = folder.open("in", incremental=True, before=third.pin)
+
+    assert [*found, folder.rows(fourth)] == [[(1,)], [(2,)], [], [(2,), (9,)]]
+    assert second.pin.whole_because is None
+    assert third.frame.dtypes == first.frame.dtypes
+    assert fourth.pin.whole_because is not None
+    assert "a.csv was changed" in fourth.pin.whole_because
+
+
+def test_pinned_files_are_read_again_just_so(folder: Folder) -> None:
+    """Another step of the run reads the same files: later ones wait, and changed ones stop the run."""
+    folder.add("in/a.csv", "id\n1\n")
+    first = folder.open("in")
+    folder.add("in/b.csv", "id\n2\n")
+
+    again = folder.open("in", pinned=first.pin)
+    assert folder.rows(again) == [(1,)]
+    assert again.pin == first.pin
+
+    folder.add("in/a.csv", "id\n7\n")
+    with pytest.raises(SourceFailed, match="while the run was going on"):
+        folder.open("in", pinned=first.pin)
+
+
+def test_paths_for_people_and_for_spark() -> None:
+    """Credentials in a URL are hidden; pattern signs are escaped; the base of partitions ends before the pattern."""
+    assert shown("s3a://key:secret@bucket/x") == "s3a://***@bucket/x"
+    assert escaped("a[1]*.csv") == "a\\[1\\]\\*.csv"
+    inside = [File("file:/d/p/day=1/x.csv", 1, 1)]
+    assert base_path(inside, "file:///d/p/day=*/x.csv") == "file:///d/p"
+    assert base_path(inside, "/d/p") == "/d/p"
+    assert base_path([File("file:/d/p/x.csv", 1, 1)], "/d/p") is None

@@ -1,0 +1,91 @@
+"""Which files are new, told from a few bytes; never wrong, and the whole where it cannot be told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.pipeline.engine.sources.fingerprints import EACH_MAX, File, new_since, read, taken
+
+MANY = [File(f"f{number}", 1, number) for number in range(EACH_MAX + 1)]
+
+
+def files(*names: str, at: int = 1) -> list[File]:
+    """Files of one byte."""
+    return [File(name, 1, at) for name in names]
+
+
+@pytest.mark.parametrize("listed", [files("a", "b"), MANY, []])
+def test_fingerprint_is_read_back(listed: list[File]) -> None:
+    """What is written is read again, the schema as well, in whatever order the files were listed."""
+    made = taken(reversed(listed), schema='{"fields": [], "type": "struct"}')
+
+    assert read(made.text()) == made
+    assert taken(listed, schema=made.schema).text() == made.text()
+
+
+@pytest.mark.parametrize("text", [None, "", "x", "[]", "{}", '{"files": "x"}', "1", '{"checkpoint": "a"}'])
+def test_foreign_text_is_no_fingerprint(text: str | None) -> None:
+    """What was not written by us says nothing."""
+    assert read(text) is None
+
+
+def test_new_files_are_told_one_by_one() -> None:
+    """Files that come late with older times are new, files that went are no matter."""
+    before = taken(files("a", "b", at=10))
+
+    new = new_since([*files("b", at=10), *files("c", at=5)], before)
+
+    assert new.files == tuple(files("c", at=5))
+    assert new.whole_because is None
+
+
+@pytest.mark.parametrize("changed", [File("b", 2, 1), File("b", 1, 2)])
+def test_changed_file_asks_for_the_whole(changed: File) -> None:
+    """A file with another size or time than when it was read makes all be read, and is named."""
+    new = new_since([*files("a"), changed], taken(files("a", "b")))
+
+    assert len(new.files) == 2
+    assert new.whole_because == "b was changed since it was read"
+
+
+def test_many_files_are_told_by_time() -> None:
+    """Of more files than are told one by one, the later ones are new, if the others are the same."""
+    before = taken(MANY)
+    later = File("new", 1, EACH_MAX + 5)
+
+    assert before.each is None
+    assert new_since([*MANY, later], before).files == (later,)
+    assert new_since([*MANY, File("late", 1, 3)], before).whole_because is not None
+    assert new_since(MANY[1:], before).whole_because is not None
+    assert new_since(MANY, before).files == ()
+
+
+def test_nothing_before_is_the_whole() -> None:
+    """The first run reads all."""
+    assert new_since(files("a"), None).whole_because == "nothing was read before"
+
+
+def test_fingerprint_is_small() -> None:
+    """It goes into a snapshot's summary: some kilobytes at the most."""
+    assert len(taken(MANY[:EACH_MAX]).text()) < 6000
+    assert len(taken(MANY).text()) < 200
+    assert set(json.loads(taken(MANY).text())) == {"files", "newest_ms", "digest"}
+
+
+@given(
+    st.lists(st.builds(File, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
+    st.lists(st.builds(File, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
+)  # fmt: skip
+def test_every_file_is_read_once(first: list[File], second: list[File]) -> None:
+    """Whatever comes, goes or changes: an increment holds just the files that were not there, or else it is the whole."""
+    new = new_since(second, taken(first))
+
+    if new.whole_because is None:
+        assert set(new.files) == set(second) - set(first)
+        assert not {file.path for file in new.files} & {file.path for file in first}
+    else:
+        assert set(new.files) == set(second)

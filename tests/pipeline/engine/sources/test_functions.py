@@ -1,0 +1,126 @@
+"""Python functions as sources: batches from an executor, frames from the driver, held as they came."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from limnos.pipeline.declaration import Place, PythonSource, Source
+from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.engine.sources.values import SourceFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def batches(least: int, most: int = 3) -> Iterator[pa.RecordBatch | pa.Table]:
+    """Numbers in two batches of another order and width of columns than declared."""
+    yield pa.RecordBatch.from_pydict({"made": [uuid.uuid4().hex], "id": pa.array([least], pa.int16()), "more": [1]})
+    yield pa.table({"id": pa.array([most], pa.int32()), "made": [uuid.uuid4().hex]})
+
+
+def nothing() -> Iterator[pa.RecordBatch]:
+    """No batch at all."""
+    yield from ()
+
+
+def lacking() -> Iterator[pa.RecordBatch]:
+    """A batch without a declared column."""
+    yield pa.RecordBatch.from_pydict({"name": ["x"]})
+
+
+def words() -> Iterator[str]:
+    """What is no batch."""
+    yield "words"
+
+
+def frame(spark: SparkSession, least: int = 5) -> DataFrame:
+    """A frame that is another one each time."""
+    return spark.range(least).selectExpr("id", "uuid() AS made")
+
+
+def no_frame(spark: SparkSession) -> list[int]:
+    """What is no frame."""
+    return [1]
+
+
+def opened(spark: SparkSession, function: Callable[..., object] | str, schema: str | None = None) -> Read:
+    """Open a function of this module, with one parameter."""
+    if isinstance(function, str):
+        kind = PythonSource(function=function, schema=schema)
+    else:
+        kind = PythonSource(function=f"here:{function.__name__}", schema=schema, callable=function)
+    return frame_of(spark, Source(name="made", kind=kind, at=Place("p.yaml", 2, 2)), parameters={"least": 2, "x": 1})
+
+
+def test_batches_come_from_an_executor(here: SparkSession) -> None:
+    """Batches are taken by the names of their columns, in the declared types, with parameters; read twice they are the same."""
+    read = opened(here, batches, "id BIGINT, made STRING")
+
+    first = sorted(tuple(row) for row in read.frame.collect())
+    assert [row[0] for row in first] == [2, 3]
+    assert first == sorted(tuple(row) for row in read.frame.collect())
+    assert dict(read.frame.dtypes) == {"id": "bigint", "made": "string"}
+    read.release()
+
+
+def test_no_batch_is_no_row(here: SparkSession) -> None:
+    """A function that yields nothing gives the declared columns and no row."""
+    read = opened(here, nothing, "id BIGINT")
+
+    assert read.frame.columns == ["id"]
+    assert read.frame.count() == 0
+
+
+def test_frame_is_made_by_the_driver(here: SparkSession) -> None:
+    """A function that asks for `spark` returns a frame, whose rows are held; a schema puts its columns in order."""
+    read = opened(here, frame)
+    ordered = opened(here, frame, "made STRING, id BIGINT")
+
+    assert sorted(read.frame.collect()) == sorted(read.frame.collect())
+    assert read.frame.count() == 2
+    assert ordered.frame.columns == ["made", "id"]
+    assert read.pin.whole_because == "a function is asked anew by each run"
+
+
+def test_function_is_found_by_its_name(here: SparkSession) -> None:
+    """`module:function` is imported."""
+    with pytest.raises(SourceFailed, match="yields Arrow batches, so its columns"):
+        opened(here, "uuid:uuid4")
+
+
+@pytest.mark.parametrize(
+    "function,schema,words_",
+    [
+        ("nowhere", None, "write module:function"),
+        ("limnos_nowhere:f", None, "cannot be imported"),
+        ("json:nothing", None, "cannot be imported"),
+        ("itertools:chain", None, "does not say what it takes"),
+        ("math:pi", None, "is not a function"),
+        (batches, None, "its columns must be declared"),
+        (batches, "id NOTHING", "is not a list of columns"),
+        (lambda other: other, "id INT", "wants 'other', which is no parameter"),
+        (no_frame, None, "it returned list"),
+        (frame, "id BIGINT, nobody INT", "returned no column 'nobody'"),
+        (lacking, "id BIGINT", "yielded no column 'id'; it has name"),
+        (words, "id BIGINT", "yielded str"),
+    ],
+)
+def test_wrong_function_is_told(
+    here: SparkSession, function: Callable[..., object] | str, schema: str | None, words_: str
+) -> None:
+    """What is no such function, or gives something else, is refused with its place and what to do."""
+    with pytest.raises(SourceFailed, match=r"^p\.yaml:2:2: source made: ") as refused:
+        opened(here, function, schema)
+
+    assert words_ in refused.value.message

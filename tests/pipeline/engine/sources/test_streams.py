@@ -1,0 +1,174 @@
+"""Streams as sources: each reading goes on where the last published one ended, and a discarded one has eaten nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.pipeline.declaration import Files, Malformed, Place, Source, Stream
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.sources import Read, frame_of
+from limnos.pipeline.engine.sources.values import SourceFailed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.outcomes import Pin
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Streams:
+    """Streams over a directory of files and over tables."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark = spark
+        self.path = path
+        (path / "in").mkdir()
+
+    def add(self, name: str, text: str) -> None:
+        """Write a file."""
+        (self.path / "in" / name).write_text(text)
+
+    def files(
+        self, before: Pin | None = None, *, schema: str | None = "id INT, v STRING", pinned: Pin | None = None
+    ) -> Read:
+        """Read what is new of the files, one file a batch."""
+        options = {"header": "true", "maxFilesPerTrigger": "1"}
+        kind = Files(path="in", format="csv", schema=schema, options=options, malformed=Malformed.COUNT)
+        return self.open(Stream(files=kind), before=before)
+
+    def open(self, stream: Stream, *, before: Pin | None = None) -> Read:
+        """Read what is new of a stream."""
+        source = Source(name="arriving", kind=stream, at=Place("p.yaml", 6, 2))
+        return frame_of(self.spark, source, directory=self.path, before=before)
+
+
+@pytest.fixture
+def streams(here: SparkSession, tmp_path: Path) -> Streams:
+    """Streams of the test's own."""
+    return Streams(here, tmp_path)
+
+
+def rows(read: Read) -> list[tuple[object, ...]]:
+    """The rows, sorted; the room is given back."""
+    found = sorted((tuple(row) for row in read.frame.collect()), key=str)
+    read.release()
+    return found
+
+
+def test_published_run_is_gone_on_from(streams: Streams) -> None:
+    """A run reads what came since the one that was published before; one that was discarded in between took nothing."""
+    streams.add("a.csv", "id,v\n1,x\n")
+    streams.add("b.csv", "id,v\n2,y\n")
+    first = streams.files()
+    found = [rows(first)]
+    streams.add("c.csv", "id,v\n3,z\n")
+    found.append(rows(streams.files(first.pin)))  # discarded: its pin is not gone on from
+    third = streams.files(first.pin)
+    found.append(rows(third))
+
+    assert found == [[(1, "x"), (2, "y")], [(3, "z")], [(3, "z")]]
+    assert rows(streams.files(third.pin)) == []
+    assert rows(streams.files()) == [(1, "x"), (2, "y"), (3, "z")]
+    assert (first.pin.whole_because, third.pin.whole_because) == ("nothing was read before", None)
+
+
+def test_rows_are_held(streams: Streams) -> None:
+    """The frame can be read again and joined, though the stream is over and its files are gone."""
+    streams.add("a.csv", "id,v\n1,x\n2,y\n")
+
+    read = streams.files()
+    shutil.rmtree(streams.path / "in")
+
+    assert read.frame.alias("a").join(read.frame.alias("b"), "id").count() == 2
+    assert read.frame.where("id = 2").count() == 1
+
+
+def test_malformed_rows_of_a_stream(streams: Streams) -> None:
+    """Malformed rows are counted over all batches, and kept with their file."""
+    streams.add("a.csv", "id,v\n1,x\nbad,y\n")
+    streams.add("b.csv", "id,v\n3\n")
+
+    read = streams.files()
+    assert read.malformed is not None
+    (found,) = read.malformed.findings()
+
+    assert [tuple(row) for row in read.frame.collect()] == [(1, "x")]
+    assert (found.broken, found.checked) == (2, 3)
+    assert sorted(Path(row._file).name for row in read.malformed.rows.collect()) == ["a.csv", "b.csv"]
+
+
+def test_inferred_schema_stays(streams: Streams) -> None:
+    """A schema that was inferred at first is kept in the pin, and is not inferred again."""
+    streams.add("a.csv", "id,v\n1,x\n")
+    first = streams.files(schema=None)
+    streams.add("b.csv", "id,v\nword,y\n")
+    second = streams.files(first.pin, schema=None)
+
+    assert dict(first.frame.dtypes) == {"id": "int", "v": "string"}
+    assert dict(second.frame.dtypes) == dict(first.frame.dtypes)
+    assert second.malformed is not None
+    assert second.malformed.findings()[0].broken == 1
+
+
+def test_table_is_followed(streams: Streams, corner: Parts) -> None:
+    """An Iceberg table's appends are read once; a rewrite cannot be followed, and what to do is told."""
+    table = (*corner, "t")
+    sql = streams.spark.sql
+    sql(f"CREATE TABLE {quoted(table)} (id BIGINT) USING iceberg")
+    sql(f"INSERT INTO {quoted(table)} VALUES (1)")
+    first = streams.open(Stream(table=table))
+    sql(f"INSERT INTO {quoted(table)} VALUES (2)")
+    second = streams.open(Stream(table=table), before=first.pin)
+    sql(f"INSERT OVERWRITE {quoted(table)} VALUES (3)")
+
+    assert (rows(first), rows(second)) == ([(1,)], [(2,)])
+    assert second.pin.table == table
+    with pytest.raises(SourceFailed, match="read the table itself in an `incremental` step"):
+        streams.open(Stream(table=table), before=second.pin)
+
+
+def test_old_checkpoints_are_swept(streams: Streams) -> None:
+    """Checkpoints that nobody goes on from are removed when they are older than the branches of their runs can be."""
+    streams.add("a.csv", "id,v\n1,x\n")
+    first = streams.files()
+    folder = streams.path / ".limnos" / "streams" / "arriving"
+    (folder / "old").mkdir()
+    (folder / "recent").mkdir()
+    import os
+
+    os.utime(folder / "old", (1, 1))
+    second = streams.files(first.pin)
+
+    names = {json.loads(read.pin.fingerprint or "")["checkpoint"] for read in (first, second)}
+    assert {path.name for path in folder.iterdir()} == names | {"recent"}
+
+
+def test_what_cannot_be_read_is_told(streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checkpoint that is gone, no reader for Kafka, missing variables: each says what to do."""
+    streams.add("a.csv", "id,v\n1,x\n")
+    first = streams.files()
+    monkeypatch.setenv("LIMNOS_TEST_JAAS", "secret words")
+
+    def told(stream: Stream) -> str:
+        with pytest.raises(SourceFailed, match=r"^p\.yaml:6:2: source arriving: ") as refused:
+            streams.open(stream)
+        return refused.value.message
+
+    kafka = {"subscribe": "t", "kafka.bootstrap.servers": "127.0.0.1:1"}
+    assert "spark.jars.packages" in told(Stream(kafka={**kafka, "kafka.sasl.jaas.config_env": "LIMNOS_TEST_JAAS"}))
+    assert "LIMNOS_TEST_NONE is not set" in told(Stream(kafka={**kafka, "x_env": "LIMNOS_TEST_NONE"}))
+    assert "write one of" in told(Stream())
+    shutil.rmtree(streams.path / ".limnos")
+    with pytest.raises(SourceFailed, match="run with --full"):
+        streams.files(first.pin)

@@ -1,0 +1,70 @@
+"""Steps of tests, carried out without the runner: prepared, begun, written, published by the client."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from limnos.client import Client
+from limnos.names import engine
+from limnos.pipeline.declaration import Parts, Sql, Step, Write
+from limnos.pipeline.engine.branches import begin, head
+from limnos.pipeline.engine.tables import prepare
+from limnos.pipeline.engine.writes import Written, write
+from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.publish import publication
+
+BRANCH = "run_0123456789ab_1"
+RUN_AT = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
+Row = tuple[object, ...]
+
+
+def step_of(table: Parts, how: Write | None = None, **more: object) -> Step:
+    """A step that makes `table`; its body plays no part here."""
+    return Step(table=table, body=Sql(text="SELECT 1"), write=how or Write(), **more)
+
+
+def written(
+    spark: SparkSession,
+    step: Step,
+    frame: DataFrame,
+    *,
+    branch: str = BRANCH,
+    run_at: dt.datetime = RUN_AT,
+    whole: bool = False,
+) -> tuple[Branch, Written]:
+    """Prepare the table, begin the branch, write the frame."""
+    ready = prepare(spark, step, frame=frame, branch=branch)
+    begun = replace(begin(spark, step, branch=branch), columns_to_drop=ready.columns_to_drop)
+    marks = {"limnos.run": "0123456789ab", "limnos.step": step.name}
+    return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at)
+
+
+def published(admin: Client, spark: SparkSession, *branches: Branch) -> None:
+    """Publish branches as they are now, by one transaction."""
+    now = [replace(each, head=head(spark, each)) for each in branches]
+    metadata = {each.table: admin.tables.load(list(each.table)).metadata for each in now if each.columns_to_drop}
+    admin.transactions.run(now[0].table[0], publication(now, metadata=metadata))
+
+
+def on_branch(spark: SparkSession, branch: Branch) -> list[Row]:
+    """Rows of the branch."""
+    return rows(spark, f"SELECT * FROM {engine.render_spark(branch.table)} VERSION AS OF '{branch.name}'")
+
+
+def on_main(spark: SparkSession, table: Parts) -> list[Row]:
+    """Rows that everybody sees."""
+    return rows(spark, f"SELECT * FROM {engine.render_spark(table)}")
+
+
+def rows(spark: SparkSession, statement: str) -> list[Row]:
+    """Rows of a query, sorted."""
+    return ordered([tuple(row) for row in spark.sql(statement).collect()])
+
+
+def ordered(found: Sequence[Row]) -> list[Row]:
+    """Rows in an order that NULLs have a place in."""
+    return sorted(found, key=repr)

@@ -1,0 +1,269 @@
+"""Branches of a run: where they begin, and that nothing but them is written."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.model.errors import BadRequest, CommitConflict, NotFound
+from limnos.names import engine
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.engine.branches import (
+    MERGES,
+    Statement,
+    _written_by_text,
+    begin,
+    drop,
+    head,
+    left_over,
+    require_branch,
+    target,
+)
+from limnos.pipeline.engine.metadata import _from_file, _from_machine, metadata_there
+from limnos.pipeline.engine.tables import prepare
+from limnos.pipeline.engine.writes import write
+from limnos.pipeline.outcomes import Branch
+from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+APPENDS = frozenset({Statement.APPEND})
+
+
+@pytest.fixture
+def table(spark: SparkSession, place: Parts) -> Parts:
+    """A table with one row on `main`."""
+    name = (*place, "t")
+    spark.sql(f"CREATE TABLE {engine.render_spark(name)} AS SELECT 1 AS id")
+    return name
+
+
+def test_branch_begins_at_main_and_is_kept_for_a_week(spark: SparkSession, table: Parts) -> None:
+    """The branch has the rows of `main`, names its head as base, and maintenance leaves it alone for seven days."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+
+    found = metadata_there(spark, table)
+    assert (branch.base, branch.head) == (found.head(), found.head())
+    assert (branch.uuid, branch.schema_id, branch.is_new) == (found.table_uuid, found.current_schema_id, False)
+    assert found.refs[BRANCH].max_ref_age_ms == 7 * 24 * 3600 * 1000
+    assert on_branch(spark, branch) == [(1,)]
+
+
+def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> None:
+    """A table on which nothing was ever written has no base; begun anew, its branch is empty again."""
+    step = step_of((*place, "t"))
+    first, _ = written(spark, step, spark.sql("SELECT 1 AS id"))
+
+    again = begin(spark, step, branch=BRANCH)
+
+    assert (first.base, again.base) == (None, None)
+    assert on_branch(spark, again) == []
+    assert again.is_new
+    assert not begin(spark, step, branch="run_ffffffffffff_1").is_new
+
+
+def test_later_attempt_goes_on_from_a_finished_step(spark: SparkSession, table: Parts) -> None:
+    """A branch begun at another attempt's snapshot has its rows and still asserts where that attempt began."""
+    step = step_of(table)
+    first, done = written(spark, step, spark.sql("SELECT 2 AS id"))
+
+    second = begin(spark, step, branch="run_0123456789ab_2", at=done.head)
+
+    assert on_branch(spark, second) == [(2,)]
+    assert (second.base, second.head) == (first.base, done.head)
+
+
+def test_later_attempt_is_refused_when_main_has_moved(spark: SparkSession, table: Parts) -> None:
+    """What another writer has published meanwhile would vanish: the step has to run again."""
+    step = step_of(table)
+    _, done = written(spark, step, spark.sql("SELECT 2 AS id"))
+    spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
+
+    with pytest.raises(CommitConflict, match="has moved"):
+        begin(spark, step, branch="run_0123456789ab_2", at=done.head)
+
+
+def test_later_attempt_is_refused_when_main_was_rolled_back(spark: SparkSession, table: Parts) -> None:
+    """Going on from a snapshot whose base was taken back would bring it back."""
+    step = step_of(table)
+    before = metadata_there(spark, table).head()
+    spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
+    _, done = written(spark, step, spark.sql("SELECT 2 AS id"))
+    spark.sql(f"CALL main.system.rollback_to_snapshot('{'.'.join(table[1:])}', {before})")
+
+    with pytest.raises(CommitConflict, match="has moved"):
+        begin(spark, step, branch="run_0123456789ab_2", at=done.head)
+
+
+def test_expired_snapshot_and_absent_table_are_told(spark: SparkSession, table: Parts) -> None:
+    """A snapshot that is not kept and a table that is not there are said by name."""
+    with pytest.raises(NotFound, match="has expired"):
+        begin(spark, step_of(table), branch=BRANCH, at=42)
+    with pytest.raises(NotFound, match="nothing_here"):
+        begin(spark, step_of((*table[:2], "nothing_here")), branch=BRANCH)
+
+
+def test_branches_are_listed_and_dropped(spark: SparkSession, table: Parts) -> None:
+    """Branches of runs are found by their names, others left alone, and dropping twice harms nothing."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+    spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH audit")
+
+    listed = left_over(spark, table)
+    drop(spark, table, name=BRANCH)
+    drop(spark, table, name=BRANCH)
+
+    assert listed == (BRANCH,)
+    assert head(spark, branch) is None
+    assert left_over(spark, (*table[:2], "gone")) == ()
+    with pytest.raises(BadRequest, match="everybody reads"):
+        drop(spark, table, name="main")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "INSERT INTO {table} SELECT 2",
+        "INSERT INTO {table} WITH ('branch' = '{name}') SELECT 2",
+        "INSERT INTO {table}.branch_other SELECT 2",
+        "CREATE OR REPLACE TABLE {table} AS SELECT 2 AS id",
+        "CREATE TABLE {table}_new AS SELECT 2 AS id",
+        "DELETE FROM {branch}",
+        "INSERT OVERWRITE {branch} SELECT 2",
+        "MERGE INTO {table} t USING (SELECT 2 AS id) s ON t.id = s.id WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id)",
+        "DROP TABLE {table}",
+        "SELECT * FROM {branch}",
+    ],
+)
+@pytest.mark.parametrize("session_says", [False, True])
+def test_what_does_not_write_the_branch_is_refused(
+    spark: SparkSession, table: Parts, statement: str, session_says: bool
+) -> None:
+    """Each way that misses the branch is refused by its plan, also where the session is told to write to the branch."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+    spark.sql(f"ALTER TABLE {engine.render_spark(table)} CREATE BRANCH other")
+    text = statement.format(table=engine.render_spark(table), branch=target(branch), name=BRANCH)
+    if session_says:
+        spark.conf.set("spark.wap.branch", "other")
+
+    with pytest.raises(BadRequest, match="refused before it ran"):
+        require_branch(spark, text, branch=branch, kinds=APPENDS)
+
+    assert on_main(spark, table) == [(1,)]
+
+
+def test_what_writes_the_branch_passes_and_does_not_run(spark: SparkSession, table: Parts) -> None:
+    """The proof of a right statement says nothing and writes nothing."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+    merge = "MERGE INTO {} t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 3"
+
+    require_branch(spark, f"INSERT INTO {target(branch)} SELECT 2", branch=branch, kinds=APPENDS)
+    require_branch(spark, merge.format(target(branch)), branch=branch, kinds=MERGES)
+
+    assert on_branch(spark, branch) == [(1,)]
+
+
+def test_table_named_like_a_branch_is_not_taken_for_it(spark: SparkSession, table: Parts) -> None:
+    """A table `branch_x` in a namespace of the table's name hides the branch: the plan shows it, and it is refused."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+    spark.sql(f"CREATE NAMESPACE {engine.render_spark((*table[:2], 'other'))}")
+    spark.sql(f"CREATE TABLE {engine.render_spark((*table[:2], 'other', f'branch_{BRANCH}'))} (id int)")
+    shadow = Branch(**{**_values(branch), "table": (*table[:2], "other")})
+
+    with pytest.raises(BadRequest, match="refused before it ran"):
+        require_branch(spark, f"INSERT INTO {target(shadow)} SELECT 2", branch=shadow, kinds=APPENDS)
+
+
+def test_plan_as_text_tells_the_same(spark: SparkSession, table: Parts) -> None:
+    """Where only a plan's text can be had, it says the same node, table and branch."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+
+    found = _written_by_text(spark, f"INSERT OVERWRITE {target(branch)} SELECT 2")
+    other = _written_by_text(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 2")
+
+    assert found == ("OverwriteByExpression", (*table, f"branch_{BRANCH}"), BRANCH)
+    assert other == ("AppendData", table, None)
+
+
+def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -> None:
+    """What is read from the newest metadata file, for Spark Connect, is what Spark's own copy says."""
+    begin(spark, step_of(table), branch=BRANCH)
+    name = engine.render_spark(table)
+
+    import json
+
+    ours, theirs = json.loads(_from_file(spark, name)), json.loads(_from_machine(spark, name))
+    assert {key: ours[key] for key in ("table-uuid", "refs", "snapshots", "schemas")} == {
+        key: theirs[key] for key in ("table-uuid", "refs", "snapshots", "schemas")
+    }
+
+
+def test_lost_answer_of_a_commit_that_landed_is_no_failure(
+    spark: SparkSession, table: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When Spark says that a write failed but its marks stand on the branch, it is done; with other marks it failed."""
+    from limnos.pipeline.engine import writes
+
+    whole = writes.insert
+
+    def lost(*arguments: object, **named: object) -> None:
+        whole(*arguments, **named)
+        raise ConnectionError("the answer was cut")
+
+    monkeypatch.setattr(writes, "insert", lost)
+    branch, done = written(spark, step_of(table), spark.sql("SELECT 5 AS id"))
+
+    assert on_branch(spark, branch) == [(5,)]
+    assert done.rows == 1
+    monkeypatch.setattr(writes, "insert", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("never sent")))
+    with pytest.raises(ConnectionError, match="never sent"):
+        written(spark, step_of(table), spark.sql("SELECT 6 AS id"))
+
+
+def test_publication_moves_all_or_nothing(spark: SparkSession, place: Parts, admin: Client) -> None:
+    """Two tables appear together; when one has moved, none does, and the branches stay to look at."""
+    steps = [step_of((*place, name)) for name in ("one", "two")]
+    published(admin, spark, *[written(spark, each, spark.sql("SELECT 1 AS id"))[0] for each in steps])
+    first = [on_main(spark, each.table) for each in steps]
+
+    begun = [written(spark, each, spark.sql("SELECT 2 AS id"))[0] for each in steps]
+    spark.sql(f"INSERT INTO {engine.render_spark(steps[1].table)} VALUES (9)")
+    with pytest.raises(Exception, match="two"):
+        published(admin, spark, *begun)
+
+    assert first == [[(1,)], [(1,)]]
+    assert [on_main(spark, each.table) for each in steps] == [[(1,)], [(1,), (9,)]]
+    assert [left_over(spark, each.table) for each in steps] == [(BRANCH,), (BRANCH,)]
+
+
+def test_late_writer_of_another_attempt_harms_nothing(spark: SparkSession, table: Parts, admin: Client) -> None:
+    """What a killed attempt still writes to its own branch is not in what the next one publishes."""
+    step = step_of(table)
+    first, _ = written(spark, step, spark.sql("SELECT 2 AS id"))
+    second = begin(spark, step, branch="run_0123456789ab_2", at=head(spark, first))
+    spark.sql(f"INSERT INTO {target(first)} VALUES (99)")
+
+    published(admin, spark, second)
+
+    assert on_main(spark, table) == [(2,)]
+    assert left_over(spark, table) == (BRANCH,)
+
+
+def test_writing_onto_a_dropped_branch_fails(spark: SparkSession, table: Parts) -> None:
+    """A branch that somebody dropped is not made again by a write, and `main` is not written instead."""
+    step = step_of(table)
+    frame = spark.sql("SELECT 2 AS id")
+    prepare(spark, step, frame=frame, branch=BRANCH)
+    branch = begin(spark, step, branch=BRANCH)
+    drop(spark, table, name=BRANCH)
+
+    with pytest.raises(Exception, match=BRANCH):
+        write(spark, step, frame=frame, branch=branch, marks={})
+
+    assert rows(spark, f"SELECT * FROM {engine.render_spark(table)}") == [(1,)]
+
+
+def _values(branch: Branch) -> dict[str, object]:
+    return {name: getattr(branch, name) for name in Branch.__dataclass_fields__}

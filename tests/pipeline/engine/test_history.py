@@ -1,0 +1,122 @@
+"""Histories, one case after the other; stories by chance are in test_modes."""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.model.errors import BadRequest
+from limnos.names import engine
+from limnos.pipeline.declaration import Mode, Parts, Step, Write
+from limnos.pipeline.engine.branches import head
+from limnos.pipeline.engine.keys import KeysBroken
+from tests.pipeline.engine.models import instant
+from tests.pipeline.engine.steps import RUN_AT, on_branch, step_of, written
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+TIMED = Write(mode=Mode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="v = 'gone'")
+AT = [instant(minute) for minute in range(10)]
+
+
+@pytest.mark.parametrize(
+    "batches, expected",
+    [
+        pytest.param([[("a", 1), ("b", 3)]], [("a", 1, 3), ("b", 3, None)], id="several-at-once"),
+        pytest.param([[("a", 1)], [("a", 3)]], [("a", 1, None)], id="no-change"),
+        pytest.param([[("a", 1)], [("b", 3)], [("c", 2)]], [("a", 1, 2), ("b", 3, None), ("c", 2, 3)], id="late"),
+        pytest.param([[("a", 3)], [("b", 1)]], [("a", 3, None), ("b", 1, 3)], id="before-all"),
+        pytest.param([[("a", 3)], [("a", 1)]], [("a", 1, None)], id="known-earlier"),
+        pytest.param([[("a", 1)], [("b", 1)]], [("b", 1, None)], id="same-moment-corrected"),
+        pytest.param([[("a", 1)], [("gone", 3)]], [("a", 1, 3)], id="end"),
+        pytest.param([[("a", 1)], [("gone", 3)], [("gone", 5)]], [("a", 1, 3)], id="ended-twice"),
+        pytest.param([[("a", 1)], [("gone", 3)], [("a", 5)]], [("a", 1, 3), ("a", 5, None)], id="return"),
+        pytest.param([[("a", 1)], [("gone", 3)], [("a", 3)]], [("a", 1, None)], id="end-taken-back"),
+        pytest.param([[("a", 1)], [("gone", 1)]], [], id="never-was"),
+        pytest.param([[("a", 1), ("b", 5)], [("gone", 3)]], [("a", 1, 3), ("b", 5, None)], id="late-end"),
+        pytest.param([[(None, 1)], [("a", 2)], [(None, 3)]], [("a", 2, 3), (None, 1, 2), (None, 3, None)], id="nulls"),
+    ],
+)
+def test_timelines(
+    spark: SparkSession,
+    place: Parts,
+    batches: list[list[tuple[str | None, int]]],
+    expected: list[tuple[str | None, int, int | None]],
+) -> None:
+    """Late, doubled, ended and returning states of a key come to the timeline that a reader would draw."""
+    step = step_of((*place, "t"), replace(TIMED, delete_when="v <=> 'gone'"))
+
+    found = timelines_of(spark, step, batches)
+
+    assert found == {(v, AT[start], None if end is None else AT[end], end is None) for v, start, end in expected}
+
+
+def timelines_of(
+    spark: SparkSession, step: Step, batches: list[list[tuple[str | None, int]]]
+) -> set[tuple[object, ...]]:
+    """The rows of one key after the batches."""
+    frames = [[(1, value, AT[minute]) for value, minute in batch] for batch in batches]
+    name = engine.render_spark(step.table)
+    for number, rows in enumerate(frames):
+        frame = spark.createDataFrame(rows, "id int, v string, at timestamp")
+        branch, _ = written(spark, step, frame, branch=f"run_0123456789ab_{number + 1}")
+        if branch.base is not None:
+            spark.sql(f"CALL main.system.fast_forward('{'.'.join(step.table[1:])}', 'main', '{branch.name}')")
+        else:
+            spark.sql(f"ALTER TABLE {name} CREATE BRANCH main AS OF VERSION {head(spark, branch)}")
+    rows = spark.sql(f"SELECT v, valid_from, valid_to, is_current FROM {name}").collect()
+    assert len(rows) == len({tuple(row) for row in rows})
+    return {tuple(row) for row in rows}
+
+
+def test_moment_twice_or_missing_is_refused(spark: SparkSession, place: Parts) -> None:
+    """A key may have several states in a source, but one at a time, and each has a time."""
+    step = step_of((*place, "t"), TIMED)
+    for moments in ((AT[1], AT[1]), (AT[1], None)):
+        rows = [(1, "a", moments[0]), (1, "b", moments[1])]
+
+        with pytest.raises(KeysBroken):
+            written(spark, step, spark.createDataFrame(rows, "id int, v string, at timestamp"))
+
+
+def test_nothing_new_makes_no_snapshot(spark: SparkSession, place: Parts) -> None:
+    """A source that changes no timeline leaves the branch where it began, and is done."""
+    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",)))
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, 'a' AS v"))
+    spark.sql(f"ALTER TABLE {engine.render_spark(step.table)} CREATE BRANCH main AS OF VERSION {head(spark, branch)}")
+
+    again, done = written(
+        spark,
+        step,
+        spark.sql("SELECT 1 AS id, 'a' AS v"),
+        branch="run_0123456789ab_2",
+        run_at=RUN_AT + dt.timedelta(days=1),
+    )
+
+    assert (done.head, done.rows) == (again.head, 0)
+
+
+def test_maps_are_followed_and_what_cannot_be_is_told(spark: SparkSession, place: Parts) -> None:
+    """A map is compared by its entries; a list of maps isn't, and the step says what to write."""
+    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",)))
+    deep = step_of((*place, "deep"), Write(mode=Mode.HISTORY, keys=("id",)))
+
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, map('a', 1, 'b', 2) AS m"))
+
+    assert [row[:2] for row in on_branch(spark, branch)] == [(1, {"a": 1, "b": 2})]
+    with pytest.raises(BadRequest, match="with `tracked`"):
+        written(spark, deep, spark.sql("SELECT 1 AS id, array(map('a', 1)) AS m"))
+
+
+def test_dates_may_be_the_times(spark: SparkSession, place: Parts) -> None:
+    """The type of `as_of` is the type of the history's times."""
+    step = step_of((*place, "t"), Write(mode=Mode.HISTORY, keys=("id",), as_of="day", valid_from="from_day"))
+
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, DATE'2026-01-02' AS day"))
+
+    assert on_branch(spark, branch) == [(1, dt.date(2026, 1, 2), dt.date(2026, 1, 2), None, True)]

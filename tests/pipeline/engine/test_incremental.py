@@ -1,0 +1,215 @@
+"""An incremental step takes only what is new where that comes to the same, else the whole, and says why."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from limnos.client import Client
+from limnos.names import engine
+from limnos.pipeline.declaration import Mode, Parts, Sql, Step, Write
+from limnos.pipeline.engine.branches import begin
+from limnos.pipeline.engine.incremental import Chosen, choose, marks_of, not_incremental, whole_of
+from limnos.pipeline.engine.reading import pinned, with_reads
+from limnos.pipeline.engine.tables import prepare
+from limnos.pipeline.engine.writes import write
+from tests.pipeline.engine.steps import BRANCH, RUN_AT, on_main, published, step_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+APPEND = Write(mode=Mode.APPEND)
+
+
+@pytest.fixture
+def source(spark: SparkSession, place: Parts) -> Parts:
+    """A table with two rows, and another beside it."""
+    spark.sql(f"CREATE TABLE main.{place[1]}.names AS SELECT 1 AS id, 'one' AS name")
+    table = (*place, "source")
+    spark.sql(f"CREATE TABLE {engine.render_spark(table)} AS SELECT * FROM VALUES (1, 'a'), (2, 'b') AS t(id, v)")
+    return table
+
+
+def declared(source: Parts, sql: str, how: Write = APPEND) -> Step:
+    """An incremental step over the source (`S`) and the names (`N`)."""
+    text = re.sub(r"\bS\b", f"main.{source[1]}.source", sql)
+    text = re.sub(r"\bN\b", f"main.{source[1]}.names", text)
+    return replace(step_of((*source[:2], "made"), how, incremental=True), body=Sql(text=text))
+
+
+def reading(spark: SparkSession, step: Step, source: Parts, *, full: bool = False) -> tuple[Chosen, DataFrame, dict]:
+    """What the step reads now and the frame it makes of it; the whole where the plan says so."""
+    pins = pinned(spark, [source, (*source[:2], "names")])
+    chosen = choose(spark, step, pins=pins, full=full)
+    frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, catalog="main"))
+    reason = None if chosen.whole_because else not_incremental(frame, chosen)
+    if reason is not None:
+        chosen = whole_of(spark, pins=pins, reason=reason)
+        frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, catalog="main"))
+    return chosen, frame, pins
+
+
+def run(spark: SparkSession, admin: Client, step: Step, source: Parts) -> Chosen:
+    """One run of the step, published."""
+    chosen, frame, pins = reading(spark, step, source)
+    prepare(spark, step, frame=frame, branch=BRANCH)
+    branch = begin(spark, step, branch=BRANCH)
+    whole = chosen.whole_because is not None
+    write(spark, step, frame=frame, branch=branch, marks=marks_of(step, pins), whole=whole, run_at=RUN_AT)
+    published(admin, spark, branch)
+    return chosen
+
+
+def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
+    spark: SparkSession, admin: Client, source: Parts
+) -> None:
+    """First the whole, then what was appended, then the whole again after a change that can't be appended."""
+    step = declared(source, "SELECT s.id, upper(v) AS v FROM S AS s WHERE id > 1")
+    name = engine.render_spark(source)
+
+    first = run(spark, admin, step, source)
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
+    second = run(spark, admin, step, source)
+    third = reading(spark, step, source)[0]
+    spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 2")
+    fourth = run(spark, admin, step, source)
+
+    assert first.whole_because == "nothing was published yet, or by another query"
+    assert (second.whole_because, second.increments) == (None, {source})
+    assert second.found[source].pin.since == first.found[source].pin.snapshot
+    assert third.nothing_new
+    assert "append" in (fourth.whole_because or "")
+    assert on_main(spark, step.table) == [(2, "X"), (3, "C")]
+
+
+def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Parts) -> None:
+    """A step that merges by key goes on with rows that were changed."""
+    step = declared(source, "SELECT id, v FROM S", Write(mode=Mode.MERGE, keys=("id",)))
+
+    run(spark, admin, step, source)
+    spark.sql(f"UPDATE {engine.render_spark(source)} SET v = 'x' WHERE id = 2")
+    second = reading(spark, step, source)[1].collect()
+    chosen = run(spark, admin, step, source)
+
+    assert [tuple(row) for row in second] == [(2, "x")]
+    assert chosen.whole_because is None
+    assert on_main(spark, step.table) == [(1, "a"), (2, "x")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id, v FROM S",
+        "SELECT s.id, n.name AS v FROM S s LEFT JOIN N n ON s.id = n.id",
+        "SELECT s.id, n.name AS v FROM N n RIGHT JOIN S s ON s.id = n.id",
+        "SELECT id, v FROM S WHERE id NOT IN (SELECT id FROM N)",
+        "WITH c AS (SELECT * FROM S) SELECT id, v FROM c UNION ALL SELECT id, name FROM N WHERE false",
+        "SELECT s.id, (SELECT max(name) FROM N) AS v FROM S s",
+        "SELECT id, explode(array(v, v)) AS v FROM S",
+        "SELECT s.id, v FROM S s JOIN (SELECT id, count(*) c FROM N GROUP BY id) USING (id)",
+    ],
+)
+def test_queries_that_go_row_by_row_are_incremental(
+    spark: SparkSession, admin: Client, source: Parts, sql: str
+) -> None:
+    """New rows come through, and the increment of the query is the query of the increment."""
+    step = declared(source, sql)
+    run(spark, admin, step, source)
+    spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (1, 'new'), (7, 'new')")
+
+    chosen = run(spark, admin, step, source)
+
+    assert chosen.whole_because is None
+    made = on_main(spark, step.table)
+    assert made == sorted([tuple(row) for row in spark.sql(step.body.text).collect()], key=repr)
+
+
+@pytest.mark.parametrize(
+    "sql, word",
+    [
+        ("SELECT id, max(v) AS v FROM S GROUP BY id", "an aggregate"),
+        ("SELECT DISTINCT id, v FROM S", "DISTINCT"),
+        ("SELECT id, first_value(v) OVER (ORDER BY id) AS v FROM S", "a window"),
+        ("SELECT id, v FROM S ORDER BY id LIMIT 1", "LIMIT"),
+        ("SELECT id, v FROM S EXCEPT SELECT id, name FROM N", "EXCEPT"),
+        ("SELECT a.id, b.v FROM S a JOIN S b ON a.id = b.id", "both changed"),
+        ("WITH c AS (SELECT * FROM S) SELECT a.id, b.v FROM c a JOIN c b ON a.id = b.id", "both changed"),
+        ("SELECT n.id, s.v FROM N n LEFT JOIN S s ON s.id = n.id", "LeftOuter"),
+        ("SELECT n.id, n.name AS v FROM N n LEFT ANTI JOIN S s ON s.id = n.id", "LeftAnti"),
+        ("SELECT n.id, s.v FROM N n FULL JOIN S s ON s.id = n.id", "FullOuter"),
+        ("SELECT id, name AS v FROM N WHERE id IN (SELECT id FROM S)", "subquery"),
+        ("SELECT id, v FROM S TABLESAMPLE (50 PERCENT)", "TABLESAMPLE"),
+    ],
+)
+def test_queries_over_several_rows_take_the_whole(
+    spark: SparkSession, admin: Client, source: Parts, sql: str, word: str
+) -> None:
+    """What looks at more than one row is read whole, and the part of the query is named."""
+    step = declared(source, sql)
+    run(spark, admin, step, source)
+    spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (3, 'c')")
+
+    chosen, _, _ = reading(spark, step, source)
+
+    assert word in (chosen.whole_because or "")
+    assert {each.pin.since for each in chosen.found.values()} == {None}
+
+
+@pytest.mark.parametrize(
+    "how, word",
+    [
+        (Write(), "`replace` makes"),
+        (Write(mode=Mode.PARTITIONS), "`partitions` replaces"),
+        (Write(mode=Mode.MERGE, keys=("id",), delete_missing=True), "`delete_missing`"),
+    ],
+)
+def test_modes_that_need_every_row_take_the_whole(spark: SparkSession, source: Parts, how: Write, word: str) -> None:
+    """Modes whose result is not made of increments say so."""
+    chosen, _, _ = reading(spark, declared(source, "SELECT id, v FROM S", how), source)
+
+    assert word in (chosen.whole_because or "")
+
+
+def test_other_query_the_callers_wish_and_a_restored_table(spark: SparkSession, admin: Client, source: Parts) -> None:
+    """Another query or `full` takes the whole; a table that was rolled back goes on from what it has now."""
+    step = declared(source, "SELECT id, v FROM S")
+    run(spark, admin, step, source)
+    name, made = engine.render_spark(source), f"{source[1]}.made"
+    before = spark.sql(f"SELECT snapshot_id FROM main.{made}.refs WHERE name = 'main'").collect()[0][0]
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
+    run(spark, admin, step, source)
+
+    other = reading(spark, declared(source, "SELECT id, lower(v) AS v FROM S"), source)[0]
+    full = reading(spark, step, source, full=True)[0]
+    spark.sql(f"CALL main.system.rollback_to_snapshot('{made}', {before})")
+    again = run(spark, admin, step, source)
+
+    assert "another query" in (other.whole_because or "")
+    assert full.whole_because == "the whole was asked for"
+    assert again.whole_because is None
+    assert on_main(spark, step.table) == [(1, "a"), (2, "b"), (3, "c")]
+
+
+def test_views_are_read_by_increments_of_their_tables(spark: SparkSession, admin: Client, source: Parts) -> None:
+    """What a view's table has new is what is read of the view; a view defined anew takes the whole."""
+    view = (*source[:2], "v")
+    spark.sql(
+        f"CREATE VIEW {engine.render_spark(view)} AS SELECT id, v FROM {engine.render_spark(source)} WHERE id > 0"
+    )
+    step = replace(declared(source, "SELECT id FROM S"), body=Sql(text=f"SELECT v.id FROM {engine.render_spark(view)}"))
+
+    run(spark, admin, step, view)
+    spark.sql(f"INSERT INTO {engine.render_spark(source)} VALUES (3, 'c')")
+    rows = [tuple(row) for row in reading(spark, step, view)[1].collect()]
+    second = run(spark, admin, step, view)
+    spark.sql(f"CREATE OR REPLACE VIEW {engine.render_spark(view)} AS SELECT 9 AS id, 'z' AS v")
+    third = reading(spark, step, view)[0]
+
+    assert rows == [(3,)]
+    assert second.whole_because is None
+    assert on_main(spark, step.table) == [(1,), (2,), (3,)]
+    assert "was defined otherwise" in (third.whole_because or "")

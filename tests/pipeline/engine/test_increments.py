@@ -1,0 +1,207 @@
+"""Increments are right wherever one is given, and where none can be, the reason is told."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.names import engine
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.engine.increments import Increment, increment
+from limnos.pipeline.engine.metadata import metadata_there
+from tests.pipeline.engine.steps import ordered, rows
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+STORIES = int(os.environ.get("LIMNOS_TEST_STORIES", "1"))
+
+
+def head(spark: SparkSession, table: Parts) -> int | None:
+    """The newest snapshot of `main`."""
+    return metadata_there(spark, table).head()
+
+
+def found(spark: SparkSession, table: Parts, *, since: int | None) -> Increment:
+    """The increment up to now."""
+    return increment(spark, table, since=since, until=head(spark, table))
+
+
+def told(increment: Increment) -> list[tuple[object, ...]]:
+    """Its rows, sorted."""
+    assert increment.frame is not None, increment.whole_because
+    return ordered([tuple(row) for row in increment.frame.collect()])
+
+
+def make(
+    spark: SparkSession, place: Parts, *, properties: str = "'format-version'='2'", columns: str = "id int, v string"
+) -> Parts:
+    """A table with two rows."""
+    table = (*place, "t")
+    spark.sql(f"CREATE TABLE {engine.render_spark(table)} ({columns}) TBLPROPERTIES ({properties})")
+    return table
+
+
+def test_appends_and_compaction_give_the_new_rows(spark: SparkSession, place: Parts) -> None:
+    """Only rows that were appended since are given, also when files were rewritten in between."""
+    table = make(spark, place)
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    start = head(spark, table)
+    spark.sql(f"INSERT INTO {name} VALUES (2, 'b')")
+    spark.sql(
+        f"CALL main.system.rewrite_data_files(table => '{table[1]}.t', options => map('min-input-files', '1', 'rewrite-all', 'true'))"
+    )
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
+
+    increment = found(spark, table, since=start)
+
+    assert "replace" in {each.operation for each in metadata_there(spark, table).snapshots}
+    assert told(increment) == [(2, "b"), (3, "c")]
+    assert increment.only_new
+
+
+def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts) -> None:
+    """Where nothing happened the increment is empty, and says so."""
+    table = make(spark, place)
+    spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (1, 'a')")
+
+    increment = found(spark, table, since=head(spark, table))
+
+    assert (told(increment), increment.is_empty) == ([], True)
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE {} SET v = 'z' WHERE id = 1", "INSERT OVERWRITE {} VALUES (1, 'z'), (2, 'b')"]
+)
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, statement: str, version: str) -> None:
+    """An update is in the increment, which says that more than new rows are in it; unchanged rows aren't taken from a changelog."""
+    table = make(spark, place, properties=f"'format-version'='{version}'")
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    start = head(spark, table)
+    spark.sql(statement.format(name))
+
+    increment = found(spark, table, since=start)
+
+    assert (1, "z") in told(increment)
+    if "UPDATE" in statement or version == "2":
+        assert told(increment) == [(1, "z")]
+    assert not increment.only_new
+
+
+def test_merge_on_read_of_version_2_is_read_whole(spark: SparkSession, place: Parts) -> None:
+    """Rows deleted by delete files are beyond a changelog: the whole is taken, and version 3 named as the way out."""
+    table = make(spark, place, properties="'format-version'='2', 'write.delete.mode'='merge-on-read'")
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} SELECT /*+ COALESCE(1) */ * FROM VALUES (1, 'a'), (2, 'b')")
+    start = head(spark, table)
+    spark.sql(f"DELETE FROM {name} WHERE id = 1")
+
+    increment = found(spark, table, since=start)
+
+    assert increment.frame is None
+    assert "format version 3" in (increment.whole_because or "")
+
+
+def test_upgraded_table_is_not_asked_for_lineage_it_lacks(spark: SparkSession, place: Parts) -> None:
+    """Rows from before version 3 have no lineage at the start: the changelog is taken, and right."""
+    table = make(spark, place)
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")
+    start = head(spark, table)
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ('format-version'='3')")
+    spark.sql(f"UPDATE {name} SET v = 'z' WHERE id = 2")
+
+    assert told(found(spark, table, since=start)) == [(2, "z")]
+
+
+def test_columns_that_cannot_be_compared_are_told(spark: SparkSession, place: Parts) -> None:
+    """A map column has no place in a changelog."""
+    table = make(spark, place, columns="id int, v map<string, int>")
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} VALUES (1, map('a', 1))")
+    start = head(spark, table)
+    spark.sql(f"UPDATE {name} SET v = map('b', 2)")
+
+    assert "maps" in (found(spark, table, since=start).whole_because or "")
+
+
+def test_start_that_is_gone_is_told(spark: SparkSession, place: Parts) -> None:
+    """Expired, rolled back, replaced and unknown starts take the whole, each with its reason."""
+    table = make(spark, place)
+    name = engine.render_spark(table)
+    spark.sql(f"INSERT INTO {name} VALUES (1, 'a')")
+    first = head(spark, table)
+    spark.sql(f"INSERT INTO {name} VALUES (2, 'b')")
+    second = head(spark, table)
+
+    unread = found(spark, table, since=None)
+    spark.sql(f"CALL main.system.rollback_to_snapshot('{table[1]}.t', {first})")
+    rolled_back = found(spark, table, since=second)
+    spark.sql(f"INSERT INTO {name} VALUES (3, 'c')")
+    other_way = found(spark, table, since=second)
+    spark.sql(f"CALL main.system.expire_snapshots(table => '{table[1]}.t', snapshot_ids => array({first}))")
+    expired = found(spark, table, since=first)
+    spark.sql(f"CREATE OR REPLACE TABLE {name} AS SELECT 1 AS id, 'x' AS v")
+    replaced = found(spark, table, since=head(spark, table))
+    spark.sql(f"DROP TABLE {name}")
+    spark.sql(f"CREATE TABLE {name} AS SELECT 1 AS id, 'x' AS v")
+    another = found(spark, table, since=second)
+
+    assert unread.whole_because == f"main.{table[1]}.t was not read before"
+    assert "rolled back" in (rolled_back.whole_because or "")
+    assert "rolled back" in (other_way.whole_because or "")
+    assert "expired" in (expired.whole_because or "")
+    assert replaced.is_empty
+    assert "replaced" in (another.whole_because or "")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        "'format-version'='2'",
+        "'format-version'='3'",
+        "'format-version'='3', 'write.merge.mode'='merge-on-read', 'write.update.mode'='merge-on-read', 'write.delete.mode'='merge-on-read'",
+    ],
+)
+def test_increments_of_random_changes_bring_a_copy_up_to_date(
+    spark: SparkSession, place: Parts, properties: str
+) -> None:
+    """A copy by key that takes each increment, and forgets what was deleted, is the table, whatever was done to it."""
+    for number in range(STORIES):
+        chance = random.Random(f"{properties} {number}")
+        spark.sql(f"DROP TABLE IF EXISTS {engine.render_spark((*place, 't'))}")
+        table = make(spark, place, properties=properties)
+        name = engine.render_spark(table)
+        spark.sql(f"INSERT INTO {name} VALUES (0, 'a'), (1, 'b')")
+        copy = dict(rows(spark, f"SELECT * FROM {name}"))
+        seen = head(spark, table)
+        for turn in range(3):
+            for _ in range(chance.randrange(1, 3)):
+                spark.sql(
+                    chance.choice(_CHANGES).format(
+                        name, chance.randrange(5), f"n{turn}", 100 + chance.randrange(10_000)
+                    )
+                )
+            increment = found(spark, table, since=seen)
+            seen = head(spark, table)
+            copy |= dict(told(increment))
+            now = dict(rows(spark, f"SELECT * FROM {name}"))
+
+            assert {key: copy[key] for key in now} == now, f"{properties} {number} {turn}"
+            assert all(now[key] == value for key, value in told(increment))
+
+
+_CHANGES = (
+    "INSERT INTO {0} VALUES ({3}, '{2}')",
+    "UPDATE {0} SET v = '{2}' WHERE id = {1}",
+    "DELETE FROM {0} WHERE id = {1}",
+    "MERGE INTO {0} t USING (SELECT {1} AS id, '{2}' AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    "INSERT OVERWRITE {0} VALUES ({1}, '{2}')",
+)

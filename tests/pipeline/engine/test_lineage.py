@@ -1,0 +1,253 @@
+"""Lineage of queries, against the known answer: by Spark's own analysed plans, and the event that is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from limnos.client import ClientError
+from limnos.pipeline.engine.lineage import Lineage, Source, event, lineage_of, of_tables, report
+from limnos.pipeline.engine.plan_columns import Origin
+
+SpaceOf = tuple[str, ...]
+
+
+class World(NamedTuple):
+    """A session that stands in a namespace with two tables: `orders` and `people`."""
+
+    spark: SparkSession
+    space: SpaceOf
+
+    def sql(self, text: str) -> DataFrame:
+        """A query; `{s}` is the namespace."""
+        return self.spark.sql(text.replace("{s}", ".".join(self.space)))
+
+
+@pytest.fixture
+def world(spark_session: SparkSession, space: SpaceOf) -> Iterator[World]:
+    """The tables, empty."""
+    world = World(spark_session, space)
+    world.sql(
+        "CREATE TABLE IF NOT EXISTS {s}.orders (id BIGINT, person BIGINT, amount DOUBLE, day DATE, tags ARRAY<STRING>)"
+    )
+    world.sql("CREATE TABLE IF NOT EXISTS {s}.people (id BIGINT, name STRING, city STRING)")
+    yield world
+    for name in ("orders", "people"):
+        world.sql(f"DROP TABLE IF EXISTS {{s}}.{name} PURGE")
+
+
+def told(found: Lineage) -> dict[str, set[str]]:
+    """Each column's origins as `table.column SUBTYPE`, in brackets where they are indirect; `*` for all rows."""
+
+    def one(origin: Origin) -> str:
+        source = origin.source
+        assert isinstance(source, Source)
+        name = source.table[-1] if source.table else source.name.rpartition("/")[2]
+        text = f"{name}.{origin.column} {origin.subtype}"
+        return text if origin.direct else f"({text})"
+
+    columns = {name: {one(each) for each in origins} for name, origins in found.columns.items()}
+    return columns | ({"*": {one(each) for each in found.rows}} if found.rows else {})
+
+
+def of(world: World, text: str) -> dict[str, set[str]]:
+    """The lineage of a query."""
+    return told(lineage_of(world.sql(text)))
+
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
+    (
+        "plain", "SELECT id, amount * 2 AS twice, CAST(id AS STRING) AS text, 1 AS one FROM {s}.orders WHERE day > DATE'2026-01-01'",
+        {"id": {"orders.id IDENTITY"}, "twice": {"orders.amount TRANSFORMATION"}, "text": {"orders.id TRANSFORMATION"}, "one": set(),
+         "*": {"(orders.day FILTER)"}},
+    ),
+    (
+        "join and aggregate",
+        ("SELECT p.city, sum(o.amount) AS total, count(*) AS n FROM {s}.orders o JOIN {s}.people p ON o.person = p.id GROUP BY p.city HAVING"
+        " max(o.day) > DATE'2026-01-01' ORDER BY 2"),
+        {"city": {"people.city IDENTITY"}, "total": {"orders.amount AGGREGATION"}, "n": set(),
+         "*": {"(orders.person JOIN)", "(people.id JOIN)", "(people.city GROUP_BY)", "(orders.day FILTER)", "(orders.amount SORT)"}},
+    ),
+    (
+        "with", ("WITH a AS (SELECT person, amount + 1 AS more FROM {s}.orders), b AS (SELECT person, more FROM a WHERE more > 5)"
+        " SELECT x.more, y.more AS other FROM a x JOIN b y USING (person)"),
+        {"more": {"orders.amount TRANSFORMATION"}, "other": {"orders.amount TRANSFORMATION"},
+         "*": {"(orders.amount FILTER)", "(orders.person JOIN)"}},
+    ),
+    (
+        "subqueries",
+        ("SELECT id, (SELECT max(name) FROM {s}.people p WHERE p.id = o.person) AS who FROM {s}.orders o"
+        " WHERE EXISTS (SELECT 1 FROM {s}.people q WHERE q.id = o.person AND q.city = 'x') AND id IN (SELECT id FROM {s}.people)"),
+        {"id": {"orders.id IDENTITY"}, "who": {"people.name AGGREGATION"},
+         "*": {"(people.id FILTER)", "(orders.person FILTER)", "(people.city FILTER)", "(orders.id FILTER)"}},
+    ),
+    (
+        "window", ("SELECT id, row_number() OVER (PARTITION BY person ORDER BY day) AS nth, sum(amount) OVER (PARTITION BY person) AS running"
+        " FROM {s}.orders"),
+        {"id": {"orders.id IDENTITY"}, "nth": {"(orders.person WINDOW)", "(orders.day WINDOW)"},
+         "running": {"orders.amount AGGREGATION", "(orders.person WINDOW)"}},
+    ),
+    (
+        "union", "SELECT id, name AS what FROM {s}.people UNION ALL SELECT person, tags[0] FROM {s}.orders",
+        {"id": {"people.id IDENTITY", "orders.person IDENTITY"}, "what": {"people.name IDENTITY", "orders.tags TRANSFORMATION"}},
+    ),
+    (
+        "lateral view", "SELECT id, tag FROM {s}.orders LATERAL VIEW explode(tags) AS tag",
+        {"id": {"orders.id IDENTITY"}, "tag": {"orders.tags TRANSFORMATION"}},
+    ),
+    (
+        "lateral join", "SELECT o.id, l.name FROM {s}.orders o, LATERAL (SELECT name FROM {s}.people p WHERE p.id = o.person) l",
+        {"id": {"orders.id IDENTITY"}, "name": {"people.name IDENTITY"}, "*": {"(people.id FILTER)", "(orders.person FILTER)"}},
+    ),
+    (
+        "case", "SELECT CASE WHEN amount > 5 THEN id WHEN day IS NULL THEN person ELSE 0 END AS c, IF(amount > 1, id, person) AS i FROM {s}.orders",
+        {"c": {"orders.id TRANSFORMATION", "orders.person TRANSFORMATION", "(orders.amount CONDITIONAL)", "(orders.day CONDITIONAL)"},
+         "i": {"orders.id TRANSFORMATION", "orders.person TRANSFORMATION", "(orders.amount CONDITIONAL)"}},
+    ),
+    (
+        "variant", ("SELECT variant_get(v, '$.a', 'bigint') AS a, pos FROM (SELECT parse_json(name) AS v, city FROM {s}.people),"
+        " LATERAL variant_explode(v) AS t(pos, key, value)"),
+        {"a": {"people.name TRANSFORMATION"}, "pos": {"people.name TRANSFORMATION"}},
+    ),
+    (
+        "except", "SELECT id FROM {s}.orders EXCEPT SELECT id FROM {s}.people",
+        {"id": {"orders.id IDENTITY"}, "*": {"(people.id FILTER)"}},
+    ),
+    (
+        "distinct", "SELECT DISTINCT city FROM {s}.people",
+        {"city": {"people.city IDENTITY"}, "*": {"(people.city GROUP_BY)"}},
+    ),
+    (
+        "cube", "SELECT city, name, count(id) AS n FROM {s}.people GROUP BY CUBE (city, name)",
+        {"city": {"people.city IDENTITY"}, "name": {"people.name IDENTITY"}, "n": {"people.id AGGREGATION"},
+         "*": {"(people.city GROUP_BY)", "(people.name GROUP_BY)"}},
+    ),
+    (
+        "itself twice", "SELECT a.id, b.name FROM {s}.people a JOIN {s}.people b ON a.id = b.id",
+        {"id": {"people.id IDENTITY"}, "name": {"people.name IDENTITY"}, "*": {"(people.id JOIN)"}},
+    ),
+    (
+        "recursive", "WITH RECURSIVE r(n, who) AS (SELECT 1, name FROM {s}.people UNION ALL SELECT n + 1, who FROM r WHERE n < 3) SELECT who FROM r",
+        {"who": {"people.name IDENTITY"}},
+    ),
+    (
+        "recursive, round and round",
+        "WITH RECURSIVE r(n, a, b) AS (SELECT 1, name, city FROM {s}.people UNION ALL SELECT n + 1, b, a FROM r WHERE n < 3) SELECT a FROM r",
+        {"a": {"people.name IDENTITY", "people.city IDENTITY"}},
+    ),
+    (
+        "pivot", ("SELECT * FROM (SELECT city, amount, person FROM {s}.orders o JOIN {s}.people p ON o.person = p.id)"
+        " PIVOT (sum(amount) FOR city IN ('a' AS a))"),
+        {"person": {"orders.person IDENTITY"}, "a": {"orders.amount AGGREGATION", "people.city AGGREGATION"}},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text,known", [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])
+def test_queries(world: World, text: str, known: dict[str, set[str]]) -> None:
+    """Each column comes from what it should, and nothing else."""
+    found = of(world, text)
+
+    if "PIVOT" in text:
+        found = {name: {one for one in origins if "(" not in one} for name, origins in found.items() if name != "*"}
+    assert found == known
+
+
+def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
+    """Frames of Python, temporary views, user functions and files have the same plans; files are places outside."""
+    frame = world.sql("SELECT id, name FROM {s}.people")
+    frame.createOrReplaceTempView("named")
+    viewed = world.sql("SELECT upper(name) AS up FROM named")
+    mapped = frame.mapInArrow(lambda batches: batches, "id BIGINT, who STRING")
+    renamed = frame.withColumnRenamed("name", "who").filter(f.col("id") > 1).select("who")
+    world.spark.range(3).withColumn("v", f.lit("x")).write.parquet(str(tmp_path / "p"))
+    file = lineage_of(world.spark.read.parquet(str(tmp_path / "p")).select(f.col("v").alias("w")))
+    literal = lineage_of(world.spark.createDataFrame([(1, "x")], "a INT, b STRING"))
+
+    assert told(lineage_of(viewed)) == {"up": {"people.name TRANSFORMATION"}}
+    both = {"people.id TRANSFORMATION", "people.name TRANSFORMATION"}
+    assert told(lineage_of(mapped)) == {"id": both, "who": both}
+    assert told(lineage_of(renamed)) == {"who": {"people.name IDENTITY"}, "*": {"(people.id FILTER)"}}
+    assert [(each.namespace, each.name) for each in file.inputs] == [("file", str(tmp_path / "p"))]
+    assert told(file) == {"w": {"p.v IDENTITY"}}
+    assert literal.inputs == ()
+
+
+def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
+    """A table that is read by its branch, or as it was, is that table; one whose own name looks like a branch is itself."""
+    world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
+    world.sql("ALTER TABLE {s}.people CREATE BRANCH `run_1`")
+    (snapshot,) = world.sql("SELECT snapshot_id FROM {s}.people.snapshots").first() or ()
+    world.sql("CREATE TABLE {s}.branch_x (id BIGINT)")
+    table = (*world.space, "people")
+    asked = ["SELECT id FROM {s}.people.branch_run_1", f"SELECT id FROM {{s}}.people VERSION AS OF {snapshot}"]
+    found = [[each.table for each in lineage_of(world.sql(text)).inputs] for text in asked]
+    own = [each.table for each in lineage_of(world.sql("SELECT id FROM {s}.branch_x")).inputs]
+    world.sql("DROP TABLE {s}.branch_x PURGE")
+
+    assert found == [[table], [table]]
+    assert own == [(*world.space, "branch_x")]
+
+
+def test_the_event(world: World) -> None:
+    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how they come about."""
+    found = lineage_of(world.sql("SELECT id, amount * 2 AS twice FROM {s}.orders WHERE day IS NULL"))
+    made = event(
+        metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", target=("main", "marts", "x y"), lineage=found
+    )
+    again = event(
+        metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", target=("main", "marts", "x y"), lineage=found
+    )
+    orders = {"namespace": "limnos://lake", "name": ".".join((*world.space, "orders"))}
+    (output,) = made["outputs"]  # type: ignore[misc]
+    columns = output["facets"]["columnLineage"]
+
+    assert made["inputs"] == [orders]
+    assert (output["namespace"], output["name"]) == ("limnos://lake", "main.marts.`x y`")
+    assert made["job"] == {"namespace": "limnos://lake", "name": "daily.marts.x"}
+    assert made["run"] == again["run"]
+    assert made["run"]["facets"]["parent"]["run"] == {"runId": "01b2"}  # type: ignore[index]
+    (twice,) = columns["fields"]["twice"]["inputFields"]
+    assert {key: twice[key] for key in ("namespace", "name", "field")} == {**orders, "field": "amount"}
+    assert twice["transformations"][0]["subtype"] == "TRANSFORMATION"
+    assert [(one["field"], one["transformations"][0]["type"]) for one in columns["dataset"]] == [("day", "INDIRECT")]
+
+
+class _Refusing:
+    """A client whose server refuses."""
+
+    class lineage:  # noqa: N801 - stands for an attribute
+        """Lineage that nobody takes."""
+
+        class scope:  # noqa: N801
+            """The metalake."""
+
+            metalake = "lake"
+
+        @staticmethod
+        def send(_: object) -> None:
+            """Refuse."""
+            raise ClientError("no")
+
+
+def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever becomes of the lineage, the step was published; where there is nothing to tell, nothing is sent."""
+    known = {"pipeline": "p", "run_id": "r", "step": "s", "target": ("main", "a", "t")}
+    refused = report(_Refusing(), lineage=of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
+    silent = report(None, lineage=Lineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
+
+    assert (refused, silent) == (None, None)
+    assert "main.a.t" in caplog.text

@@ -1,0 +1,94 @@
+"""Merging by keys: refused where keys are not keys, the same rows each time Spark looks, one snapshot."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from limnos.names import engine
+from limnos.pipeline.declaration import Mode, Parts, Write
+from limnos.pipeline.engine.branches import left_over
+from limnos.pipeline.engine.keys import KeysBroken
+from limnos.pipeline.engine.metadata import metadata_there
+from tests.pipeline.engine.steps import on_branch, on_main, step_of, written
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+BY_ID = Write(mode=Mode.MERGE, keys=("id",))
+
+
+@pytest.mark.parametrize(
+    "rows, told",
+    [
+        ("(1, 'a'), (1, 'b'), (2, 'c')", (2, "id=1")),
+        ("(1, 'a'), (NULL, 'b')", (1, "id=None")),
+        ("(NULL, 'a'), (NULL, 'b'), (3, 'c'), (3, 'd'), (4, 'e')", (4, "2 rows have a NULL")),
+    ],
+)
+@pytest.mark.parametrize("how", [BY_ID, Write(mode=Mode.HISTORY, keys=("id",))], ids=["merge", "history"])
+def test_keys_that_are_none_are_refused_before_anything_is_written(
+    spark: SparkSession, place: Parts, how: Write, rows: str, told: tuple[int, str]
+) -> None:
+    """NULL and doubled keys are counted and shown, and the branch stays as it began."""
+    step = step_of((*place, "t"), how)
+
+    with pytest.raises(KeysBroken, match=told[1]) as refused:
+        written(spark, step, spark.sql(f"SELECT * FROM VALUES {rows} AS t(id, v)"))
+
+    assert (refused.value.finding.broken, refused.value.finding.held) == (told[0], False)
+    assert refused.value.finding.kind == "key"
+    assert len(metadata_there(spark, step.table).snapshots) == 1
+    assert len(left_over(spark, step.table)) == 1
+
+
+def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSession, place: Parts) -> None:
+    """Rows that are different each time they are computed are computed once: keys that were checked are the ones merged."""
+    step = step_of((*place, "t"), Write(mode=Mode.MERGE, keys=("id",), delete_missing=True))
+    frame = spark.range(200).select((f.rand() * 1e9).cast("long").alias("id")).dropDuplicates()
+
+    branch, done = written(spark, step, frame)
+    again, _ = written(spark, step, frame, branch="run_0123456789ab_2")
+
+    rows = on_branch(spark, branch)
+    assert len(rows) == len(set(rows)) == done.rows
+    assert len(on_branch(spark, again)) == len(set(on_branch(spark, again)))
+
+
+def test_rows_that_did_not_change_are_not_counted(spark: SparkSession, place: Parts) -> None:
+    """Only rows that differ are updated, NULLs compared as values, and it is one snapshot."""
+    step = step_of((*place, "t"), BY_ID)
+    name = engine.render_spark(step.table)
+    spark.sql(f"CREATE TABLE {name} AS SELECT * FROM VALUES (1, 'a'), (2, NULL), (3, 'c') AS t(id, v)")
+
+    branch, done = written(
+        spark, step, spark.sql("SELECT * FROM VALUES (1, 'a'), (2, NULL), (3, NULL), (4, 'd') AS t(id, v)")
+    )
+
+    assert on_branch(spark, branch) == [(1, "a"), (2, None), (3, None), (4, "d")]
+    assert done.rows == 2
+    found = metadata_there(spark, step.table)
+    assert found.snapshot(done.head).parent_snapshot_id == branch.base
+
+
+def test_maps_are_merged_though_they_cannot_be_compared(spark: SparkSession, place: Parts) -> None:
+    """A column whose values have no order is written whenever its key is in the source."""
+    step = step_of((*place, "t"), BY_ID)
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, map('a', 1) AS m")
+
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id, map('b', 2) AS m"))
+
+    assert on_branch(spark, branch) == [(1, {"b": 2})]
+    assert on_main(spark, step.table) == [(1, {"a": 1})]
+
+
+def test_keys_alone_are_merged(spark: SparkSession, place: Parts) -> None:
+    """A table of nothing but keys takes the new ones once."""
+    step = step_of((*place, "t"), BY_ID)
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
+
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id UNION ALL SELECT 2"))
+
+    assert on_branch(spark, branch) == [(1,), (2,)]

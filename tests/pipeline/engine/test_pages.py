@@ -1,0 +1,91 @@
+"""docs/expectations.md and docs/pipeline-sources.md: their pipelines can be read, their example comes to what they say."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.pipeline.engine.expectations import RowRules, broken, table_findings
+from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.sources import frame_of
+from limnos.pipeline.file import read
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from limnos.pipeline.declaration import Parts, Pipeline
+
+DOCS = Path(__file__).parents[3] / "docs"
+SPARK = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+AT = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def declared(text: str, directory: Path) -> Pipeline:
+    """The pipeline that a block is."""
+    return read(text, file="page.yaml", directory=directory)
+
+
+@pytest.mark.parametrize("page,number", [("expectations.md", 1), ("pipeline-sources.md", 4)])
+def test_pipelines_of_the_page_are_read(page: str, number: int, tmp_path: Path) -> None:
+    """Each YAML block is a whole pipeline without a mistake."""
+    for text in blocks("pipeline-sources.md", "python"):
+        (tmp_path / "weather.py").write_text(text)
+    found = [declared(text, tmp_path) for text in blocks(page, "yaml")]
+
+    assert len(found) == number
+    assert all(pipeline.steps for pipeline in found)
+
+
+@pytest.mark.usefixtures("corner")
+class TestExample:
+    """What needs Spark."""
+
+    pytestmark = SPARK
+
+    def test_example_of_expectations(self, here: SparkSession, corner: Parts, tmp_path: Path) -> None:
+        """The rows of the page under its rules come to the findings that stand below."""
+        (data,), (text,) = (blocks("expectations.md", language) for language in ("csv", "yaml"))
+        (tmp_path / "people.csv").write_text(data)
+        pipeline = declared(text, tmp_path)
+        (step,) = pipeline.steps
+        table = quoted((*corner, "members"))
+
+        opened = frame_of(here, pipeline.sources[0], directory=tmp_path)
+        staged = RowRules(step, parameters={"adult": 18}).staged(opened.frame, run="r", at=AT)
+        staged.rows.writeTo(table).create()
+        findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
+
+        assert "".join(f"{finding.message}\n" for finding in findings) == blocks("expectations.md", "text")[0]
+        assert not broken(findings)
+        assert staged.quarantined is not None
+        assert sorted(row.id for row in staged.quarantined.collect()) == [2, 4]
+        staged.release()
+
+    def test_functions_of_the_page(self, here: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The page's functions give the rows that its pipeline loads."""
+        (text,) = blocks("pipeline-sources.md", "python")
+        (tmp_path / "weather.py").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+        pipeline = next(one for one in (declared(text, tmp_path) for text in blocks("pipeline-sources.md", "yaml"))
+                        if one.name == "weather")  # fmt: skip
+
+        measured, days = (frame_of(here, source, parameters={"days": 2}) for source in pipeline.sources)
+
+        assert sorted(tuple(row) for row in measured.frame.collect()) == [(0, 20.5), (1, 21.5)]
+        assert sorted(tuple(row) for row in days.frame.collect()) == [(0,), (1,)]
+        measured.release()
+        days.release()

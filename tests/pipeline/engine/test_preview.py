@@ -1,0 +1,70 @@
+"""What a plan tells of columns: Spark's analysis of the queries, with nothing run and nothing written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline import load
+from limnos.pipeline.engine.preview import Preview, preview
+from limnos.pipeline.plan import check
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+TEXT = """
+pipeline: p
+catalog: main
+parameters: {{least: double, day: date}}
+sources:
+  files: {{files: data/*.csv, schema: "id bigint, day date, amount float"}}
+  untyped: data/*.csv
+steps:
+  {ns}.old: {{sql: "SELECT id, amount, :least AS least FROM files WHERE day > :day"}}
+  {ns}.grown: {{python: "functions:grown", inputs: {{old: {ns}.old}}}}
+  {ns}.fallen: {{sql: SELECT 1 AS a}}
+  {ns}.allowed: {{sql: SELECT 1 AS a, allow: {{drop: b}}}}
+  {ns}.wrong: {{sql: SELECT nope FROM {ns}.old}}
+  {ns}.after_wrong: {{sql: SELECT * FROM {ns}.wrong}}
+  {ns}.unknown: {{load: untyped}}
+  {ns}.after_unknown: {{sql: SELECT * FROM {ns}.unknown}}
+"""
+
+
+def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+    """New tables, added and widened columns, losses that are refused or allowed, and what can't be known, step by step."""
+    name = "columns_of_a_plan"
+    spark.sql(f"CREATE NAMESPACE main.{name}")
+    for table, columns in (("old", "id INT"), ("fallen", "a INT, b INT"), ("allowed", "a INT, b INT")):
+        spark.sql(f"CREATE TABLE main.{name}.{table} ({columns}) USING iceberg")
+    (tmp_path / "functions.py").write_text(
+        "def grown(old, least):\n    return old.withColumn('twice', old.amount * least)"
+    )
+    (tmp_path / "p.yaml").write_text(TEXT.format(ns=name))
+    pipeline = load(tmp_path / "p.yaml").bound()
+    views = {view.name for view in spark.catalog.listTables() if view.isTemporary}
+
+    checked = check(pipeline, spark=spark, client=admin)
+    found = preview(spark, pipeline, levels=checked.levels, catalogs=frozenset({"main"}))
+
+    told = {step.removeprefix(f"{name}."): one for step, one in found.items()}
+    assert checked.holds
+    assert set(told["old"].statements) == {
+        f"ALTER TABLE main.{name}.old ALTER COLUMN id TYPE bigint",
+        f"ALTER TABLE main.{name}.old ADD COLUMN amount float",
+        f"ALTER TABLE main.{name}.old ADD COLUMN least double",
+    }
+    assert "twice double" in told["grown"].statements[-1]
+    assert told["grown"].statements[-1].startswith(f"CREATE TABLE main.{name}.grown")
+    assert "the table has b" in str(told["fallen"].refused)
+    assert told["allowed"].drops == ("b",)
+    assert "nope" in str(told["wrong"].refused)
+    assert told["after_wrong"].unknown == f"it reads what is not known: {name}.wrong is refused"
+    assert told["unknown"].unknown == "it reads what is not known: the columns of source untyped, which has no 'schema'"
+    assert isinstance(told["after_unknown"], Preview)
+    assert str(told["after_unknown"].unknown).startswith(f"it reads what is not known: {name}.unknown:")
+    assert not spark.catalog.tableExists(f"main.{name}.grown")
+    assert spark.table(f"main.{name}.old").columns == ["id"]
+    assert {view.name for view in spark.catalog.listTables() if view.isTemporary} == views

@@ -1,0 +1,213 @@
+"""Names of tables in queries, found by Spark's own grammar, and other texts put in their place."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from limnos.pipeline.engine.parser import bare_grammar
+from limnos.pipeline.engine.relations import Form, Relation, queried, relations, spliced
+from limnos.pipeline.problems import InvalidQuery
+
+pytestmark = pytest.mark.spark
+
+NAMES = {
+    "SELECT * FROM a.b": ["a.b"],
+    "SELECT '😀 from x.y', `ä😀`.i FROM c.`ns 😀`.`d.e` AS `ä😀` JOIN t2": ["c.`ns 😀`.`d.e`", "t2"],
+    "SELECT * FROM `a``b`.c -- FROM z.z\nWHERE '--' = \"FROM q.q\" /* FROM /* n.n */ r.r */": ["`a``b`.c"],
+    "SELECT * FROM a /* here */ . b": ["a /* here */ . b"],
+    "SELECT * FROM (a.b JOIN c.d) WHERE x IN (SELECT y FROM e.f) OR EXISTS (SELECT 1 FROM g.h)": [
+        "a.b", "c.d", "e.f", "g.h",
+    ],
+    "SELECT (SELECT max(x) FROM a.b), CASE WHEN 1 > (SELECT 2 FROM c.d) THEN 1 END FROM e.f": ["a.b", "c.d", "e.f"],
+    "SELECT * FROM a.b, LATERAL (SELECT b.x + y FROM c.d)": ["a.b", "c.d"],
+    "SELECT * FROM a.b LATERAL VIEW explode(x) e AS y": ["a.b"],
+    "SELECT * FROM a.b PIVOT (sum(x) FOR y IN (1, 2))": ["a.b"],
+    "SELECT * FROM a.b UNPIVOT (v FOR k IN (x, y))": ["a.b"],
+    "SELECT * FROM a.b TABLESAMPLE (10 PERCENT) s": ["a.b"],
+    "SELECT * FROM a.b WITH (`split-size` = 5) s": ["a.b"],
+    "SELECT sum(x) OVER w FROM a.b WINDOW w AS (ORDER BY (SELECT max(y) FROM c.d))": ["a.b", "c.d"],
+    "VALUES (1), (2)": [],
+    "SELECT * FROM range(10)": [],
+    "FROM a.b |> WHERE x > 1 |> SELECT y": ["a.b"],
+    "SELECT TRANSFORM (x) USING 'cat' AS (y) FROM a.b": ["a.b"],
+    "SELECT * FROM a.b UNION ALL SELECT * FROM c.d ORDER BY 1;": ["a.b", "c.d"],
+    "SELECT * FROM a.b a LEFT ANTI JOIN a.b c USING (x)": ["a.b", "a.b"],
+    # Names of WITH, by scope.
+    "WITH r AS (SELECT 1 FROM a.b) SELECT * FROM r": ["a.b"],
+    "WITH r AS (SELECT * FROM u), u AS (SELECT 1) SELECT * FROM r, u": ["u"],
+    "WITH r AS (SELECT * FROM R) SELECT * FROM r": ["R"],
+    "WITH r AS (SELECT 1) SELECT * FROM a.r, R, `r`, x WHERE EXISTS (SELECT 1 FROM r)": ["a.r", "x"],
+    "SELECT * FROM (WITH q AS (SELECT 1) SELECT * FROM q) s, q": ["q"],
+    "WITH r AS (WITH q AS (SELECT 1) SELECT * FROM q) SELECT * FROM r, q": ["q"],
+    "WITH r AS (SELECT 1), s AS (WITH r AS (SELECT 2 FROM r) SELECT * FROM r) SELECT * FROM s": [],
+    "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r, s": ["s"],
+    "WITH `R r` AS (SELECT 1) SELECT * FROM `r R`": [],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sql", NAMES)
+def test_each_name_of_a_table_is_found_with_its_span(sql: str) -> None:
+    """Every name that is no CTE's in its scope is found, once for each place, and nothing else."""
+    found = relations(None, sql)
+
+    assert [sql[one.start : one.stop] for one in found] == NAMES[sql]
+
+
+REFUSED = {
+    "INSERT INTO a.b SELECT 1": "one query",
+    "FROM a.b INSERT INTO c.d SELECT * INSERT INTO e.f SELECT *": "one query",
+    "WITH x AS (SELECT 1) INSERT INTO b SELECT * FROM x": "one query",
+    "MERGE INTO a USING b ON a.i = b.i WHEN MATCHED THEN DELETE": "one query",
+    "DELETE FROM a.b": "one query",
+    "DROP TABLE a.b": "one query",
+    "CREATE TABLE a.b AS SELECT 1": "one query",
+    "CACHE TABLE a AS SELECT 1": "one query",
+    "CALL main.system.expire_snapshots('a.b')": "one query",
+    "SET x = 1": "one query",
+    "EXPLAIN SELECT 1": "one query",
+    "EXECUTE IMMEDIATE 'SELECT 1'": "one query",
+    "BEGIN SELECT 1; END": "'BEGIN'",
+    "SELECT 1; DROP TABLE a": "'DROP'",
+    "SELECT * FROM IDENTIFIER('a.b')": "IDENTIFIER",
+    "SELECT * FROM IDENTIFIER(:t)": "IDENTIFIER",
+    "SELECT * FROM STREAM a.b": "stream",
+    "SELECT * FROM parquet.`/data/x`": r"files: /data/x, format: parquet",
+    "SELECT '${spark.app.name}'": "parameter",
+    "SELECT ? FROM a.b": "parameter",
+    "SELECT": "end of input",
+    "": "end of input",
+    "SELECT * FROM f(TABLE a.b)": "parentheses are missing",
+}
+
+
+@pytest.mark.parametrize("sql", REFUSED)
+def test_all_but_queries_of_plain_names_is_refused_with_words(sql: str) -> None:
+    """What writes, or names a table only while it runs, has no place in a step."""
+    with pytest.raises(InvalidQuery, match=REFUSED[sql]):
+        relations(None, sql)
+
+
+def test_a_refusal_tells_line_and_column() -> None:
+    """Places count from one, in the query's own text."""
+    with pytest.raises(InvalidQuery) as refused:
+        relations(None, "SELECT 1,\n  2 FROM a.b\n  WHER x > 1")
+
+    assert (refused.value.line, refused.value.column) == (3, 8)
+
+
+def test_parameters_are_found_wherever_they_stand() -> None:
+    """Names of parameters, also where a plan could not be made before they are given."""
+    sql = "SELECT :a, ':no', `:no` FROM t.u TABLESAMPLE (:b ROWS) WHERE x > interval :c day -- :no\nLIMIT :d"
+
+    found = queried(None, sql)
+
+    assert found.parameters == {"a", "b", "c", "d"}
+    assert [one.parts for one in found.relations] == [("t", "u")]
+
+
+def test_names_that_say_themselves_as_of_when_stay_as_they_are() -> None:
+    """VERSION AS OF and TIMESTAMP AS OF of the query's own are told, and not pinned a second time."""
+    sql = "SELECT * FROM a.b VERSION AS OF 12 x, a.b FOR TIMESTAMP AS OF '2026-01-01' y, a.b z"
+    found = relations(None, sql)
+
+    assert [one.travels for one in found] == [True, True, False]
+    assert spliced(sql, found, texts={("a", "b"): "a.b VERSION AS OF 7"}) == sql.replace(
+        "a.b z", "a.b VERSION AS OF 7 z"
+    )
+
+
+PINNED = {
+    "SELECT '😀', * FROM c.`n😀`.t AS x, c.`n😀`.t": "SELECT '😀', * FROM § AS x, §",
+    "TABLE c.`n😀`.t": "(SELECT * FROM §)",
+    "TABLE c.`n😀`.t UNION (TABLE c.`n😀`.t) ORDER BY 1": "(SELECT * FROM §) UNION ((SELECT * FROM §)) ORDER BY 1",
+    "SELECT * FROM f(TABLE(c.`n😀`.t))": "SELECT * FROM f(TABLE(SELECT * FROM §))",
+    "SELECT * FROM c.`n😀`.t TABLESAMPLE (5 ROWS) s": "SELECT * FROM § TABLESAMPLE (5 ROWS) s",
+    "SELECT * FROM c.`n😀`.t WITH (`k` = 1) s": "SELECT * FROM § WITH (`k` = 1) s",
+    "SELECT * FROM c.`n😀`.t PIVOT (sum(x) FOR y IN (1))": "SELECT * FROM § PIVOT (sum(x) FOR y IN (1))",
+    "WITH t AS (TABLE c.`n😀`.t) FROM t |> WHERE x > 1": "WITH t AS ((SELECT * FROM §)) FROM t |> WHERE x > 1",
+}
+PIN = "c.`n😀`.t VERSION AS OF 8123"
+
+
+@pytest.mark.parametrize("sql", PINNED)
+def test_pinned_names_stand_where_the_names_stood(sql: str) -> None:
+    """The pinned text is what one would have written, and reads as a query in which every name travels."""
+    pinned = spliced(sql, relations(None, sql), texts={("c", "n😀", "t"): PIN})
+
+    assert pinned == PINNED[sql].replace("§", PIN)
+    assert {(one.parts, one.travels) for one in relations(None, pinned)} == {(("c", "n😀", "t"), True)}
+
+
+def test_a_name_without_a_text_stays() -> None:
+    """Sources are known to the session under their own names."""
+    sql = "SELECT * FROM flights JOIN a.b"
+
+    assert spliced(sql, relations(None, sql), texts={("a", "b"): "X"}) == "SELECT * FROM flights JOIN X"
+
+
+def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[str]) -> str:
+    """A random query; the tables it names are appended to `names`, in the order of the text."""
+
+    def table() -> str:
+        if bound and dice.random() < 0.3:
+            return dice.choice(bound)
+        name = dice.choice(["a.t", "c.`n 😀`.`x.y`", "b . u", "src", "`q``r`.v"])
+        names.append(name)
+        return name
+
+    def below(more: tuple[str, ...] = ()) -> str:
+        return _made(dice, depth - 1, (*bound, *more), names)
+
+    if depth == 0:
+        return f"SELECT '😀 FROM no.no' AS x /* FROM no.no */ FROM {table()} AS s{dice.randrange(99)}"
+    shape = dice.randrange(9)
+    if shape == 0:
+        cte = f"k{depth}"
+        return f"WITH {cte} AS ({below()}) ({below((cte,))})"
+    if shape == 1:
+        return f"SELECT x FROM {table()} y WHERE x IN ({below()}) AND EXISTS ({below()})"
+    if shape == 2:
+        return f"({below()}) UNION ALL ({below()})"
+    if shape == 3:
+        return f"SELECT * FROM ({below()}) l JOIN {table()} r ON l.x = (SELECT max(x) FROM ({below()}))"
+    if shape == 4:
+        return f"SELECT s.x, lag(x) OVER w AS x2 FROM {table()} s WINDOW w AS (ORDER BY ({below()}))"
+    if shape == 5:
+        return f"SELECT * FROM {table()} m, LATERAL ({below()}) n"
+    if shape == 6:
+        return f"FROM {table()} |> WHERE x > 1 |> SELECT x |> UNION ALL ({below()})"
+    if shape == 7:
+        return f"(TABLE {table()}) EXCEPT ({below()})"
+    return f"SELECT count(*) FILTER (WHERE x NOT IN ({below()})) AS x FROM {table()} GROUP BY ({below()})"
+
+
+def test_random_queries_give_their_names_and_splice_to_the_same_with_others() -> None:
+    """Of generated queries the names are those that were put in; new ones in their place are found again, and only they."""
+    dice = random.Random(20261121)
+    pins = (f"z.`p{number}` VERSION AS OF {number}" for number in itertools.count())
+    for _ in range(150):
+        names: list[str] = []
+        sql = _made(dice, dice.randrange(5), (), names)
+        found = relations(None, sql)
+        texts = {one.parts: next(pins) for one in found}
+        pinned = spliced(sql, found, texts=texts)
+        again = relations(None, pinned)
+
+        assert [sql[one.start : one.stop].removeprefix("TABLE ") for one in found] == names
+        assert len(again) == len(found)
+        assert all(one.travels for one in again)
+        assert [pinned[one.start : one.stop] for one in again] == [texts[one.parts].split(" ")[0] for one in found]
+
+
+def test_forms_are_told_apart() -> None:
+    """What may stand in a name's place depends on how it stands there; a table may be called `table`."""
+    assert relations(None, "TABLE table.x") == (Relation(("table", "x"), 0, 13, form=Form.STATEMENT),)
+    assert relations(None, "SELECT * FROM table") == (Relation(("table",), 14, 19),)
+
+
+def test_the_bare_grammar_is_started_once() -> None:
+    """A second parse finds the Java machine of the first."""
+    assert bare_grammar() is bare_grammar()

@@ -1,0 +1,265 @@
+"""A step's table is made as declared, grows with its query, and loses nothing that wasn't allowed by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.model.errors import BadRequest
+from limnos.names import engine
+from limnos.pipeline.declaration import Allowed, Column, Mode, Parts, Write
+from limnos.pipeline.engine.metadata import metadata_there
+from limnos.pipeline.engine.tables import preparation, prepare
+from tests.pipeline.engine.steps import BRANCH, on_branch, on_main, published, rows, step_of, written
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: SparkSession, place: Parts) -> None:
+    """Namespaces, partitions, order, properties and comments are made once; the same declaration again changes nothing."""
+    step = step_of(
+        (*place, "deep", "er", "t"),
+        partition=("days(at)", "bucket(4, id)", "truncate(2, `odd name`)", "kind"),
+        sort=("id DESC", "at ASC NULLS LAST"),
+        properties={"write.format.default": "orc", "it's": "a 'quote' \\ and ${env:HOME}"},
+        columns=(Column(name="id", comment="it's ${env:HOME}"), Column(name="place.city", comment="nested")),
+        comment="a table's comment",
+    )
+    frame = spark.sql(
+        "SELECT 1L AS id, TIMESTAMP'2026-01-01 00:00:00' AS at, 'x' AS `odd name`, 'k' AS kind, "
+        "named_struct('city', 'here') AS place"
+    )
+
+    prepare(spark, step, frame=frame, branch=BRANCH)
+
+    again = preparation(spark, step, frame=frame)
+    found = metadata_there(spark, step.table)
+    assert (again.is_new, again.statements, bool(again.changes)) == (False, (), False)
+    assert [(each.transform, each.name) for each in found.spec.fields] == [
+        ("day", "at_day"),
+        ("bucket[4]", "id_bucket"),
+        ("truncate[2]", "odd name_trunc"),
+        ("identity", "kind"),
+    ]
+    assert [(each.direction, each.null_order) for each in found.order.fields] == [
+        ("desc", "nulls-last"),
+        ("asc", "nulls-last"),
+    ]
+    assert found.properties["it's"] == "a 'quote' \\ and ${env:HOME}"
+    assert found.properties["comment"] == "a table's comment"
+    assert found.schema.fields[0].doc == "it's ${env:HOME}"
+    assert found.snapshots == ()
+
+
+def test_declaration_that_has_changed_reaches_the_table(spark: SparkSession, place: Parts) -> None:
+    """Properties, comments, order and partitions follow the declaration; what is not declared any more stays."""
+    frame = spark.sql("SELECT 1 AS id, named_struct('city', 'here') AS place, 'k' AS kind")
+    table = (*place, "t")
+    prepare(spark, step_of(table, partition=("kind",), properties={"a": "1", "b": "1"}), frame=frame, branch=BRANCH)
+    step = step_of(
+        table,
+        partition=("bucket(2, id)",),
+        sort=("id",),
+        properties={"a": "2", "format-version": "3"},
+        columns=(Column(name="kind", comment="c"), Column(name="place.city", comment="d")),
+        comment="new",
+    )
+
+    prepare(spark, step, frame=frame, branch=BRANCH)
+
+    found = metadata_there(spark, table)
+    assert preparation(spark, step, frame=frame).statements == ()
+    assert [each.transform for each in found.spec.fields if each.transform != "void"] == ["bucket[2]"]
+    assert {key: found.properties[key] for key in "ab"} == {"a": "2", "b": "1"}
+    assert found.format_version == 3
+
+
+@pytest.mark.parametrize(
+    "old, new, expected",
+    [
+        ("1 AS id", "1L AS id", "bigint"),
+        ("1L AS id", "1 AS id", "bigint"),
+        ("CAST(1 AS float) AS id", "CAST(1 AS double) AS id", "double"),
+        ("CAST(1 AS decimal(10,2)) AS id", "CAST(1 AS decimal(12,1)) AS id", "decimal(13,2)"),
+        ("CAST(1 AS decimal(10,2)) AS id", "1 AS id", "decimal(12,2)"),
+        ("CAST(1 AS decimal(12,2)) AS id", "1 AS id", "decimal(12,2)"),
+        ("CAST(1 AS double) AS id", "1 AS id", "double"),
+        ("1 AS id", "CAST(1 AS tinyint) AS id", "int"),
+        ("array(1) AS id", "array(1L) AS id", "array<bigint>"),
+        ("map('a', 1) AS id", "map('a', 1L) AS id", "map<string,bigint>"),
+        ("named_struct('a', 1) AS id", "named_struct('A', 1L) AS id", "struct<a:bigint>"),
+        (
+            "array(named_struct('a', 1)) AS id",
+            "array(named_struct('b', 'x', 'a', 1)) AS id",
+            "array<struct<a:int,b:string>>",
+        ),
+        ("1 AS id", "NULL AS id", "int"),
+        ("TIMESTAMP'2026-01-01 00:00:00' AS id", "DATE'2026-01-01' AS id", "timestamp"),
+    ],
+)
+def test_types_widen_and_rows_fit(spark: SparkSession, place: Parts, old: str, new: str, expected: str) -> None:
+    """A column grows as far as the query needs and keeps what it had; rows of both are read."""
+    step = step_of((*place, "t"), Write(mode=Mode.APPEND))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
+
+    branch, _ = written(spark, step, spark.sql(f"SELECT {new}"))
+
+    assert spark.table(engine.render_spark(step.table)).schema["id"].dataType.simpleString() == expected
+    assert len(on_branch(spark, branch)) == 2
+
+
+@pytest.mark.parametrize(
+    "old, new, word",
+    [
+        ("1 AS id", "'x' AS id", "int in the table and string in the query"),
+        ("'x' AS id", "1 AS id", "string in the table and int in the query"),
+        ("1 AS id", "1.5D AS id", "int in the table and double"),
+        ("CAST(1 AS decimal(10,2)) AS id", "CAST(1 AS decimal(10,4)) AS id", r"decimal\(10,2\) in the table"),
+        ("CAST(1 AS decimal(38,2)) AS id", "CAST(1 AS decimal(38,0)) AS id", r"decimal\(38,2\) in the table"),
+        ("1L AS id", "CAST(1 AS float) AS id", "bigint in the table and float"),
+        ("map(1, 'a') AS id", "map(1L, 'a') AS id", "id.key"),
+        ("named_struct('a', 1) AS id", "1 AS id", "struct<a: int> in the table"),
+        ("DATE'2026-01-01' AS id", "TIMESTAMP'2026-01-01 00:00:00' AS id", "date in the table and timestamp"),
+        ("1 AS id, 2 AS b", "1 AS id", r"drop: \[b\]"),
+        ("named_struct('a', 1, 'b', 2) AS id", "named_struct('a', 1) AS id", r"drop: \[id\.b\]"),
+        ("1 AS id", "1 AS id, 2 AS ID", "two columns"),
+        ("1 AS id", "1 AS id, NULL AS x", "always NULL"),
+    ],
+)
+def test_what_would_lose_is_refused_and_nothing_is_touched(
+    spark: SparkSession, place: Parts, old: str, new: str, word: str
+) -> None:
+    """A change that loses columns or values is told by name, and the table stays as it was."""
+    step = step_of((*place, "t"))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT {old}")
+    before = metadata_there(spark, step.table)
+
+    with pytest.raises(BadRequest, match=word):
+        prepare(spark, step, frame=spark.sql(f"SELECT {new}"), branch=BRANCH)
+
+    assert metadata_there(spark, step.table) == before
+
+
+def test_narrowing_that_is_allowed_casts_values(spark: SparkSession, place: Parts) -> None:
+    """With the column's name in `narrow` its values are cast to the table's type, and fail where they don't fit."""
+    step = step_of((*place, "t"), allowed=Allowed(narrow=("id",)))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
+
+    branch, _ = written(spark, step, spark.sql("SELECT '7' AS id"))
+
+    assert on_branch(spark, branch) == [(7,)]
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"):
+        written(spark, step, spark.sql("SELECT 'x' AS id"))
+
+
+def test_drop_that_is_allowed_waits_for_the_publishing_commit(spark: SparkSession, place: Parts, admin: Client) -> None:
+    """Readers keep the column until the run is published; then it is gone, nested ones too, and others stay."""
+    step = step_of((*place, "t"), allowed=Allowed(drop=("b", "place.zip", "many.element.y")))
+    spark.sql(
+        f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id, 'b' AS b, "
+        "named_struct('city', 'x', 'zip', 1) AS place, array(named_struct('x', 1, 'y', 2)) AS many"
+    )
+    frame = spark.sql("SELECT 2 AS id, named_struct('city', 'y') AS place, array(named_struct('x', 3)) AS many")
+
+    branch, _ = written(spark, step, frame)
+    meanwhile = spark.table(engine.render_spark(step.table)).columns
+    published(admin, spark, branch)
+
+    assert branch.columns_to_drop == ("b", "place.zip", "many.element.y")
+    assert meanwhile == ["id", "b", "place", "many"]
+    schema = spark.table(engine.render_spark(step.table)).schema
+    assert schema.simpleString() == "struct<id:int,place:struct<city:string>,many:array<struct<x:int>>>"
+    assert rows(spark, f"SELECT id, place.city, many[0].x FROM {engine.render_spark(step.table)}") == [(2, "y", 3)]
+
+
+def test_column_that_partitions_or_sorts_is_not_dropped(spark: SparkSession, place: Parts) -> None:
+    """A drop that the layout needs is refused though it is allowed."""
+    step = step_of((*place, "t"), allowed=Allowed(drop=("p",)))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int, p int) PARTITIONED BY (p)")
+
+    with pytest.raises(BadRequest, match="partitioned or sorted by it"):
+        preparation(spark, step, frame=spark.sql("SELECT 1 AS id"))
+
+
+def test_required_column_that_is_dropped_stops_being_required(spark: SparkSession, place: Parts) -> None:
+    """Its NULLs can be written until the column goes; a required column that is given stays required."""
+    step = step_of((*place, "t"), allowed=Allowed(drop=("b",)))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} (id int NOT NULL, b int NOT NULL)")
+
+    branch, _ = written(spark, step, spark.sql("SELECT 1 AS id"))
+
+    assert on_branch(spark, branch) == [(1, None)]
+    with pytest.raises(Exception, match=r"(?i)null"):
+        written(spark, step, spark.sql("SELECT CAST(NULL AS int) AS id"))
+
+
+def test_discarded_run_leaves_an_empty_column(spark: SparkSession, place: Parts) -> None:
+    """A column that a run added and never published is NULL for readers, and their rows are there."""
+    step = step_of((*place, "t"))
+    spark.sql(f"CREATE TABLE {engine.render_spark(step.table)} AS SELECT 1 AS id")
+
+    branch, _ = written(spark, step, spark.sql("SELECT 'new' AS added, 2 AS id"))
+
+    assert on_main(spark, step.table) == [(1, None)]
+    assert on_branch(spark, branch) == [(2, "new")]
+
+
+def test_partitions_after_a_change_of_partitioning_is_refused(spark: SparkSession, place: Parts) -> None:
+    """Rows of the old layout would stay beside the new ones: `replace` has to run first, then it goes on."""
+    table = (*place, "t")
+    frame = spark.sql("SELECT 1 AS id, 1 AS p")
+    step = step_of(table, Write(mode=Mode.PARTITIONS), partition=("p",))
+    spark.sql(f"CREATE TABLE {engine.render_spark(table)} PARTITIONED BY (id) AS SELECT 1 AS id, 2 AS p")
+
+    with pytest.raises(BadRequest, match="mode: replace"):
+        preparation(spark, step, frame=frame)
+    spark.sql(f"ALTER TABLE {engine.render_spark(table)} REPLACE PARTITION FIELD id WITH p")
+    with pytest.raises(BadRequest, match="before its partitioning was changed"):
+        preparation(spark, step, frame=frame)
+    spark.sql(f"INSERT OVERWRITE {engine.render_spark(table)} SELECT 1, 1")
+
+    assert preparation(spark, step, frame=frame).statements == ()
+
+
+@pytest.mark.parametrize(
+    "more, word",
+    [
+        ({"write": Write(mode=Mode.MERGE)}, "needs `keys`"),
+        ({"write": Write(mode=Mode.MERGE, keys=("nope",))}, "`keys` names 'nope'"),
+        ({"write": Write(mode=Mode.HISTORY, keys=("id",), tracked=("nope",))}, "`tracked` names 'nope'"),
+        ({"write": Write(mode=Mode.HISTORY, keys=("id",), valid_to="s")}, "a column 's', which its history makes"),
+        ({"write": Write(mode=Mode.PARTITIONS)}, "Write `partition:`"),
+        ({"columns": (Column(name="nope", comment="x"),)}, "`columns` names 'nope'"),
+        ({"partition": ("weeks(at)",)}, "no transform 'weeks'"),
+        ({"partition": ("bucket(id)",)}, "needs a number"),
+        ({"partition": ("a b",)}, "is no column"),
+        ({"sort": ("",)}, "sort"),
+    ],
+)
+def test_declarations_that_do_not_fit_the_query_are_refused(
+    spark: SparkSession, place: Parts, more: Mapping[str, Any], word: str
+) -> None:
+    """What a step names and its query does not give is said before anything is made."""
+    step = step_of((*place, "t"), more.get("write"), **{key: value for key, value in more.items() if key != "write"})
+
+    with pytest.raises(BadRequest, match=word):
+        prepare(spark, step, frame=spark.sql("SELECT 1 AS id, 's' AS s"), branch=BRANCH)
+
+
+def test_names_may_be_anything(spark: SparkSession, place: Parts) -> None:
+    """Dots, quotes, spaces and other letters in names of columns and tables are carried as they are."""
+    step = step_of((*place, "od d`t"), Write(mode=Mode.MERGE, keys=("a.b",)))
+    frame = spark.sql("SELECT 1 AS `a.b`, 'x' AS `it's`, named_struct('q`q', 1) AS `Ü`")
+
+    first, _ = written(spark, step, frame)
+
+    assert rows(
+        spark, f"SELECT `a.b`, `it's`, `Ü`.`q``q` FROM {engine.render_spark(step.table)} VERSION AS OF '{first.name}'"
+    ) == [(1, "x", 1)]

@@ -1,0 +1,225 @@
+"""A real server and an engine without Spark, so that every turn a run can take is tried in seconds.
+
+The engine commits real snapshots to real branches over Iceberg REST; only their rows are not there.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from limnos.client import Client
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.declaration import Parts, Pipeline, Sql, Step
+from limnos.pipeline.outcomes import Branch, Outcome, Pin
+from limnos.pipeline.run.ended import Ended
+from limnos.pipeline.run.events import Event
+from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.refs import heads_of
+from limnos.pipeline.run.start import Means, start
+from limnos.pipeline.run.stop import Stop
+from tests.integration.live import LiveServer, serving
+
+SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
+_numbers = itertools.count(1000)
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """One server for all tests of the room."""
+    with serving(tmp_path_factory.mktemp("runs") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: LiveServer) -> Iterator[Client]:
+    """A client with the administrator's token."""
+    with Client(server.uri, token=server.token) as made:
+        yield made
+
+
+@pytest.fixture
+def heart(server: LiveServer) -> Iterator[Client]:
+    """Another one, for signs of life."""
+    with Client(server.uri, token=server.token) as made:
+        yield made
+
+
+@pytest.fixture
+def space(client: Client, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own below `main`."""
+    name = f"s{next(_numbers)}"
+    client.namespaces.create(f"main.{name}")
+    return name
+
+
+def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Mapping[str, str] | None = None) -> int:
+    """Commit a snapshot without files to a branch; returns its id."""
+    number = next(_numbers)
+    metadata = client.tables.load(table).metadata
+    sequence = int(str(metadata.get("last-sequence-number", 0))) + 1
+    snapshot = {
+        "snapshot-id": number, "sequence-number": sequence, "timestamp-ms": 1_800_000_000_000 + number,
+        "manifest-list": f"{metadata['location']}/metadata/{number}.avro", "schema-id": 0,
+        "summary": {"operation": "append", **(by or {})},
+    }  # fmt: skip
+    if parent is not None:
+        snapshot["parent-snapshot-id"] = parent
+    set_ref = {"action": "set-snapshot-ref", "ref-name": ref, "type": "branch", "snapshot-id": number}
+    updates = [{"action": "add-snapshot", "snapshot": snapshot}, set_ref]
+    operation = {"do": "commit-table", "path": list(table[1:]), "requirements": [], "updates": updates}
+    client.transactions.run(table[0], [operation])
+    return number
+
+
+@dataclass
+class FakeEngine:
+    """Carries steps out by commits without rows. `before` and `after` are called around each, to make trouble."""
+
+    client: Client
+    before: Callable[[Step, StepContext], None] = lambda step, context: None
+    after: Callable[[Step, StepContext], None] = lambda step, context: None
+    carried: list[tuple[str, str]] = field(default_factory=list)
+    """Step and branch, in the order they were begun."""
+    read: dict[str, dict[Parts, int | None]] = field(default_factory=dict)
+    """What each step last read: snapshot by table."""
+    told: dict[str, list[Parts]] = field(default_factory=dict)
+    halted: threading.Event = field(default_factory=threading.Event)
+    expired: set[Parts] = field(default_factory=set)
+
+    def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
+        """The query's text is the list of tables."""
+        return {
+            step.name: frozenset(
+                tuple(each.split(".")) for each in step.body.text.split() if isinstance(step.body, Sql)
+            )
+            for step in pipeline.steps
+            if isinstance(step.body, Sql)
+        }
+
+    def pins(self, tables: Iterable[Parts]) -> dict[Parts, Pin]:
+        """What `main` is now."""
+        found = {}
+        for table in tables:
+            heads = heads_of(self.client, table)
+            assert heads is not None
+            found[table] = Pin(name=".".join(table), table=table, snapshot=heads.main)
+        return found
+
+    def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
+        """What the test says."""
+        return frozenset(pins) & self.expired
+
+    def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
+        """Begin the branch at `main`, commit one snapshot, tell of it."""
+        self.carried.append((step.name, context.branch))
+        self.before(step, context)
+        reads = {tuple(each.split(".")) for each in step.body.text.split()} if isinstance(step.body, Sql) else set()
+        made = {table: branch.head for table, branch in context.made.items() if table in reads}
+        self.read[step.name] = {
+            **{table: pin.snapshot for table, pin in context.pins.items() if table in reads},
+            **made,
+        }
+        heads = heads_of(self.client, step.table)
+        if heads is None:
+            create = {"do": "create-table", "path": list(step.table[1:]), "schema": SCHEMA}
+            self.client.transactions.run(step.table[0], [create])
+            heads = heads_of(self.client, step.table)
+        assert heads is not None
+        by = {"limnos.run": context.run, "limnos.step": step.name}
+        head = commit(self.client, step.table, ref=context.branch, parent=heads.main, by=by)
+        branch = Branch(
+            table=step.table,
+            name=context.branch,
+            uuid=heads.uuid,
+            schema_id=0,
+            base=heads.main,
+            head=head,
+            is_new=False,
+        )
+        self.after(step, context)
+        context.check()
+        return Outcome(branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1)
+
+    def tasks(self, step: str) -> Counts:
+        """Always half done."""
+        return Counts(1, 2)
+
+    def tell(self, client: Client, step: Step, *, pipeline: str, run: str, tables: Sequence[Parts]) -> None:
+        """Note which tables it came from."""
+        self.told[step.name] = list(tables)
+
+    def halt(self) -> None:
+        """Note it."""
+        self.halted.set()
+
+
+@dataclass
+class Counts:
+    """Tasks."""
+
+    done: int
+    total: int
+
+
+@dataclass
+class Scene:
+    """Everything a test needs to run pipelines: `run` starts one over the fake engine."""
+
+    client: Client
+    heart: Client
+    space: str
+    engine: FakeEngine
+    events: list[Event] = field(default_factory=list)
+    stop: Stop = field(default_factory=Stop)
+
+    def means(self) -> Means:
+        """What runs are carried out with."""
+        return Means(
+            client=self.client, heart=self.heart, engine=self.engine, stop=self.stop, listener=self.events.append
+        )
+
+    def table(self, name: str) -> Parts:
+        """A table in the test's namespace."""
+        return ("main", self.space, name)
+
+    def pipeline(self, **reads: str) -> Pipeline:
+        """Steps by table name, each with the names of the tables it reads, blanks between them."""
+        steps = tuple(
+            Step(
+                table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in wanted.split()))
+            )
+            for name, wanted in reads.items()
+        )
+        return Pipeline(name=self.space, catalog="main", steps=steps)
+
+    def run(self, pipeline: Pipeline, **options: object) -> Ended:
+        """Run it."""
+        return start(pipeline, self.means(), directory=Path(), options=Options(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
+
+    def main(self, name: str) -> int | None:
+        """Where `main` of a table points."""
+        heads = heads_of(self.client, self.table(name))
+        assert heads is not None, name
+        return heads.main
+
+    def refs(self, name: str) -> set[str]:
+        """All branches and tags of a table."""
+        heads = heads_of(self.client, self.table(name))
+        assert heads is not None, name
+        return set(heads.refs)
+
+    def renewed(self) -> Scene:
+        """The same place, as another process would see it: not stopped, nothing heard."""
+        return Scene(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
+
+
+@pytest.fixture
+def scene(client: Client, heart: Client, space: str) -> Scene:
+    """A scene over the server."""
+    return Scene(client=client, heart=heart, space=space, engine=FakeEngine(client))

@@ -1,0 +1,53 @@
+"""A server that is killed while a run works, and comes back: nothing fails that could wait."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from limnos.client import Client
+from limnos.pipeline.context import StepContext
+from limnos.pipeline.declaration import Step
+from limnos.pipeline.failures import StepAway
+from tests.integration.live import LIMNOS, serving
+from tests.pipeline.run.conftest import FakeEngine, Scene
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_server_that_is_killed_and_comes_back_fails_nothing(tmp_path: Path, moment: str) -> None:
+    """Killed before a step writes or after it wrote: the run waits, does that step again, and publishes once."""
+    again: list[subprocess.Popen[bytes]] = []
+    with serving(tmp_path / "data") as first, Client(first.uri, token=first.token) as client:
+        address = first.uri.removeprefix("http://")
+        command = [*LIMNOS, "server", "start", "--data", str(tmp_path / "data"), "--listen", address]
+        client.namespaces.create("main.s")
+
+        def restart() -> None:
+            again.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+
+        def killed(step: Step, context: StepContext) -> None:
+            if step.table[-1] == "b" and first.process.poll() is None:
+                first.process.kill()
+                first.process.wait()
+                threading.Timer(1.0, restart).start()
+                raise StepAway("connection refused")
+
+        engine = FakeEngine(client)
+        setattr(engine, moment, killed)
+        with Client(first.uri, token=first.token) as heart:
+            scene = Scene(client=client, heart=heart, space="s", engine=engine)
+            try:
+                ended = scene.run(scene.pipeline(a="", b="a", c="b"), lease_s=30)
+
+                assert ended.state == "published", ended.message
+                assert [name[-1] for name, _ in engine.carried] == ["a", "b", "b", "c"]
+                assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
+            finally:
+                for process in again:
+                    process.terminate()
+                    process.wait(timeout=20)

@@ -1,0 +1,83 @@
+"""A standalone cluster of two workers, one of which is killed while it holds rows."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.pipeline.cluster import Cluster, cluster, environment
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+DEFAULTS = """
+spark.driver.host 127.0.0.1
+spark.driver.memory 700m
+spark.executor.memory 512m
+spark.sql.shuffle.partitions 4
+spark.ui.enabled false
+"""
+STAGED = """
+import sys
+from limnos.pipeline.engine.staging import stage
+from limnos.spark import session
+spark = session(master=sys.argv[1], catalogs=())
+chance = spark.range(0, 40000, 1, 4).selectExpr("id", "rand() AS r")
+held = stage(chance) if sys.argv[2] == "ours" else chance.localCheckpoint()
+before = held.selectExpr("count(*)", "sum(crc32(cast(r AS string)))").collect()
+print("held", flush=True)
+sys.stdin.readline()
+after = held.selectExpr("count(*)", "sum(crc32(cast(r AS string)))").collect()
+print("same" if before == after else "other", flush=True)
+"""
+
+
+@pytest.fixture
+def workers(tmp_path: Path) -> Iterator[Cluster]:
+    """Two workers of the test's own: it kills one."""
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    with cluster(directory) as started:
+        yield started
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> dict[str, str]:
+    """The environment of a driver, whose settings lie in a file as a cluster's do."""
+    directory = tmp_path / "conf"
+    directory.mkdir()
+    (directory / "spark-defaults.conf").write_text(DEFAULTS)
+    return environment(SPARK_CONF_DIR=str(directory))
+
+
+@pytest.mark.parametrize("how, answer", [("ours", "same"), ("plain", "")])
+def test_staged_rows_outlive_a_worker(
+    workers: Cluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
+) -> None:
+    """Rows by chance that were staged are the same ones when a worker is gone; Spark's own local checkpoint loses them."""
+    script = tmp_path / "staged.py"
+    script.write_text(STAGED)
+    with subprocess.Popen(
+        [sys.executable, str(script), workers.master, how],
+        env=settings,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as driver:
+        assert driver.stdin is not None
+        assert driver.stdout is not None
+        assert driver.stdout.readline() == "held\n"
+        assert workers.kill_worker(0) == 1
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+
+        assert driver.stdout.readline().strip() == answer

@@ -1,0 +1,140 @@
+"""A driver that is killed, and a server: whatever the moment, a resume ends where an undisturbed run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from tests.integration.live import LIMNOS, LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+KILLS = 30 if os.environ.get("LIMNOS_TEST_FAULTS") == "all" else 2
+PIPELINE = """
+pipeline: SPACE
+catalog: main
+steps:
+  SPACE.raw:
+    sql: SELECT id, sha2(cast(id AS string), 256) AS h FROM range(0, 400000, 1, 4)
+  SPACE.odd:
+    sql: SELECT id, h FROM SPACE.raw WHERE id % 2 = 1
+    write: {mode: merge, keys: [id]}
+  SPACE.total:
+    sql: SELECT count(*) AS n, sum(crc32(h)) AS s FROM SPACE.odd
+"""
+
+
+class Driver:
+    """A process of `limnos pipeline …`, and the events it tells."""
+
+    def __init__(
+        self,
+        server: LiveServer,
+        *words: str,
+        where: Sequence[str] = ("--master", "local[2]"),
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        told = {**environment, "LIMNOS_URI": server.uri, "LIMNOS_TOKEN": server.token, "LIMNOS_OUTPUT": "json"}
+        command = [*LIMNOS, "pipeline", *words, "--lease", "3", *where]
+        self.process = subprocess.Popen(
+            command, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+        self.errors: list[str] = []
+        self._reader = threading.Thread(target=lambda: self.errors.extend(self.process.stderr or ()), daemon=True)
+        self._reader.start()
+
+    def events(self) -> Iterator[dict[str, object]]:
+        """Each event as it comes."""
+        for line in self.process.stdout or ():
+            yield json.loads(line)
+
+    def ended(self) -> dict[str, object]:
+        """The last event."""
+        last: dict[str, object] = {}
+        for event in self.events():
+            last = event
+        assert self.process.wait(timeout=120) is not None
+        self._reader.join(timeout=10)
+        assert last, "".join(self.errors)[-2000:]
+        return last
+
+
+@pytest.fixture
+def file(admin: Client, tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A pipeline of three steps in a namespace of the test's own, which is the file's name."""
+    space = "k" + "".join(filter(str.isalnum, request.node.name))[-20:].lower()
+    admin.namespaces.create(f"main.{space}")
+    made = tmp_path / f"{space}.yaml"
+    made.write_text(PIPELINE.replace("SPACE", space))
+    return made
+
+
+def answer(spark: SparkSession, space: str) -> list[tuple[object, ...]]:
+    """What the pipeline's last table says, and how many rows the others have."""
+    total = [tuple(row) for row in spark.sql(f"SELECT * FROM main.{space}.total").collect()]
+    return [*total, *((spark.table(f"main.{space}.{name}").count(),) for name in ("raw", "odd"))]
+
+
+def expected(spark: SparkSession) -> list[tuple[object, ...]]:
+    """The same by plain Spark SQL."""
+    odd = "SELECT sha2(cast(id AS string), 256) AS h FROM range(0, 400000) WHERE id % 2 = 1"
+    total = [tuple(row) for row in spark.sql(f"SELECT count(*), sum(crc32(h)) FROM ({odd})").collect()]
+    return [*total, (400000,), (200000,)]
+
+
+def published_snapshots(client: Client, table: str) -> list[str]:
+    """The runs of the snapshots that `main` was made from, newest first."""
+    metadata = client.tables.load(table).metadata
+    known = {each["snapshot-id"]: each for each in metadata["snapshots"]}  # type: ignore[attr-defined]
+    refs: dict[str, dict[str, int]] = metadata["refs"]  # type: ignore[assignment]
+    found, at = [], refs.get("main", {}).get("snapshot-id")
+    while at is not None:
+        summary = known[at]["summary"]
+        if "limnos.run" in summary:
+            found.append(summary["limnos.run"])
+        at = known[at].get("parent-snapshot-id")
+    return found
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+def test_a_killed_driver_is_resumed(
+    server: LiveServer, admin: Client, spark: SparkSession, file: Path, number: int
+) -> None:
+    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each snapshot once."""
+    chance = random.Random(number)
+    target, delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)
+    driver, run = Driver(server, "run", str(file)), ""
+    for event in driver.events():
+        run = str(event["run"])
+        if str(event.get("step", "")).endswith(target) and event["state"] == "running":
+            break
+    time.sleep(delay_s)
+    os.kill(driver.process.pid, signal.SIGKILL)
+    driver.process.wait()
+    state = admin.runs.load(run).state
+    while state == "running":
+        time.sleep(0.2)
+        state = admin.runs.load(run).state
+    if state == "lost":
+        ended = Driver(server, "resume", run).ended()
+        assert (ended["state"], ended["exit_code"]) == ("published", 0), ended
+
+    assert answer(spark, file.stem) == expected(spark)
+    for name in ("raw", "odd", "total"):
+        assert published_snapshots(admin, f"main.{file.stem}.{name}") == [run]

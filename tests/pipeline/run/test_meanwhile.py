@@ -1,0 +1,173 @@
+"""What others do while Spark runs a pipeline: rights taken away, outputs dropped, or written by a rival."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.events import Event
+from limnos.spark import session
+from tests.integration.live import LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PIPELINE = """
+pipeline: SPACE
+catalog: main
+steps:
+  SPACE.a:
+    sql: SELECT id FROM range(3)
+    write: {mode: append}
+  SPACE.b:
+    sql: SELECT id * 10 AS id FROM SPACE.a
+    write: {mode: append}
+"""
+
+
+@dataclass
+class Meddler:
+    """Does something once, when the run tells an event: `when` is a step's name and `running`, or the run's own state."""
+
+    when: str
+    do: Callable[[], object]
+    seen: list[str] = field(default_factory=list)
+    done: bool = False
+
+    def __call__(self, event: Event) -> None:
+        """Hear of an event."""
+        said = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
+        self.seen.append(said)
+        if said == self.when and not self.done:
+            self.done = True
+            self.do()
+
+
+@dataclass
+class Stage:
+    """A pipeline of two tables that was run once, and what it takes to run it again."""
+
+    file: Path
+    spark: SparkSession
+    admin: Client
+
+    @property
+    def space(self) -> str:
+        """The namespace of both tables."""
+        return self.file.stem
+
+    def table(self, name: str) -> str:
+        """A table's path."""
+        return f"main.{self.space}.{name}"
+
+    def rows(self, name: str) -> list[int]:
+        """The published rows."""
+        return sorted(row[0] for row in self.spark.sql(f"SELECT id FROM {self.table(name)}").collect())
+
+    def run(self, listener: Meddler, *, spark: SparkSession | None = None) -> Ended:
+        """Run it again, while somebody meddles."""
+        ended = load(self.file).run(spark or self.spark, listener=listener)
+        assert listener.done, listener.seen
+        return ended
+
+
+@pytest.fixture
+def stage(spark: SparkSession, admin: Client, tmp_path: Path, request: pytest.FixtureRequest) -> Stage:
+    """The pipeline, run once by the administrator."""
+    space = "m" + "".join(filter(str.isalnum, request.node.name)).lower()[-40:]
+    admin.namespaces.create(f"main.{space}")
+    file = tmp_path / f"{space}.yaml"
+    file.write_text(PIPELINE.replace("SPACE", space))
+    load(file).run(spark).require()
+    return Stage(file, spark, admin)
+
+
+@pytest.fixture
+def ana(stage: Stage, server: LiveServer) -> SparkSession:
+    """Spark as a user who may just run the pipeline, by a role of the same name."""
+    name = f"ana_{stage.space}"
+    stage.admin.users.add(name)
+    stage.admin.roles.create(name)
+    stage.admin.roles.grant_to_user(name, [name])
+    allow = stage.admin.roles.allow
+    allow(name, ["use_catalog"], on="main", kind="catalog")
+    allow(name, ["use_schema", "select_table", "modify_table"], on=f"main.{stage.space}", kind="namespace")
+    allow(name, ["run_job"], on="lake", kind="metalake")
+    allow(name, ["use_job_template"], on=stage.space, kind="job_template")
+    return session(server.uri, token=stage.admin.tokens.create(user=name).token)
+
+
+@pytest.mark.parametrize(
+    "right, when, state",
+    [
+        ("modify_table", "b running", "failed"),
+        ("modify_table", "publishing", "held"),
+    ],
+)
+def test_a_right_taken_away_during_a_run_is_named(
+    stage: Stage, ana: SparkSession, right: str, when: str, state: str
+) -> None:
+    """Nothing is published; the end names the right and the line that grants it, and with it the run can go on."""
+
+    def take() -> None:
+        role, space = f"ana_{stage.space}", f"main.{stage.space}"
+        stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")
+
+    ended = stage.run(Meddler(when, take), spark=ana)
+
+    assert (ended.state, ended.why, ended.exit_code) == (state, Why.DENIED, 4), ended.message
+    assert f"limnos grant {right} --on" in ended.message
+    assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])
+
+
+def test_an_output_dropped_before_the_publish_is_told(stage: Stage) -> None:
+    """The run fails and says which table is gone; the other one is not published either."""
+    ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5), ended.message
+    assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
+    assert stage.rows("a") == [0, 1, 2]
+    assert not stage.admin.tables.exists(stage.table("b"))
+
+
+def test_an_output_renamed_before_the_publish_keeps_its_rows(stage: Stage) -> None:
+    """The run publishes neither under the old name nor under the new one."""
+    rename = f"ALTER TABLE {stage.table('b')} RENAME TO {stage.space}.c"
+    ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(rename)))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5), ended.message
+    assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
+    assert (stage.rows("a"), stage.rows("c")) == ([0, 1, 2], [0, 10, 20])
+
+
+def test_an_output_dropped_during_a_later_step_is_told(stage: Stage) -> None:
+    """The step that reads the dropped one fails, or the publish does: nothing is published."""
+    ended = stage.run(Meddler("b running", lambda: stage.spark.sql(f"DROP TABLE {stage.table('a')}")))
+
+    assert ended.state == "failed", ended.message
+    assert stage.table("a") in ended.message.replace("`", "")
+    assert stage.rows("b") == [0, 10, 20]
+
+
+def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Stage) -> None:
+    """The rival's step is run again on what the rival wrote, and all is published."""
+    rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"))
+    ended = stage.run(rival)
+
+    assert ended.state == "published", ended.message
+    assert "moved" in rival.seen
+    assert rival.seen.count("b running") == 2
+    assert rival.seen.count("a running") == 1
+    assert stage.rows("a") == [0, 0, 1, 1, 2, 2]
+    assert 7 in stage.rows("b")

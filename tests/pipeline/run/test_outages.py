@@ -1,0 +1,79 @@
+"""A server that is killed while Spark runs a pipeline, and comes back: the run waits, and all is as if nothing had been."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from limnos.pipeline.run.options import Options
+from limnos.spark import session
+from tests.integration.live import serving
+from tests.pipeline.run.relay import ANSWERED, Moment, Relay
+from tests.pipeline.run.test_kills import PIPELINE, answer, expected, published_snapshots
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+_ROWS = "add-snapshot"
+MOMENTS = (
+    Moment("rows, answer lost", r"^POST .*/tables/odd", _ROWS, lost=ANSWERED),
+    Moment("publish, answer lost", r"^POST ", "publish-run", lost=ANSWERED),
+    Moment("rows, never sent", r"^POST .*/tables/odd", _ROWS),
+    Moment("publish, never sent", r"^POST ", "publish-run"),
+    Moment("a table looked at", r"^GET .*/tables/raw", nth=2),
+    Moment("a table made, answer lost", r"^POST .*/tables ", '"odd"', lost=ANSWERED),
+    Moment("a branch begun, never sent", r"^POST .*/tables/total", "set-snapshot-ref"),
+    Moment("a branch begun, answer lost", r"^POST .*/tables/total", "set-snapshot-ref", lost=ANSWERED),
+    Moment("a step recorded as done, never sent", r"^PUT .*odd", "done"),
+    Moment("a step recorded as done, answer lost", r"^PUT .*odd", "done", lost=ANSWERED),
+)
+CHOSEN = MOMENTS if os.environ.get("LIMNOS_TEST_FAULTS") == "all" else MOMENTS[:2]
+
+
+@pytest.fixture
+def relay(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Relay]:
+    """A server of the test's own behind a relay, away for one to five seconds by the moment's seed."""
+    away_s = random.Random(request.node.name).uniform(1, 5)
+    with serving(tmp_path / "data") as server:
+        made = Relay(server, data=tmp_path / "data", away_s=away_s)
+        try:
+            yield made
+        finally:
+            made.close()
+
+
+@pytest.fixture
+def through(served_spark: SparkSession, relay: Relay) -> SparkSession:
+    """A session of the warm Spark whose catalogs are those of the relay's server."""
+    assert served_spark is not None
+    return session(relay.uri, token=relay.server.token, config={"spark.sql.session.timeZone": "UTC"})
+
+
+@pytest.mark.parametrize("moment", CHOSEN, ids=lambda moment: moment.name)
+def test_a_server_killed_at_a_moment_changes_nothing(
+    relay: Relay, through: SparkSession, tmp_path: Path, moment: Moment
+) -> None:
+    """Killed at a request of the run, back after seconds: published once, with the rows of an undisturbed run."""
+    file = tmp_path / "o.yaml"
+    file.write_text(PIPELINE.replace("SPACE", "o"))
+    with Client(relay.uri, token=relay.server.token) as client:
+        client.namespaces.create("main.o")
+        relay.moment = moment
+        ended = load(file).run(through, options=Options(lease_s=30))
+
+        assert relay.struck.is_set(), "the moment never came"
+        assert (ended.state, ended.exit_code) == ("published", 0), ended.message
+        assert answer(through, "o") == expected(through)
+        for name in ("raw", "odd", "total"):
+            assert published_snapshots(client, f"main.o.{name}") == [ended.run]

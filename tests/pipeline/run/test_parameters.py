@@ -1,0 +1,68 @@
+"""Values of parameters: typed, complete, and for Spark in Python's own types."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.run.parameters import arguments, given
+
+AT = datetime(2026, 1, 31, tzinfo=UTC)
+
+
+def declared(kind: ParameterType, default: Scalar = None) -> Pipeline:
+    """A pipeline with one parameter `p`."""
+    return Pipeline(name="x", catalog="main", steps=(), parameters=(Parameter(name="p", type=kind, default=default),))
+
+
+@pytest.mark.parametrize(
+    "kind,text,value,native",
+    [
+        (ParameterType.STRING, "a b", "a b", "a b"),
+        (ParameterType.INT, "-42", -42, -42),
+        (ParameterType.INT, 7, 7, 7),
+        (ParameterType.DOUBLE, "0.5", 0.5, 0.5),
+        (ParameterType.BOOLEAN, "True", True, True),
+        (ParameterType.BOOLEAN, "no", False, False),
+        (ParameterType.BOOLEAN, False, False, False),
+        (ParameterType.DATE, "2026-01-31", "2026-01-31", date(2026, 1, 31)),
+        (ParameterType.DATE, date(2026, 1, 31), "2026-01-31", date(2026, 1, 31)),
+        (ParameterType.TIMESTAMP, "2026-01-31T00:00:00", "2026-01-31T00:00:00+00:00", AT),
+    ],
+)
+def test_a_value_is_typed(kind: ParameterType, text: object, value: Scalar, native: object) -> None:
+    """What a command line or a caller gives becomes JSON for the record, and Python's type for Spark."""
+    found = given(declared(kind), {"p": text})
+
+    assert found == {"p": value}
+    assert arguments(declared(kind), found, run="r", at=AT) == {"run_id": "r", "run_at": AT, "p": native}
+
+
+@pytest.mark.parametrize(
+    "kind,text",
+    [
+        (ParameterType.INT, "4.2"),
+        (ParameterType.INT, True),
+        (ParameterType.INT, str(2**63)),
+        (ParameterType.DOUBLE, "nan"),
+        (ParameterType.BOOLEAN, "maybe"),
+        (ParameterType.DATE, "31.1.2026"),
+        (ParameterType.TIMESTAMP, "noon"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(kind: ParameterType, text: object) -> None:
+    """The refusal names the parameter, its type, and what to write."""
+    with pytest.raises(BadRequest, match=f"parameter p: .* is no {kind.value}; write for example --param p="):
+        given(declared(kind), {"p": text})
+
+
+def test_what_is_missing_or_unknown_is_named() -> None:
+    """A parameter without default must be given; one of another name is answered with the nearest."""
+    with pytest.raises(BadRequest, match=r"parameter p .* has no default"):
+        given(declared(ParameterType.INT), {})
+    with pytest.raises(BadRequest, match="no parameter q; it has p"):
+        given(declared(ParameterType.INT), {"q": 1})
+    assert given(declared(ParameterType.INT, 3), {}) == {"p": 3}

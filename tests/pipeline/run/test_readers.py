@@ -1,0 +1,97 @@
+"""Readers beside runs: what two tables hold is always of one run, whoever asks and whenever.
+
+`LIMNOS_TEST_READS` says how many reads of both tables there are at least; `conformance/run proofs` asks for ten thousand.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import Self, cast
+
+import pytest
+
+from limnos.client import Client
+from limnos.pipeline.declaration import Parameter, ParameterType
+from tests.integration.live import LiveServer
+from tests.pipeline.run.test_spark import Place, place
+
+__all__ = ["place"]
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+READS = int(os.environ.get("LIMNOS_TEST_READS", "400"))
+READERS = 4
+RUNS_MIN = 3
+
+
+class Readers:
+    """Read both tables over and over, each with a connection of its own."""
+
+    def __init__(self, server: LiveServer, tables: tuple[str, str]) -> None:
+        self.server = server
+        self.tables = tables
+        self.seen: Counter[tuple[int, int]] = Counter()
+        self.failed: list[BaseException] = []
+        self.stop = threading.Event()
+        self.threads = [threading.Thread(target=self.read, daemon=True) for _ in range(READERS)]
+
+    def __enter__(self) -> Self:
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.stop.set()
+        for thread in self.threads:
+            thread.join(timeout=60)
+
+    def read(self) -> None:
+        """One table, the other, and the first again: the pair counts where that has not moved meanwhile."""
+        try:
+            with Client(self.server.uri, token=self.server.token) as client:
+                while not self.stop.is_set():
+                    first, second, again = (rows_of(client, table) for table in (*self.tables, self.tables[0]))
+                    if first == again:
+                        self.seen[(first, second)] += 1
+        except BaseException as error:
+            self.failed.append(error)
+
+
+def rows_of(client: Client, table: str) -> int:
+    """The rows that the table's current snapshot says it has; -1 where it has none."""
+    metadata = client.tables.load(table).metadata
+    current = metadata.get("current-snapshot-id")
+    snapshots = cast("list[Mapping[str, object]]", metadata.get("snapshots") or [])
+    summaries = (cast("Mapping[str, str]", each["summary"]) for each in snapshots if each["snapshot-id"] == current)
+    return next((int(summary["total-records"]) for summary in summaries), -1)
+
+
+def test_readers_see_whole_runs(place: Place, server: LiveServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each run gives both tables as many rows as its number; no reader ever sees two numbers."""
+    steps = (
+        place.step("numbers", "SELECT id AS x FROM range(:n)"),
+        place.step("doubled", "SELECT numbers.x * 2 AS x FROM @.numbers"),
+    )
+    n = (Parameter(name="n", type=ParameterType.INT),)
+    assert place.run(*steps, parameters=n, given={"n": "1"}).state == "published"
+    number = 1
+
+    with Readers(server, (f"main.{place.name}.numbers", f"main.{place.name}.doubled")) as readers:
+        while not readers.failed and (number <= RUNS_MIN or readers.seen.total() < READS):
+            number += 1
+            ended = place.run(*steps, parameters=n, given={"n": str(number)})
+            assert ended.state == "published", ended.message
+    with capsys.disabled():
+        print(f"\n{readers.seen.total():,} reads of two tables beside {number - 1} runs")
+
+    assert readers.failed == []
+    assert {pair for pair in readers.seen if pair[0] != pair[1]} == set()
+    assert {first for first, _ in readers.seen} >= {1, number}

@@ -1,0 +1,402 @@
+"""A run over a real server: all of it is published or nothing, whatever comes between."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from limnos.client import Client
+from limnos.model.errors import CommitConflict
+from limnos.pipeline.context import StepContext, branches_prefix
+from limnos.pipeline.declaration import Step
+from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
+from limnos.pipeline.outcomes import Branch, Finding, Outcome
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.over import discard, publish_held
+from limnos.pipeline.run.resume import resume
+from tests.pipeline.run.conftest import Scene, commit
+
+pytestmark = pytest.mark.integration
+
+
+def resumed(scene: Scene, ended: Ended, **reads: str) -> Ended:
+    """Go on with a run by the same pipeline."""
+    return resume(
+        scene.pipeline(**reads), scene.means(), run_id=ended.run, directory=Path(), options=Options(lease_s=2)
+    )
+
+
+def failing(name: str) -> Callable[[Step, StepContext], None]:
+    """Trouble for the step that makes a table."""
+
+    def trouble(step: Step, context: StepContext) -> None:
+        if step.table[-1] == name:
+            raise StepFailed(f"{name} cannot be made")
+
+    return trouble
+
+
+def test_a_run_publishes_all_its_tables_at_once(scene: Scene) -> None:
+    """`main` of each table is what its step wrote, the branches are gone, and the record says so."""
+    ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
+
+    assert (ended.state, ended.exit_code) == ("published", 0), ended.message
+    assert scene.engine.read[f"{scene.space}.c"] == {
+        scene.table("a"): scene.main("a"),
+        scene.table("b"): scene.main("b"),
+    }
+    assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
+    seen = scene.client.runs.load(ended.run)
+    assert seen.state == "published"
+    assert seen.revision == ended.revision
+    assert [step.state for step in seen.steps] == ["done"] * 3
+
+
+def test_what_others_read_is_pinned_when_the_run_begins(scene: Scene) -> None:
+    """A table that somebody writes during the run is read as it was before, by every step."""
+    scene.run(scene.pipeline(source=""))
+    pinned = scene.main("source")
+
+    def meddle(step: Step, context: StepContext) -> None:
+        commit(scene.client, scene.table("source"), ref="main", parent=scene.main("source"))
+
+    scene.engine.before = meddle
+    ended = scene.run(scene.pipeline(a="source", b="source"), at_once=1)
+
+    assert ended.why is Why.DONE, ended.message
+    assert {tuple(read.values()) for name, read in scene.engine.read.items() if not name.endswith("source")} == {
+        (pinned,)
+    }
+
+
+def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: Scene) -> None:
+    """After the failure nobody sees anything; the resume runs the failed step alone, and publishes what both attempts made."""
+    scene.engine.before = failing("b")
+    ended = scene.run(scene.pipeline(a="", b="a", c="b"))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.CODE, 11)
+    assert "b cannot be made" in ended.message
+    assert f"limnos pipeline resume {ended.run}" in ended.message
+    assert scene.main("a") is None
+    assert [event.step for event in scene.events if event.state == "skipped"] == [f"{scene.space}.c"]
+
+    again = scene.renewed()
+    second = resumed(again, ended, a="", b="a", c="b")
+
+    assert (second.state, second.attempt) == ("published", 2), second.message
+    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.b", f"{scene.space}.c"]
+    assert again.engine.read[f"{scene.space}.b"] == {scene.table("a"): scene.main("a")}
+    assert [scene.refs(name) for name in "abc"] == [{"main"}] * 3
+
+
+def test_a_step_that_was_changed_runs_again_with_what_reads_it(scene: Scene) -> None:
+    """A resume by a mended file keeps what the change does not touch."""
+    scene.engine.before = failing("c")
+    ended = scene.run(scene.pipeline(a="", b="", c="b"))
+
+    again = scene.renewed()
+    pipeline = scene.pipeline(a="", b="", c="b")
+    steps = [replace(step, comment="mended") if step.table[-1] == "b" else step for step in pipeline.steps]
+    second = resume(
+        replace(pipeline, steps=tuple(steps)),
+        again.means(),
+        run_id=ended.run,
+        directory=Path(),
+        options=Options(lease_s=2),
+    )
+
+    assert second.state == "published", second.message
+    assert sorted(name for name, _ in again.engine.carried) == [f"{scene.space}.b", f"{scene.space}.c"]
+
+
+def test_a_pin_that_is_lost_makes_its_readers_run_again(scene: Scene) -> None:
+    """A finished step whose source cannot be had any longer would not fit the others: it runs again."""
+    scene.run(scene.pipeline(source=""))
+    scene.engine.before = failing("b")
+    ended = scene.run(scene.pipeline(a="source", b="a", other=""))
+    again = scene.renewed()
+    again.engine.expired = {scene.table("source")}
+
+    second = resumed(again, ended, a="source", b="a", other="")
+
+    assert second.state == "published", second.message
+    assert [name for name, _ in again.engine.carried if not name.endswith("other")] == [
+        f"{scene.space}.a",
+        f"{scene.space}.b",
+    ]
+
+
+def test_broken_data_publishes_nothing_and_keeps_the_branch(scene: Scene) -> None:
+    """The finding is in the record, the branch is there to be looked at, and `main` is as it was."""
+
+    def broken(step: Step, context: StepContext) -> None:
+        if step.table[-1] == "b":
+            finding = Finding(
+                rule="r", kind="row", action="fail", broken=2, checked=3, tolerated=0.0, held=False, message="2 of 3"
+            )
+            branch = Branch(
+                table=step.table, name=context.branch, uuid="u", schema_id=0, base=None, head=None, is_new=True
+            )
+            outcome = Outcome(branches=(branch,), pins=(), findings=(finding,), rows=3, bytes=1, seconds=0.0)
+            raise DataBroken("rule r: 2 of 3", outcome=outcome, broken=[finding])
+
+    scene.engine.after = broken
+    ended = scene.run(scene.pipeline(a="", b="a"))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DATA, 10)
+    assert (scene.main("a"), scene.main("b")) == (None, None)
+    assert scene.refs("b") == {f"{branches_prefix(ended.run)}1"}
+    assert [(each.rule, each.broken, each.held) for each in scene.client.runs.load(ended.run).findings] == [
+        ("r", 2, False)
+    ]
+
+
+def test_a_right_that_is_missing_has_a_code_of_its_own(scene: Scene) -> None:
+    """A refusal in a step is told as that, not as a failure of its code."""
+
+    def refuse(step: Step, context: StepContext) -> None:
+        raise StepDenied("may not MODIFY_TABLE")
+
+    scene.engine.before = refuse
+    ended = scene.run(scene.pipeline(a=""))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DENIED, 4)
+
+
+def test_a_step_whose_answer_was_lost_runs_again_on_another_branch(scene: Scene) -> None:
+    """What landed though its answer was lost is on a branch that nobody publishes, and is cleared away."""
+    lost: list[str] = []
+
+    def lose(step: Step, context: StepContext) -> None:
+        if not lost:
+            lost.append(context.branch)
+            raise StepAway("connection reset")
+
+    scene.engine.after = lose
+    ended = scene.run(scene.pipeline(a=""))
+
+    assert ended.state == "published", ended.message
+    assert len({branch for _, branch in scene.engine.carried}) == 2
+    assert scene.refs("a") == {"main"}
+    metadata = scene.client.tables.load(scene.table("a")).metadata
+    heads = [each["snapshot-id"] for each in metadata["snapshots"] if "parent-snapshot-id" not in each]  # type: ignore[attr-defined]
+    assert len(heads) == 2
+    assert scene.main("a") == max(heads)
+
+
+def test_a_publish_that_loses_to_another_writer_runs_the_step_again(scene: Scene) -> None:
+    """The other's rows stay: the step is run on what they made, with what reads it, and all is published."""
+    scene.run(scene.pipeline(a="", b=""))
+    others: list[int] = []
+
+    def meddle(step: Step, context: StepContext) -> None:
+        if step.table[-1] == "a" and not others:
+            others.append(
+                commit(scene.client, step.table, ref="main", parent=scene.main("a"), by={"engine-name": "duck"})
+            )
+
+    scene.engine.after = meddle
+    scene.engine.carried.clear()
+    ended = scene.run(scene.pipeline(a="", b="", c="a"))
+
+    assert ended.state == "published", ended.message
+    assert sorted(name[-1] for name, _ in scene.engine.carried) == ["a", "a", "b", "c", "c"]
+    told = next(event.message or "" for event in scene.events if event.state == "moved")
+    assert f"main.{scene.space}.a was written at" in told
+    assert "by duck" in told
+    snapshots = scene.client.tables.load(scene.table("a")).metadata["snapshots"]
+    parents = {each["snapshot-id"]: each.get("parent-snapshot-id") for each in snapshots}  # type: ignore[attr-defined]
+    assert parents[scene.main("a")] == others[0]
+
+
+def test_a_table_that_others_write_again_and_again_is_given_up(scene: Scene) -> None:
+    """After so many tries nothing is published, who was in the way is told, and the branches are kept."""
+    scene.run(scene.pipeline(a=""))
+
+    def meddle(step: Step, context: StepContext) -> None:
+        commit(scene.client, step.table, ref="main", parent=scene.main("a"))
+
+    scene.engine.after = meddle
+    ended = scene.run(scene.pipeline(a=""), tries=1)
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.MOVED, 5)
+    assert "was written" in ended.message
+    assert len(scene.refs("a")) > 1
+
+
+@pytest.mark.parametrize("how", ["dropped", "renamed"])
+def test_an_output_that_goes_during_the_run_publishes_nothing(scene: Scene, how: str) -> None:
+    """The others stay as they were, and the message says which table it was."""
+    scene.run(scene.pipeline(a="", b=""))
+    before = scene.main("b")
+
+    def away(step: Step, context: StepContext) -> None:
+        if step.table[-1] == "a":
+            if how == "dropped":
+                scene.client.tables.drop(step.table)
+            else:
+                scene.client.tables.move(step.table, scene.table("elsewhere"))
+
+    scene.engine.after = away
+    ended = scene.run(scene.pipeline(a="", b=""))
+
+    assert (ended.state, ended.why) == ("failed", Why.MOVED)
+    assert f"main.{scene.space}.a was dropped or renamed" in ended.message
+    assert scene.main("b") == before
+
+
+def test_a_held_run_is_published_by_another_process(scene: Scene) -> None:
+    """Until then nobody sees it; publishing twice is the same as once."""
+    ended = scene.run(scene.pipeline(a="", b="a"), hold=True)
+
+    assert (ended.state, ended.exit_code) == ("held", 0)
+    assert (scene.main("a"), scene.main("b")) == (None, None)
+
+    published = publish_held(scene.client, ended.run)
+
+    assert published.state == "published"
+    assert None not in (scene.main("a"), scene.main("b"))
+    assert publish_held(scene.client, ended.run).revision == published.revision
+
+
+def test_a_held_run_whose_table_was_written_is_resumed(scene: Scene) -> None:
+    """Publishing says who was in the way; the resume runs that step again and holds once more."""
+    scene.run(scene.pipeline(a="", b=""))
+    ended = scene.run(scene.pipeline(a="", b=""), hold=True)
+    other = commit(scene.client, scene.table("a"), ref="main", parent=scene.main("a"))
+
+    refused = publish_held(scene.client, ended.run)
+
+    assert (refused.state, refused.why) == ("held", Why.MOVED)
+    assert scene.main("a") == other
+    again = scene.renewed()
+    second = resumed(again, ended, a="", b="")
+    assert second.state == "held", second.message
+    assert [name[-1] for name, _ in again.engine.carried] == ["a"]
+    assert publish_held(scene.client, ended.run).state == "published"
+
+
+def test_a_discarded_run_leaves_nothing_but_what_others_wrote(scene: Scene) -> None:
+    """Branches go; a table that the run made goes, unless somebody else has written it meanwhile."""
+    scene.run(scene.pipeline(old=""))
+    ended = scene.run(scene.pipeline(old="", new="", shared=""), hold=True)
+    commit(scene.client, scene.table("shared"), ref="main", parent=None)
+
+    discarded, left = discard(scene.client, ended.run)
+
+    assert discarded.state == "discarded"
+    assert left.tables == (f"main.{scene.space}.new",)
+    assert not scene.client.tables.exists(scene.table("new"))
+    assert [scene.refs(name) for name in ("old", "shared")] == [{"main"}] * 2
+    assert discard(scene.client, ended.run)[1].branches == ()
+    with pytest.raises(CommitConflict, match="discarded"):
+        publish_held(scene.client, ended.run)
+
+
+def test_a_published_run_is_not_discarded(scene: Scene) -> None:
+    """What is published belongs to its tables."""
+    ended = scene.run(scene.pipeline(a=""))
+
+    with pytest.raises(CommitConflict, match="is published"):
+        discard(scene.client, ended.run)
+
+
+def test_a_cancelled_run_ends_its_work_and_drops_its_branches(scene: Scene) -> None:
+    """The cancel is seen at a beat; what is under way is halted, and nothing stays."""
+
+    def cancelled(step: Step, context: StepContext) -> None:
+        if step.table[-1] == "b":
+            scene.client.runs.cancel(context.run)
+            assert scene.engine.halted.wait(30)
+
+    scene.engine.after = cancelled
+    ended = scene.run(scene.pipeline(a="", b="a"))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("cancelled", Why.CANCELLED, 12)
+    assert not scene.client.tables.exists(scene.table("a"))
+    assert scene.client.runs.load(ended.run).state == "cancelled"
+
+
+def test_an_interrupt_cancels(scene: Scene) -> None:
+    """Whoever asks from this process gets the same, with words."""
+
+    def interrupted(step: Step, context: StepContext) -> None:
+        scene.stop.ask(Why.INTERRUPTED, "interrupted by the keyboard")
+
+    scene.engine.after = interrupted
+    ended = scene.run(scene.pipeline(a="", b="a"))
+
+    assert (ended.state, ended.exit_code) == ("cancelled", 130)
+    assert ended.message.startswith("interrupted by the keyboard; its branches are dropped")
+    assert scene.client.runs.load(ended.run).state == "cancelled"
+
+
+def test_two_runs_of_a_pipeline_at_once_are_refused(scene: Scene) -> None:
+    """The second is told which run, whose, and what to do, and writes nothing."""
+    second: list[Ended] = []
+
+    def meanwhile(step: Step, context: StepContext) -> None:
+        other = scene.renewed()
+        second.append(other.run(scene.pipeline(a="")))
+        assert other.engine.carried == []
+
+    scene.engine.before = meanwhile
+    first = scene.run(scene.pipeline(a=""))
+
+    assert first.state == "published", first.message
+    assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", Why.BUSY, 5)
+    assert first.run in second[0].message
+
+
+def test_the_second_of_two_runs_may_wait(scene: Scene) -> None:
+    """It begins when the first has ended, on what that has published."""
+    started, ends = threading.Event(), list[Ended]()
+
+    def meanwhile(step: Step, context: StepContext) -> None:
+        if not started.is_set():
+            started.set()
+            other = scene.renewed()
+            thread = threading.Thread(
+                target=lambda: ends.append(other.run(scene.pipeline(a="", b="a"), wait_s=60)), name="second"
+            )
+            thread.start()
+            threads.append(thread)
+
+    threads: list[threading.Thread] = []
+    scene.engine.before = meanwhile
+    first = scene.run(scene.pipeline(a="", b="a"))
+    threads[0].join(60)
+
+    assert first.state == "published", first.message
+    assert ends[0].state == "published", ends[0].message
+
+
+def test_a_process_that_was_superseded_stops_and_publishes_nothing(scene: Scene) -> None:
+    """Its lease ran out, another one resumed; it is told so when it next speaks, and the other publishes."""
+    second: list[Ended] = []
+    sound = scene.heart
+
+    def overtaken(step: Step, context: StepContext) -> None:
+        while scene.client.runs.load(context.run).state != "lost":
+            threading.Event().wait(0.1)
+        second.append(resumed(replace(scene.renewed(), heart=sound), run_of(context), a=""))
+
+    scene.engine.before = overtaken
+    with Client("http://127.0.0.1:1") as silent:
+        scene.heart = silent  # its signs of life never arrive
+        ended = scene.run(scene.pipeline(a=""))
+
+    assert second[0].state == "published", second[0].message
+    assert (ended.state, ended.why, ended.exit_code) == ("lost", Why.SUPERSEDED, 13)
+    assert scene.client.runs.load(ended.run).attempt == 2
+    assert scene.main("a") is not None
+
+
+def run_of(context: StepContext) -> Ended:
+    """The run that a step is part of, as its caller would know it."""
+    return Ended(run=context.run, pipeline="", attempt=context.attempt, state="", why=Why.DONE, message="")

@@ -1,0 +1,133 @@
+"""Steps begin when what they need is done, at the same time where they may, and none after a failure."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import pytest
+
+from limnos.pipeline.run import schedule
+from limnos.pipeline.run.ended import Why
+from limnos.pipeline.run.schedule import after, carry
+from limnos.pipeline.run.stop import Stop, Stopped
+
+
+def nothing() -> None:
+    """Halt nothing."""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_no_step_begins_before_what_it_needs(seed: int) -> None:
+    """In random graphs every step runs once, after all it needs, and no more than so many at the same time."""
+    chance = random.Random(seed)
+    names = [f"s{number}" for number in range(30)]
+    needs = {
+        name: frozenset(chance.sample(names[:place], k=min(place, chance.randint(0, 3))))
+        for place, name in enumerate(names)
+    }
+    done: list[str] = []
+    lock, under_way, most = threading.Lock(), [0], [0]
+
+    def do(name: str) -> None:
+        with lock:
+            assert needs[name] <= set(done)
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        with lock:
+            done.append(name)
+            under_way[0] -= 1
+
+    carried = carry(needs, do, at_once=3, stop=Stop(), halt=nothing)
+
+    assert sorted(done) == sorted(names)
+    assert carried.done == set(names)
+    assert most[0] <= 3
+
+
+def test_independent_steps_run_at_the_same_time() -> None:
+    """Two steps that wait for one another both begin."""
+    meeting = threading.Barrier(2, timeout=30)
+
+    carried = carry(
+        {"a": frozenset(), "b": frozenset()}, lambda name: meeting.wait() and None, at_once=2, stop=Stop(), halt=nothing
+    )
+
+    assert carried.done == {"a", "b"}
+
+
+def test_after_a_failure_nothing_begins() -> None:
+    """The failure is told by name, and what had not begun is told as waiting."""
+
+    def do(name: str) -> None:
+        if name == "b":
+            raise ValueError("no")
+
+    carried = carry(
+        {"a": frozenset(), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset({"c"})},
+        do,
+        at_once=1,
+        stop=Stop(),
+        halt=nothing,
+    )
+
+    assert carried.done == {"a"}
+    assert list(carried.failed) == ["b"]
+    assert carried.waiting == ("c", "d")
+
+
+def test_what_is_under_way_is_halted_when_the_run_stops() -> None:
+    """A step that works when the run is stopped is told to end, and nothing more begins."""
+    stop, halted = Stop(), threading.Event()
+
+    def do(name: str) -> None:
+        stop.ask(Why.CANCELLED, "enough")
+        assert halted.wait(30)
+        stop.check()
+
+    carried = carry({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
+
+    assert carried.done == frozenset()
+    assert carried.failed == {}
+    assert carried.waiting == ("b",)
+
+
+def test_ctrl_c_ends_what_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nobody handles the signal the waiting thread hears it: it halts what has begun, and waits for that."""
+    stop, halted = Stop(), threading.Event()
+    sound = schedule.wait
+
+    def interrupted(*given: object, **more: object) -> object:
+        monkeypatch.setattr(schedule, "wait", sound)
+        raise KeyboardInterrupt
+
+    def do(name: str) -> None:
+        assert halted.wait(30)
+        stop.check()
+
+    monkeypatch.setattr(schedule, "wait", interrupted)
+    carried = carry({"a": frozenset(), "b": frozenset({"a"})}, do, at_once=2, stop=stop, halt=halted.set)
+
+    assert (carried.done, carried.failed, carried.waiting) == (frozenset(), {}, ("b",))
+    assert stop.reason is not None
+    assert stop.reason.why is Why.INTERRUPTED
+
+
+def test_the_first_reason_to_stop_stands() -> None:
+    """A run that lost its lease is not cancelled afterwards."""
+    stop = Stop()
+    stop.ask(Why.SUPERSEDED, "first")
+    stop.ask(Why.CANCELLED, "second")
+
+    with pytest.raises(Stopped, match="first") as stopped:
+        stop.check()
+
+    assert stopped.value.why is Why.SUPERSEDED
+
+
+def test_what_comes_after_is_found_through_others() -> None:
+    """A step that needs one that needs the named one comes after it; others don't."""
+    needs = {"a": frozenset[str](), "b": frozenset({"a"}), "c": frozenset({"b"}), "d": frozenset[str]()}
+
+    assert after(frozenset({"a"}), needs) == {"a", "b", "c"}
+    assert after(frozenset({"d"}), needs) == {"d"}

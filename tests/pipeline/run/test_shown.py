@@ -1,0 +1,53 @@
+"""Events as lines for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.pipeline.run.ended import EXIT_CODES, Ended, RunFailed, Why
+from limnos.pipeline.run.events import Event
+from limnos.pipeline.run.shown import json_lines, plain_lines
+
+DONE = Event(run="r", step="a.t", state="done", rows=1200, bytes=3 << 20, seconds=1.26)
+UNDER_WAY = Event(run="r", step="a.t", state="running", tasks_done=3, tasks=4, left_s=2.0)
+
+
+def test_each_event_is_one_line_of_json() -> None:
+    """What is not known is left out, and further facts stand beside the others."""
+    lines: list[str] = []
+    hear = json_lines(lines.append)
+
+    hear(DONE)
+    hear(Event(run="r", state="published", further={"exit_code": 0}))
+
+    assert [json.loads(line) for line in lines] == [
+        {"run": "r", "step": "a.t", "state": "done", "rows": 1200, "bytes": 3145728, "seconds": 1.26},
+        {"run": "r", "state": "published", "exit_code": 0},
+    ]
+
+
+def test_plain_lines_leave_out_how_far_spark_is() -> None:
+    """A log has a line per change; broken rules stand below their step."""
+    lines: list[str] = []
+    hear = plain_lines(lines.append)
+
+    hear(UNDER_WAY)
+    hear(DONE)
+    hear(Event(run="r", step="b", state="failed", message="no", findings=({"held": False, "message": "2 of 3"},)))
+
+    assert lines == ["done    a.t  1,200 rows  3.0 MiB  1.3 s", "FAILED  b\n        no\n        2 of 3"]
+
+
+def test_every_end_has_a_code_and_only_one_is_good() -> None:
+    """Schedulers that know exceptions only get one unless the run did what was asked."""
+    assert set(EXIT_CODES) == set(Why)
+    for why in Why:
+        ended = Ended(run="r", pipeline="p", attempt=1, state="s", why=why, message="words")
+        if why is Why.DONE:
+            assert (ended.require(), ended.exit_code) == (ended, 0)
+        else:
+            assert ended.exit_code > 0
+            with pytest.raises(RunFailed, match="words"):
+                ended.require()

@@ -1,0 +1,287 @@
+"""Whole runs over Spark: rows that are read, written, published, and read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.client.errors import ClientError
+from limnos.pipeline.declaration import (
+    Action,
+    Expectation,
+    Files,
+    Load,
+    Mode,
+    Parameter,
+    ParameterType,
+    Pipeline,
+    RuleKind,
+    Source,
+    Sql,
+    Step,
+    Write,
+)
+from limnos.pipeline.engine.differences import Difference, difference
+from limnos.pipeline.engine.driver import SparkEngine
+from limnos.pipeline.project import load
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.events import Event
+from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.over import branches_of
+from limnos.pipeline.run.start import Means, intents, start
+from limnos.pipeline.run.stop import Stop
+from tests.integration.live import LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Place:
+    """A namespace of the test's own, and runs there."""
+
+    def __init__(self, spark: SparkSession, server: LiveServer, *, name: str) -> None:
+        self.spark = spark
+        self.name = name
+        self.client = Client(server.uri, token=server.token)
+        self.heart = Client(server.uri, token=server.token)
+        self.engine = SparkEngine(spark)
+        self.events: list[Event] = []
+        self.client.namespaces.create(f"main.{name}")
+
+    def means(self) -> Means:
+        """What runs are carried out with."""
+        return Means(client=self.client, heart=self.heart, engine=self.engine, stop=Stop(), listener=self.events.append)
+
+    def step(self, table: str, sql: str, **further: object) -> Step:
+        """A step by its SQL, where `@` stands for the namespace."""
+        return Step(table=("main", self.name, table), body=Sql(text=sql.replace("@", f"main.{self.name}")), **further)  # type: ignore[arg-type]
+
+    def pipeline(
+        self, *steps: Step, parameters: tuple[Parameter, ...] = (), sources: tuple[Source, ...] = ()
+    ) -> Pipeline:
+        """A pipeline of these steps."""
+        return Pipeline(name=self.name, catalog="main", steps=steps, parameters=parameters, sources=sources)
+
+    def run(
+        self,
+        *steps: Step,
+        parameters: tuple[Parameter, ...] = (),
+        sources: tuple[Source, ...] = (),
+        given: dict[str, object] | None = None,
+        **options: object,
+    ) -> Ended:
+        """Run the steps."""
+        pipeline = self.pipeline(*steps, parameters=parameters, sources=sources)
+        return start(pipeline, self.means(), directory=Path(), parameters=given, options=Options(**options))  # type: ignore[arg-type]
+
+    def rows(self, table: str) -> list[tuple[object, ...]]:
+        """The rows of a table as everybody reads it."""
+        return sorted(tuple(row) for row in self.spark.sql(f"SELECT * FROM main.{self.name}.{table}").collect())
+
+
+@pytest.fixture
+def place(spark: SparkSession, server: LiveServer, request: pytest.FixtureRequest) -> Iterator[Place]:
+    """A place for the test."""
+    made = Place(spark, server, name=request.node.name.partition("[")[0][-60:])
+    yield made
+    made.client.close()
+    made.heart.close()
+
+
+def test_steps_read_one_another_and_are_published_together(place: Place) -> None:
+    """Three steps, one after another by what they read; a second run replaces all of it."""
+    steps = (
+        place.step("total", "SELECT sum(x) AS s, count(*) AS n FROM @.doubled"),
+        place.step("doubled", "SELECT numbers.x * 2 AS x FROM @.numbers"),
+        place.step("numbers", "SELECT id AS x FROM range(:n)"),
+    )
+    n = (Parameter(name="n", type=ParameterType.INT),)
+
+    ended = place.run(*steps, parameters=n, given={"n": "4"})
+
+    assert ended.state == "published", ended.message
+    assert place.rows("doubled") == [(0,), (2,), (4,), (6,)]
+    assert place.rows("total") == [(12, 4)]
+    assert place.run(*steps, parameters=n, given={"n": 2}).state == "published"
+    assert place.rows("total") == [(2, 2)]
+    assert [step.rows for step in place.client.runs.load(ended.run).steps] == [1, 4, 4]
+
+
+def test_sql_that_fails_is_told_without_java(place: Place) -> None:
+    """The message has Spark's own words, no stack, and the code for code."""
+    ended = place.run(
+        place.step("a", "SELECT 1 AS x"), place.step("b", "SELECT CAST(raise_error('no good') AS int) AS y FROM @.a")
+    )
+
+    assert (ended.why, ended.exit_code) == (Why.CODE, 11)
+    assert "no good" in ended.message
+    assert "\tat " not in ended.message
+    assert place.rows("a") == []
+
+
+def test_merge_keys_that_are_doubled_are_broken_data(place: Place) -> None:
+    """A merge whose source has a key twice publishes nothing, and is told as data."""
+    merged = Write(mode=Mode.MERGE, keys=("x",))
+
+    ended = place.run(place.step("a", "SELECT * FROM VALUES (1, 2), (1, 3) AS t(x, y)", write=merged))
+
+    assert (ended.why, ended.exit_code) == (Why.DATA, 10)
+    assert place.rows("a") == []
+
+
+def row_rule(name: str, condition: str, action: Action) -> Expectation:
+    """A rule of rows."""
+    return Expectation(name=name, kind=RuleKind.ROW, action=action, condition=condition)
+
+
+def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> None:
+    """What is dropped is nowhere, what is quarantined stands beside with its rule, and all of it is published together."""
+    rules = (
+        row_rule("positive", "x > 0", Action.DROP),
+        row_rule("small", "x < 3", Action.QUARANTINE),
+        row_rule("odd", "x % 2 = 1", Action.WARN),
+    )
+
+    ended = place.run(place.step("a", "SELECT id AS x FROM range(5)", expectations=rules))
+
+    assert ended.state == "published", ended.message
+    assert place.rows("a") == [(1,), (2,)]
+    assert [row[:3] for row in place.rows("a__quarantine")] == [
+        (3, ["small"], ended.run),
+        (4, ["small"], ended.run),
+    ]
+    findings = {each.rule: each for each in place.client.runs.load(ended.run).findings}
+    assert {name: (each.broken, each.held) for name, each in findings.items()} == {
+        "positive": (1, True),
+        "small": (2, True),
+        "odd": (1, False),
+    }
+
+
+def test_a_rule_that_fails_publishes_nothing_anywhere(place: Place) -> None:
+    """A rule of the second step's table is asked of its branch; the first step's rows stay unseen, too."""
+    unique = Expectation(name="one each", kind=RuleKind.UNIQUE, columns=("y",))
+    steps = (
+        place.step("a", "SELECT id AS x FROM range(4)", expectations=(row_rule("any", "x >= 0", Action.FAIL),)),
+        place.step("b", "SELECT x % 2 AS y FROM @.a", expectations=(unique,)),
+    )
+
+    ended = place.run(*steps)
+
+    assert (ended.state, ended.why) == ("failed", Why.DATA)
+    assert "one each" in ended.message
+    assert (place.rows("a"), place.rows("b")) == ([], [])
+    found = diff_of(place, ended)
+    assert [(each.added, each.removed) for each in found] == [(4, 0), (4, 0)]
+
+
+def diff_of(place: Place, ended: Ended) -> list[Difference]:
+    """What publishing the run would change."""
+    return [difference(place.spark, branch) for branch in branches_of(place.client.runs.load(ended.run))]
+
+
+def test_a_merge_is_told_as_added_removed_and_changed(place: Place) -> None:
+    """The difference of a held run counts a row of the same key as changed."""
+    merged = Write(mode=Mode.MERGE, keys=("k",))
+    place.run(place.step("a", "SELECT * FROM VALUES (1, 'x'), (2, 'y') AS t(k, v)", write=merged))
+
+    ended = place.run(place.step("a", "SELECT * FROM VALUES (2, 'z'), (3, 'w') AS t(k, v)", write=merged), hold=True)
+
+    branch = branches_of(place.client.runs.load(ended.run))[0]
+    found = difference(place.spark, branch, keys=("k",), rows=10)
+    assert (found.added, found.removed, found.changed) == (1, 0, 1)
+    assert {(row["side"], row["k"]) for row in found.sample} == {("added", 2), ("added", 3), ("removed", 2)}
+    assert place.rows("a") == [(1, "x"), (2, "y")]
+
+
+def test_an_incremental_step_reads_what_is_new_since_it_was_published(place: Place) -> None:
+    """The second run reads the second day alone, a third finds nothing new, and `full` reads all of it again."""
+    place.spark.sql(f"CREATE TABLE main.{place.name}.raw (x INT)")
+    place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (1), (2)")
+    step = place.step("a", "SELECT x * 10 AS y FROM @.raw", write=Write(mode=Mode.APPEND), incremental=True)
+
+    first = place.run(step)
+    place.spark.sql(f"INSERT INTO main.{place.name}.raw VALUES (3)")
+    second = place.run(step)
+    third = place.run(step)
+    whole = place.run(step, full=True)
+
+    assert [ended.rows for ended in (first, second, third, whole)] == [2, 1, 0, 3]
+    assert place.rows("a") == [(10,), (20,), (30,)]
+    told = place.client.runs.load(first.run).steps[0].inputs[0]
+    assert "whole_because" in told
+
+
+def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
+    """A query reads a source by its name; the second run of an incremental load reads the new file alone."""
+    (tmp_path / "1.csv").write_text("x,y\n1,a\n2,b\n")
+    source = Source(
+        name="days",
+        kind=Files(path=f"{tmp_path}/*.csv", format="csv", schema="x INT, y STRING", options={"header": "true"}),
+    )
+    load = Step(
+        table=("main", place.name, "raw"), body=Load(source="days"), write=Write(mode=Mode.APPEND), incremental=True
+    )
+    query = place.step("b", "SELECT days.y, count(*) AS n FROM days GROUP BY days.y")
+
+    first = place.run(load, query, sources=(source,))
+    (tmp_path / "2.csv").write_text("x,y\n3,a\n")
+    second = place.run(load, query, sources=(source,))
+
+    assert (first.state, second.state) == ("published", "published"), first.message + second.message
+    assert place.rows("raw") == [(1, "a"), (2, "b"), (3, "a")]
+    assert place.rows("b") == [("a", 2), ("b", 1)]
+    rows = {step.name.rpartition(".")[2]: step.rows for step in place.client.runs.load(second.run).steps}
+    assert rows == {"raw": 1, "b": 2}
+
+
+def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
+    """The columns of a published step are known with where they came from; those of a held one are not yet."""
+    steps = (place.step("a", "SELECT id AS x FROM range(3)"), place.step("b", "SELECT x + 1 AS y FROM @.a"))
+
+    held = place.run(*steps, hold=True)
+    assert held.state == "held", held.message
+    with pytest.raises(ClientError):
+        place.client.lineage.up(f"main.{place.name}.nothing")
+    place.run(*steps)
+
+    graph = place.client.lineage.up(f"main.{place.name}.b", column="y")
+    assert any(node.path == ("main", place.name, "a") for node in graph.nodes)
+
+
+def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> None:
+    """As a notebook or a scheduler does it: the server and the caller are those of the session's catalog."""
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        f"pipeline: loaded\ncatalog: main\nparameters:\n  n: {{type: int}}\n"
+        f"steps:\n  {place.name}.a:\n    sql: SELECT id AS x FROM range(:n)\n"
+    )
+
+    ended = load(file).run(place.spark, parameters={"n": 3}).require()
+
+    assert (ended.state, ended.rows) == ("published", 3)
+    assert place.rows("a") == [(0,), (1,), (2,)]
+    assert place.client.runs.load(ended.run).options["file"] == str(file)
+
+
+def test_what_a_run_would_do_is_told_without_doing_it(place: Place) -> None:
+    """Steps in the order of their needs, with what each reads; no table is made and no run is begun."""
+    steps = (place.step("b", "SELECT * FROM @.a"), place.step("a", "SELECT 1 AS x"))
+
+    found = intents(place.pipeline(*steps), place.means(), parameters={}, options=Options())
+
+    a, b = f"{place.name}.a", f"{place.name}.b"
+    assert [(each.step, each.after, each.reads) for each in found] == [
+        (a, (), ()),
+        (b, (a,), (f"main.{a} of this run",)),
+    ]
+    assert not place.client.tables.exists(f"main.{a}")
+    assert place.name not in {each.name for each in place.client.pipelines.list()}

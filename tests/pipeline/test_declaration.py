@@ -1,0 +1,22 @@
+"""Declarations are values: where they were written makes no difference to what they say."""
+
+from __future__ import annotations
+
+from limnos.pipeline.declaration import Place, Sql, Step
+
+
+def test_place_takes_no_part_in_comparison() -> None:
+    """The same step written in another line is the same step."""
+    here = Step(table=("main", "a", "t"), body=Sql(text="SELECT 1"), at=Place("p.yaml", 3, 1))
+    there = Step(
+        table=("main", "a", "t"), body=Sql(text="SELECT 1", at=Place("p.yaml", 9, 8)), at=Place("p.yaml", 8, 1)
+    )
+
+    assert here == there
+
+
+def test_name_of_a_step_leaves_the_catalog_out() -> None:
+    """A step is spoken of by its table's path below the catalog."""
+    step = Step(table=("main", "curated", "nyc", "delays"), body=Sql(text="SELECT 1"))
+
+    assert step.name == "curated.nyc.delays"

@@ -1,0 +1,72 @@
+"""docs/pipelines.md: its files can be read, its commands print what it says, its functions work."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from limnos.cli.main import main
+from limnos.pipeline.file import load
+
+PAGE = Path(__file__).parents[2] / "docs" / "pipelines.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+FILES = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
+CONSOLES = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory with every file of the page, in which the test works."""
+    for name, text in FILES.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_file_of_the_page_says_a_pipeline(directory: Path) -> None:
+    """The page's files are read; those with a slip are shown with their errors below."""
+    names = [name for name in FILES if name.endswith(".yaml") and name != "slips.yaml"]
+
+    steps = {name: len(load(directory / name).steps) for name in [*names, "shop_py.py"]}
+
+    assert steps == {"shop.yaml": 2, "ranked.yaml": 1, "shop_py.py": 2}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("console", CONSOLES, ids=lambda text: text.splitlines()[0])
+def test_commands_print_what_the_page_says(directory: Path, console: str) -> None:
+    """Each command is run as it stands there."""
+    command, _, expected = console.partition("\n")
+    out = io.StringIO()
+
+    with contextlib.redirect_stdout(out):
+        main(shlex.split(command)[2:])
+
+    assert command.startswith("$ limnos ")
+    assert out.getvalue() == expected
+
+
+def test_functions_of_the_page_work_on_anything_that_is_enough_of_a_dataframe(directory: Path) -> None:
+    """A step's function is a plain one, with its arguments in the order of its signature."""
+
+    class Frame:
+        total = 7
+
+        def where(self, condition: object) -> object:
+            return condition
+
+    spec = importlib.util.spec_from_file_location("shop_py", directory / "shop_py.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    assert module.ranked(Frame(), 5) is True

@@ -1,0 +1,419 @@
+"""A pipeline's file: what it comes to, and what is said of one that is wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from limnos.pipeline.declaration import (
+    Action,
+    Expectation,
+    Files,
+    Jdbc,
+    Load,
+    Malformed,
+    Mode,
+    ParameterType,
+    Pipeline,
+    Place,
+    PythonStep,
+    RuleKind,
+    Sql,
+    TableSource,
+    Write,
+)
+from limnos.pipeline.file import load, read, schema_made, schema_text
+from limnos.pipeline.keys import FILE
+from limnos.pipeline.problems import InvalidPipeline
+from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
+
+Json = Any
+"""What JSON holds; its shape is the schema's business."""
+
+HEAD = "pipeline: p\ncatalog: main\n"
+
+
+def _read(text: str, *, directory: Path = Path()) -> Pipeline:
+    return read(textwrap.dedent(text), file="p.yaml", directory=directory)
+
+
+def _problems(text: str, *, directory: Path = Path()) -> list[str]:
+    with pytest.raises(InvalidPipeline) as refused:
+        _read(text, directory=directory)
+    return [str(problem) for problem in refused.value.problems]
+
+
+def _steps(text: str) -> str:
+    return HEAD + "steps:\n" + textwrap.indent(textwrap.dedent(text), "  ")
+
+
+def test_the_shortest_file_is_a_name_a_catalog_and_a_query() -> None:
+    """Everything else has a default."""
+    pipeline = _read(_steps("a.t: {sql: SELECT 1}"))
+
+    step = pipeline.steps[0]
+    assert (pipeline.name, pipeline.catalog, step.table, step.body) == (
+        "p", "main", ("main", "a", "t"), Sql(text="SELECT 1"),
+    )  # fmt: skip
+    assert step.write == Write(mode=Mode.REPLACE)
+
+
+LONG = """
+pipeline: p
+catalog: main
+parameters: {day: date, limit: {type: int, default: 10, comment: Rows.}}
+sources:
+  flights: data/flights.csv.gz
+  typed: {files: "s3://b/x/*", format: csv, schema: id bigint, options: {header: true, n: 1e3}, malformed: keep}
+  airports: {table: raw.`n.y`.airports, comment: Places.}
+  orders: {jdbc: "jdbc:postgresql://db/shop", query: SELECT 1, user: u, password_env: PW, partition_column: id, partitions: 4}
+steps:
+  a.merged:
+    sql_file: q.sql
+    write: {mode: merge, keys: id, delete_when: op = 'D', delete_missing: true}
+    incremental: true
+    partition: [days(day), "bucket(16, id)"]
+    sort: day desc
+    columns: {id: The number., op: {comment: What.}}
+    allow: {drop: old, narrow: [x, y]}
+    expect:
+      - id > 0
+      - {row: op IS NOT NULL, action: quarantine, tolerated: 1%, name: known}
+      - {unique: [id, op], action: warn}
+      - {references: raw.nyc.airlines, columns: op, to: code}
+      - {rows: {min: 1, max: 5}}
+      - {fresh: day, within: 36h}
+      - {no_fewer_rows: true, tolerated: 0.05}
+      - {empty: SELECT 1 WHERE false}
+  a.python: {python: "delays:make", inputs: {flights: flights, other: raw.x.y}, after: [a.merged]}
+  a.loaded: {load: flights, properties: {format-version: 3}}
+"""
+
+
+def test_a_long_file_comes_to_what_it_says(tmp_path: Path) -> None:
+    """Each part of the declaration can be written."""
+    (tmp_path / "q.sql").write_text("SELECT * FROM orders\n")
+    (tmp_path / "delays.py").write_text("def make(flights, other): return flights\n")
+    pipeline = _read(
+        LONG,
+        directory=tmp_path,
+    )
+
+    merged, python, loaded = pipeline.steps
+    flights, typed, airports, orders = (source.kind for source in pipeline.sources)
+    assert [(one.name, one.type, one.default) for one in pipeline.parameters] == [
+        ("day", ParameterType.DATE, None), ("limit", ParameterType.INT, 10),
+    ]  # fmt: skip
+    assert flights == Files(path="data/flights.csv.gz", format="csv")
+    assert typed == Files(
+        path="s3://b/x/*", format="csv", schema="id bigint", options={"header": "true", "n": "1e3"},
+        malformed=Malformed.KEEP,
+    )  # fmt: skip
+    assert airports == TableSource(table=("raw", "n.y", "airports"))
+    assert orders == Jdbc(
+        url="jdbc:postgresql://db/shop",
+        query="SELECT 1",
+        user="u",
+        password_env="PW",
+        partition_column="id",
+        partitions=4,
+    )
+    assert merged.body == Sql(text="SELECT * FROM orders\n")
+    assert merged.write == Write(mode=Mode.MERGE, keys=("id",), delete_when="op = 'D'", delete_missing=True)
+    assert (merged.incremental, merged.partition, merged.sort) == (True, ("days(day)", "bucket(16, id)"), ("day desc",))
+    assert [(one.name, one.comment) for one in merged.columns] == [("id", "The number."), ("op", "What.")]
+    assert (merged.allowed.drop, merged.allowed.narrow) == (("old",), ("x", "y"))
+    assert merged.expectations == (
+        Expectation(name="id > 0", kind=RuleKind.ROW, condition="id > 0"),
+        Expectation(
+            name="known", kind=RuleKind.ROW, condition="op IS NOT NULL", action=Action.QUARANTINE, tolerated=0.01
+        ),
+        Expectation(name="unique id op", kind=RuleKind.UNIQUE, columns=("id", "op"), action=Action.WARN),
+        Expectation(
+            name="references op", kind=RuleKind.REFERENCES, columns=("op",), table=("raw", "nyc", "airlines"),
+            table_columns=("code",),
+        ),
+        Expectation(name="rows min 1 max 5", kind=RuleKind.ROWS, rows_min=1, rows_max=5),
+        Expectation(name="fresh day", kind=RuleKind.FRESH, columns=("day",), within_s=36 * 3600),
+        Expectation(name="no_fewer_rows", kind=RuleKind.NO_FEWER_ROWS, tolerated=0.05),
+        Expectation(name="empty SELECT 1 WHERE false", kind=RuleKind.EMPTY, query="SELECT 1 WHERE false"),
+    )  # fmt: skip
+    assert python.body == PythonStep(function="delays:make", inputs={"flights": "flights", "other": ("raw", "x", "y")})
+    assert (python.after, pipeline.python_files) == ((("main", "a", "merged"),), ("delays.py",))
+    assert (loaded.body, loaded.properties) == (Load(source="flights"), {"format-version": "3"})
+
+
+def test_history_takes_all_its_keys() -> None:
+    """Slowly changing dimensions have columns of their own."""
+    step = _read(
+        _steps(
+            "a.t: {sql: SELECT 1, write: {mode: history, keys: [a, b], tracked: c, as_of: now(), valid_from: f, valid_to: t, "
+            "current: is_now, delete_missing: true}}"
+        )
+    ).steps[0]
+
+    assert step.write == Write(
+        mode=Mode.HISTORY, keys=("a", "b"), tracked=("c",), as_of="now()", valid_from="f", valid_to="t",
+        current="is_now", delete_missing=True,
+    )  # fmt: skip
+
+
+PLACES = {
+    "a.t:\n  sql: SELECT 1": (5, 10),
+    "a.t:\n  sql: 'SELECT 1'": (5, 11),
+    "a.t:\n  sql: |\n    SELECT 1": (6, 7),
+    "a.t:\n  sql: |\n\n      SELECT 1": (6, 9),
+    "a.t: {sql: 😀 SELECT 1}": (4, 14),
+}
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_the_place_of_a_query_is_that_of_its_first_character(text: str) -> None:
+    """An error in the query's third line is told in the file's line."""
+    body = _read(_steps(text)).steps[0].body
+
+    assert isinstance(body, Sql)
+    assert body.at == Place("p.yaml", *PLACES[text])
+
+
+WRONG = {
+    "pipeline: p\ncatalog: main\nstep: {}": [
+        "p.yaml:1:1: the file needs 'steps': steps: {curated.nyc.delays: {sql: SELECT 1}}",
+        "p.yaml:3:1: unknown key 'step'; did you mean 'steps'?",
+    ],
+    _steps("a.t: {sqll: SELECT 1}"): [
+        "p.yaml:4:8: a step needs one of sql, sql_file, python, load",
+        "p.yaml:4:9: unknown key 'sqll'; did you mean 'sql'?",
+    ],
+    _steps("a.t: {sql: SELECT 1, load: x}"): ["p.yaml:4:24: a step has sql and load: only one of them"],
+    _steps("a.t: {sql: SELECT 1, inputs: [x]}"): ["p.yaml:4:24: 'inputs' means something only beside 'python'"],
+    _steps("a.t: {sql: 5}"): ["p.yaml:4:14: SQL belongs here, not '5'; put it in quotes"],
+    _steps("a.t: {sql: ''}"): ["p.yaml:4:14: SQL belongs here, not an empty one"],
+    _steps("a.t: {sql: }"): ["p.yaml:4:14: SQL belongs here, not nothing"],
+    _steps("a.t: {sql: [SELECT 1]}"): ["p.yaml:4:14: SQL belongs here, not a list"],
+    _steps("a.t: SELECT 1"): ["p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) belongs here, not 'SELECT 1'"],
+    _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
+    _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
+    _steps("a.t: {sql: SELECT 1}\na.t: {sql: SELECT 2}"): ["p.yaml:5:3: 'a.t' stands here twice; first in line 4"],
+    _steps("a..t: {sql: SELECT 1}"): ["p.yaml:4:3: The name 'a..t' has an empty part at character 3. Remove a dot."],
+    _steps("a.t: {sql: SELECT 1, write: merge}"): ["p.yaml:4:31: 'merge' needs keys: write {mode: merge, keys: [id]}"],
+    _steps("a.t: {sql: SELECT 1, write: replce}"): ["p.yaml:4:31: 'replce' is none of replace, append, partitions; did you mean 'replace'?"],
+    _steps("a.t: {sql: SELECT 1, write: {mode: append, keys: [a]}}"): ["p.yaml:4:46: unknown key 'keys'; 'write: append' takes mode"],
+    _steps("a.t: {sql: SELECT 1, write: {mode: merge}}"): ["p.yaml:4:31: 'write: merge' needs 'keys': keys: [flight_id]"],
+    _steps("a.t: {sql: SELECT 1, write: {keys: [a]}}"): ["p.yaml:4:31: 'write' needs 'mode', one of replace, append, partitions, merge, history"],
+    _steps("a.t: {sql: SELECT 1, incremental: yes}"): ["p.yaml:4:37: true or false belongs here, not 'yes'"],
+    _steps("a.t: {sql: SELECT 1, partition: day(}"): None,
+    _steps("a.t: {sql: SELECT 1, sort: []}"): ["p.yaml:4:30: the list is empty: leave the key out"],
+    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: 101%}]}"): ["p.yaml:4:53: a share from 0% to 100% belongs here (1%, 0.01), not '101%'"],
+    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: .nan}]}"): ["p.yaml:4:53: .nan is no number that can be used here"],
+    _steps("a.t: {sql: SELECT 1, expect: [{unique: a, action: drop}]}"): ["p.yaml:4:53: 'drop' is none of fail, warn"],
+    _steps("a.t: {sql: SELECT 1, expect: [{uniqe: a}]}"): ["p.yaml:4:33: an expectation needs one of row, unique, not_null, references, rows, fresh, no_fewer_rows, empty; did you mean 'unique'?"],
+    _steps("a.t: {sql: SELECT 1, expect: [{fresh: a, within: 2 dayz}]}"): ["p.yaml:4:52: a length of time belongs here ('2 days', 36h, '90 minutes'), not '2 dayz'"],
+    _steps("a.t: {sql: SELECT 1, expect: [{rows: {min: 3, max: 2}}]}"): ["p.yaml:4:40: min 3 is more than max 2: no table has so many rows"],
+    _steps("a.t: {sql: SELECT 1, expect: [{rows: {}}]}"): ["p.yaml:4:40: 'rows' needs min or max"],
+    _steps("a.t: {sql: SELECT 1, expect: [{no_fewer_rows: false}]}"): ["p.yaml:4:49: only 'true' means something here; leave the key out instead"],
+    _steps("a.t: {sql: SELECT 1, expect: [a > 1, {row: b, name: a > 1}]}"): ["p.yaml:4:8: two expectations are called 'a > 1': give them names of their own"],
+    _steps("a.t:\n  sql: >\n    SELECT 1 -- one\n    FROM b.c"): ["p.yaml:5:10: a comment (--) in lines that YAML joins swallows the rest: begin the text with '|'"],
+    _steps("a.t: {sql_file: ../q.sql}"): ["p.yaml:4:8: '../q.sql' leads out of the pipeline's directory; keep it beside the file or below"],
+    _steps("a.t: {sql_file: /etc/passwd}"): ["p.yaml:4:8: '/etc/passwd' is not inside the pipeline's directory: write a path relative to its file"],
+    _steps("a.t: {python: no_such_module:f}"): ["p.yaml:4:8: there is no module 'no_such_module': neither no_such_module.py beside the file nor installed"],
+    _steps("a.t: {python: make.py}"): ["p.yaml:4:17: 'make.py' can't stand here: write module:function, like delays:make for 'make' in delays.py beside the file"],
+    _steps("a.t: {sql: SELECT 1, 2}"): ["p.yaml:4:24: '2' has no value; a comma within {…} ends a text, unless it is in quotes"],
+    _steps("a.t: {sql: &a SELECT 1, <<: *a}"): ["p.yaml:4:27: keys are not merged ('<<'): write them out, or use an alias for a whole value"],
+    HEAD + "parameters: {day: dat}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:19: 'dat' is none of string, int, double, boolean, date, timestamp; did you mean 'date'?"],
+    HEAD + "parameters: {day: {type: date, default: 2026-02-31}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:19: the default '2026-02-31' is no date: write it like 2026-01-31"],
+    HEAD + "parameters: {n: {type: int, default: 1.5}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:17: the default 1.5 is no int"],
+    HEAD + "parameters: {run_id: string}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: every run has 'run_id' already: choose another name"],
+    HEAD + "sources: {x: raw.nyc.t}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: 'raw.nyc.t' can't stand here: a source in one word is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, 'table:' for a table, 'python:' for a function"],
+    HEAD + "sources: {x: {files: data/*}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: the format of 'data/*' isn't told by its ending: add 'format: csv' (or another)"],
+    HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a source needs one of files, jdbc, python, stream, table; did you mean 'table'?"],
+    HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password has no place in the file: name its environment variable by 'password_env'"],
+    HEAD + "sources: {x: {jdbc: 'jdbc:x', table: t, options: {password: secret}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password has no place in the file: name its environment variable by 'password_env'"],
+    HEAD + "sources: {x: {jdbc: 'jdbc:oracle:thin:shop/secret@//h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password has no place in the file: name its environment variable by 'password_env'"],
+    HEAD + "sources: {x: {stream: {kafka: {subscribe: c, kafka.sasl.jaas.config: 'x required password=\"secret\";'}}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a password has no place in the file: name its environment variable by 'kafka.sasl.jaas.config_env'"],
+    HEAD + "sources: {x: {stream: {kafka: {subscribe: c, kafka.ssl.key.password: secret}}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a password has no place in the file: name its environment variable by 'kafka.ssl.key.password_env'"],
+    HEAD + "sources: {x: {stream: {files: a.csv}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a stream of files needs 'schema': there may be no file yet to infer it from"],
+    HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
+    HEAD + "steps: {}": ["p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) belongs here"],
+    "- a": ["p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) belongs here, not a list"],
+    "": ["p.yaml:1:1: the file is empty: begin with 'pipeline: NAME'"],
+    "a: [": None,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_what_is_wrong_is_told_with_its_place_and_what_to_write(text: str) -> None:
+    """Every problem of the file at once, in the order of their places."""
+    found = _problems(text)
+
+    assert found == (WRONG[text] or found)
+    assert all(problem.startswith("p.yaml:") for problem in found)
+
+
+def test_several_problems_are_told_at_once() -> None:
+    """A slip in each of three steps is three problems of one reading."""
+    text = _steps("a.x: {sql: 1}\na.y: {sql: SELECT 1, wriet: append}\na.z: {load: 'a b'}")
+
+    assert [problem.split(" ")[0] for problem in _problems(text)] == ["p.yaml:4:14:", "p.yaml:5:24:", "p.yaml:6:15:"]
+
+
+def test_a_link_out_of_the_directory_is_not_followed(tmp_path: Path) -> None:
+    """A text lies inside the directory wherever its name leads."""
+    (tmp_path / "outside.sql").write_text("SELECT 1")
+    inside = tmp_path / "p"
+    inside.mkdir()
+    (inside / "q.sql").symlink_to(tmp_path / "outside.sql")
+
+    assert "leads out" in _problems(_steps("a.t: {sql_file: q.sql}"), directory=inside)[0]
+
+
+def test_files_are_found_from_the_file_and_refused_by_their_kind(tmp_path: Path) -> None:
+    """`load` takes a path; what is no pipeline, not there or not text is said to be so."""
+    good, binary = tmp_path / "p.yaml", tmp_path / "b.yml"
+    good.write_text("\ufeff" + _steps("a.t: {sql: SELECT 1}"), encoding="utf-8")
+    binary.write_bytes(b"pipeline: \xff")
+
+    assert load(good).steps[0].at == Place(str(good), 4, 3)
+    for path, told in (
+        (binary, "UTF-8"),
+        (tmp_path / "no.yaml", "can't be read"),
+        (tmp_path / "p.txt", ".yaml or .py"),
+    ):
+        with pytest.raises(InvalidPipeline, match=told):
+            load(path)
+
+
+def test_ten_thousand_steps_and_a_megabyte_of_sql_are_read() -> None:
+    """Size by itself is no error."""
+    many = "".join(f"  a.t{index}:\n    sql: SELECT {index} AS x\n" for index in range(10_000))
+    long = (
+        "  a.long:\n    sql: |\n" + "      SELECT 'a long line of text' AS x UNION ALL\n" * 22_000 + "      SELECT 1\n"
+    )
+
+    assert len(_read(HEAD + "steps:\n" + many).steps) == 10_000
+    assert len(_read(HEAD + "steps:\n" + long).steps) == 1
+
+
+def test_twenty_problems_are_told_and_the_rest_counted() -> None:
+    """A message stays one that is read."""
+    text = _steps("".join(f"a.t{index}: {{sql: 1}}\n" for index in range(50)))
+
+    with pytest.raises(InvalidPipeline) as refused:
+        _read(text)
+
+    assert len(refused.value.problems) == 50
+    assert str(refused.value).splitlines()[-1] == "and 30 more problems"
+
+
+# ------------------------------------------------------------------------------------------------- schema
+
+
+def _children(shape: Shape) -> Iterator[Shape]:
+    if isinstance(shape, Record):
+        yield from (key.shape for key in shape.keys.values())
+    elif isinstance(shape, Cases):
+        yield from shape.cases.values()
+    elif isinstance(shape, ListOf):
+        yield shape.item
+    elif isinstance(shape, MapOf):
+        yield from (shape.key, shape.value)
+
+
+def _records(shape: Shape) -> Iterator[Record]:
+    if isinstance(shape, Record):
+        yield shape
+    for child in _children(shape):
+        yield from _records(child)
+
+
+def test_the_committed_schema_is_the_one_of_the_keys() -> None:
+    """`make docs` writes it."""
+    assert schema_text() == schema_made()
+
+
+def test_the_schema_is_one_and_describes_each_key() -> None:
+    """It is valid as JSON Schema 2020-12, and an editor has words to show for every key."""
+    jsonschema.Draft202012Validator.check_schema(json.loads(schema_text()))
+
+    assert [(record.name, name) for record in _records(FILE) for name, key in record.keys.items() if not key.told] == []
+
+
+def _example(name: str, key: Key) -> Json:
+    return yaml.load(key.example, Loader=yaml.BaseLoader if "2026" in key.example else yaml.SafeLoader)[name]
+
+
+def _made(dice: random.Random, shape: Shape, example: Json) -> Json:
+    """A random value of a shape: of records, random keys with the values of their examples, or random ones again."""
+    if isinstance(shape, Cases):
+        if shape.short is not None and isinstance(example, (str, int, float)) and dice.random() < 0.3:
+            return example
+        return _made(dice, dice.choice(list(shape.cases.values())), None)
+    if isinstance(shape, ListOf) and isinstance(shape.item, (Record, Cases)):
+        return [_made(dice, shape.item, None) for _ in range(dice.randrange(1, 3))]
+    if isinstance(shape, MapOf) and isinstance(shape.value, (Record, Cases)):
+        names = ["x.y", "z.`w w`"] if shape.key.word == "a table's name" else ["x", "y_1"]
+        return {name: _made(dice, shape.value, None) for name in names[: dice.randrange(1, 3)]}
+    if not isinstance(shape, Record):
+        return example
+    chosen = {dice.choice(shape.one_of)} if shape.one_of else set()
+    chosen |= {dice.choice(shape.some_of)} if shape.some_of else set()
+    for name, key in shape.keys.items():
+        free = name not in shape.one_of and shape.together.get(name, name) in {name, *chosen}
+        if key.required or (free and dice.random() < 0.4):
+            chosen.add(name)
+    return {name: _made(dice, key.shape, _example(name, key)) for name, key in shape.keys.items() if name in chosen}
+
+
+SPOILED = ("unknown", "missing", "type")
+
+
+def _spoil(dice: random.Random, value: Json, kind: str) -> bool:
+    """Make one structural mistake somewhere in a file; whether there was a place for it."""
+    step = dice.choice(list(value["steps"].values()))
+    record = dice.choice([value, step])
+    if kind == "unknown":
+        record["no_such_key"] = 1
+    elif kind == "missing":
+        del value[dice.choice(["pipeline", "catalog", "steps"])]
+    else:
+        record[dice.choice(list(record))] = {"no": [{"such": 1}]}
+    return True
+
+
+def _both(value: Json, directory: Path) -> tuple[bool, bool]:
+    validator = jsonschema.Draft202012Validator(json.loads(schema_text()))
+    try:
+        read(json.dumps(value), file="p.yaml", directory=directory)
+    except InvalidPipeline:
+        return validator.is_valid(value), False
+    return validator.is_valid(value), True
+
+
+def test_files_and_schema_agree_on_random_files_right_and_spoiled(tmp_path: Path) -> None:
+    """What the loader takes the schema takes; a mistake of structure is one to both."""
+    (tmp_path / "delays.py").write_text("def make(flights=None, airlines=None): ...")
+    (tmp_path / "weather.py").write_text("def batches(): ...")
+    (tmp_path / "units.py").touch()
+    (tmp_path / "sql").mkdir()
+    (tmp_path / "sql" / "delays.sql").write_text("SELECT 1")
+    dice = random.Random(20261121)
+    right = 0
+    for _ in range(120):
+        value = _made(dice, FILE, None)
+        by_schema, by_loader = _both(value, tmp_path)
+        assert by_schema or not by_loader, value
+        right += by_loader
+        for kind in SPOILED:
+            spoiled = copy.deepcopy(value)
+            _spoil(dice, spoiled, kind)
+            assert _both(spoiled, tmp_path) == (False, False), (kind, spoiled)
+    assert right > 90

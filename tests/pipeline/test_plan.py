@@ -1,0 +1,251 @@
+"""What a check and a plan tell, of the file alone and against a real server."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from limnos.cli.main import main
+from limnos.client import Client
+from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.file import read
+from limnos.pipeline.plan import INPUTS, Checked, check, plan
+from tests.integration.live import LiveServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.spark]
+
+
+def _pipeline(steps: str, *, name: str = "p", head: str = "") -> Pipeline:
+    text = f"pipeline: {name}\ncatalog: main\n{head}steps:\n{textwrap.indent(textwrap.dedent(steps).lstrip(), '  ')}"
+    return read(text, file="p.yaml", directory=Path())
+
+
+def _table(server: LiveServer, namespace: str, name: str, *, summary: dict[str, str] | None = None) -> None:
+    """Make a table by the protocol; with a summary, one with a snapshot that says so."""
+    headers = {"Authorization": f"Bearer {server.token}"}
+    url = f"{server.uri}/iceberg/v1/lake.main/namespaces/{namespace}/tables"
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+    made = httpx2.post(url, headers=headers, json={"name": name, "schema": schema})
+    assert made.status_code == 200, made.text
+    if summary is None:
+        return
+    location = made.json()["metadata"]["location"]
+    snapshot = {
+        "snapshot-id": 77, "sequence-number": 1, "timestamp-ms": made.json()["metadata"]["last-updated-ms"] + 1,
+        "manifest-list": f"{location}/metadata/snap-77.avro", "summary": {"operation": "append", **summary}, "schema-id": 0,
+    }  # fmt: skip
+    main_moves = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 77}
+    updates = [{"action": "add-snapshot", "snapshot": snapshot}, main_moves]
+    moved = httpx2.post(f"{url}/{name}", headers=headers, json={"requirements": [], "updates": updates})
+    assert moved.status_code == 200, moved.text
+
+
+@pytest.fixture
+def namespace(admin: Client, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own in catalog `main`."""
+    name = request.node.name.replace("[", "_").replace("]", "")
+    admin.namespaces.create(("main", name))
+    return str(name)
+
+
+@pytest.fixture
+def ana(server: LiveServer, admin: Client, request: pytest.FixtureRequest) -> Iterator[Client]:
+    """A user with one role and no right, whose names end in the test's."""
+    name = f"ana_{request.node.name}"
+    admin.users.add(name)
+    admin.roles.create(f"role_{request.node.name}")
+    admin.roles.grant_to_user(name, [f"role_{request.node.name}"])
+    with Client(server.uri, token=admin.tokens.create(user=name).token) as client:
+        yield client
+
+
+def _told(checked: Checked) -> list[str]:
+    return [str(problem) for problem in checked.problems]
+
+
+def test_names_queries_and_order_are_checked_without_a_server() -> None:
+    """Everything that is wrong in all queries is told at once, each at its place in the file."""
+    pipeline = _pipeline(
+        """
+        a.x:
+          sql: |
+            SELECT :dya
+            FROM orders, raw.t
+        a.y: {sql: SELEC a}
+        a.z: {sql: INSERT INTO a.b SELECT 1}
+        a.w: {sql: "SELECT * FROM a.x.snapshots, x"}
+        """,
+        head="parameters: {day: date}\nsources: {order: data/*.csv}\n",
+    )
+
+    assert _told(check(pipeline)) == [
+        "p.yaml:8:14: a.x: no parameter ':dya'; did you mean 'day'?; declare it under 'parameters'",
+        ("p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
+        "its namespace"),
+        "p.yaml:10:14: a.y: not SQL that Spark can read: Syntax error at or near 'SELEC'.",
+        ("p.yaml:11:14: a.z: a step's SQL is one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step does the "
+        "writing"),
+        ("p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline makes: a run reads its own branch of "
+        "it; name main.a.x, or an older state by VERSION AS OF"),
+        "p.yaml:12:44: a.w: no source 'x'; did you mean a.x?; declare it under 'sources', or write a table with its namespace",
+    ]  # fmt: skip
+
+
+def test_queries_of_rules_order_the_steps_too() -> None:
+    """A rule that asks another step's table waits for it; its own table is no circle."""
+    pipeline = _pipeline(
+        """
+        a.x: {sql: SELECT 1 AS i, expect: [{references: a.y, columns: i}, {empty: SELECT * FROM a.x JOIN a.z USING (i)}]}
+        a.y: {sql: SELECT 1 AS i}
+        a.z: {sql: SELECT i FROM main.a.y VERSION AS OF 5}
+        """
+    )
+
+    checked = check(pipeline)
+
+    assert [[step.name for step in level] for level in checked.levels] == [["a.y", "a.z"], ["a.x"]]
+    assert checked.unchecked == ("tables and rights: no server was asked",)
+    assert checked.holds
+
+
+def test_circles_are_found_through_sources() -> None:
+    """A source that stands for a table of the pipeline counts as that table."""
+    pipeline = _pipeline(
+        "a.x: {sql: SELECT * FROM own}\na.y: {sql: SELECT * FROM a.x}", head="sources: {own: {table: a.y}}\n"
+    )
+
+    assert _told(check(pipeline))[0].endswith("a.x reads a.y reads a.x; one of them must not read the other")
+
+
+def test_tables_that_are_read_must_be_there(server: LiveServer, admin: Client, namespace: str) -> None:
+    """A slip in a table's name is told with the nearest name; catalogs that aren't the server's can't be known."""
+    _table(server, namespace, "orders")
+    pipeline = _pipeline(
+        f"""
+        {namespace}.x: {{sql: SELECT * FROM {namespace}.orders}}
+        {namespace}.y: {{sql: "SELECT * FROM {namespace}.order, main.{namespace}.orders"}}
+        """
+    )
+
+    assert _told(check(pipeline, client=admin)) == [
+        (
+            f"p.yaml:5:3: {namespace}.y reads main.{namespace}.order, which is not there, or you may not see it; did you mean "
+            f"'main.{namespace}.orders'?"
+        )
+    ]
+
+
+def test_a_step_of_another_catalog_is_refused_by_name(admin: Client) -> None:
+    """A namespace that is called like another catalog would be read as that catalog."""
+    admin.catalogs.create("elsewhere")
+
+    told = _told(check(_pipeline("elsewhere.a.t: {sql: SELECT 1}"), client=admin))
+
+    assert told == [
+        (
+            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and this pipeline makes tables in 'main': "
+            "make it in a pipeline of that catalog, or choose another namespace"
+        )
+    ]
+
+
+def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client) -> None:
+    """An administrator is told that it isn't there."""
+    pipeline = read("pipeline: p\ncatalog: nope\nsteps: {a.t: {sql: SELECT 1}}", file="p.yaml", directory=Path())
+
+    assert _told(check(pipeline, client=admin)) == [
+        "p.yaml:1:1: there is no catalog 'nope' in this metalake: make it, or name another one"
+    ]
+
+
+def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Client, namespace: str) -> None:
+    """Pins as they would be taken now; an incremental step begins where its published table says."""
+    _table(server, namespace, "empty")
+    _table(server, namespace, "orders", summary={})
+    _table(server, namespace, "known", summary={INPUTS: json.dumps({f"main.{namespace}.orders": 5})})
+    _table(server, namespace, "same", summary={INPUTS: json.dumps({f"main.{namespace}.orders": 77})})
+    pipeline = _pipeline(
+        f"""
+        {namespace}.all: {{sql: "SELECT * FROM {namespace}.orders, {namespace}.empty, files"}}
+        {namespace}.known: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
+        {namespace}.same: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
+        {namespace}.fresh: {{sql: SELECT * FROM {namespace}.orders JOIN {namespace}.all, incremental: true}}
+        """,
+        head="sources: {files: data/*.csv}\n",
+    )
+
+    planned = plan(check(pipeline, client=admin))
+
+    found = {
+        one.step.table[-1]: [(read.name.split(".")[-1], read.kind, read.why) for read in one.reads] for one in planned
+    }
+    assert [(one.step.table[-1], one.level, one.is_new) for one in planned] == [
+        ("all", 0, True), ("known", 0, False), ("same", 0, False), ("fresh", 1, True),
+    ]  # fmt: skip
+    assert found["all"] == [
+        ("empty", "table", "it is empty"),
+        ("orders", "table", "the whole, as it is when the run starts"),
+        ("files", "source", "files data/*.csv, csv"),
+    ]
+    assert found["known"][0][2].startswith("what came after snapshot 5, if that can be had")
+    assert found["same"][0][2] == "nothing: it was read up to snapshot 77"
+    assert [why for _, _, why in found["fresh"]] == [
+        f"what step {namespace}.all makes in this run",
+        "the whole: this step has published nothing from it yet",
+    ]
+
+
+def test_what_is_told_to_grant_is_what_lacks(
+    server: LiveServer, admin: Client, ana: Client, namespace: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who carries out each line that is told, round by round, ends with a pipeline that its user may run."""
+    _table(server, namespace, "orders")
+    _table(server, namespace, "there")
+    pipeline = _pipeline(
+        f"""
+        {namespace}.there: {{sql: SELECT * FROM {namespace}.orders}}
+        {namespace}.made: {{sql: SELECT * FROM {namespace}.there}}
+        new_of_{namespace}.deep.made: {{sql: SELECT 1 AS a}}
+        """,
+        name="grants",
+    )
+    role = f"role_{namespace}"
+    rounds = []
+    while (checked := check(pipeline, client=ana)).missing:
+        lines = list(dict.fromkeys(line for one in checked.missing for line in one.grants))
+        rounds.append(lines)
+        assert len(rounds) < 6, rounds
+        for line in lines:
+            words = shlex.split(line.replace("ROLE", role))[1:]
+            assert main([*words, "--uri", server.uri, "--token", server.token]) == 0, line
+
+    capsys.readouterr()
+    assert rounds[0] == ["limnos grant use_catalog --on main --to ROLE"]
+    assert f"limnos grant modify_table --on main.{namespace}.there --to ROLE" in {
+        line for lines in rounds for line in lines
+    }
+    assert "limnos grant register_job_template --on lake --kind metalake --to ROLE" in rounds[1]
+    assert checked.holds
+    ana.namespaces.create(("main", f"new_of_{namespace}"))
+    ana.pipelines.put("grants", {"name": "grants"})
+
+
+def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Client, namespace: str) -> None:
+    """An existing pipeline is run by who may use it and may run anything at all."""
+    admin.pipelines.put("theirs", {"name": "theirs"})
+    role = f"role_{namespace}"
+    admin.roles.allow(role, ["use_catalog"], on="main", kind="catalog")
+    admin.roles.allow(role, ["use_job_template"], on="theirs", kind="job_template")
+    pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name="theirs")
+
+    lacking = [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"]
+    admin.roles.allow(role, ["run_job"], on="lake", kind="metalake")
+
+    assert [one.grants for one in lacking] == [("limnos grant run_job --on lake --kind metalake --to ROLE",)]
+    assert [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"] == []

@@ -1,0 +1,97 @@
+"""The operations that publish a run, without any server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from limnos.pipeline.outcomes import Branch
+from limnos.pipeline.publish import publication
+
+BRANCH = Branch(
+    table=("main", "a", "t"), name="run_0_1", uuid="u", schema_id=3, base=7, head=9, is_new=False, columns_to_drop=()
+)
+
+
+def test_each_table_asserts_what_the_run_began_from() -> None:
+    """Identity, schema, the head of `main` and of the branch are asserted, then `main` moves and the branch goes."""
+    (operation,) = publication([BRANCH])
+
+    assert operation["path"] == ["a", "t"]
+    assert operation["requirements"] == [
+        {"type": "assert-table-uuid", "uuid": "u"},
+        {"type": "assert-current-schema-id", "current-schema-id": 3},
+        {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7},
+        {"type": "assert-ref-snapshot-id", "ref": "run_0_1", "snapshot-id": 9},
+    ]
+    assert operation["updates"] == [
+        {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 9},
+        {"action": "remove-snapshot-ref", "ref-name": "run_0_1"},
+    ]
+
+
+def test_new_table_asserts_that_it_has_no_main() -> None:
+    """A table that nobody has published has no `main` to be at a snapshot."""
+    (operation,) = publication([replace(BRANCH, base=None)])
+
+    assert {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None} in operation["requirements"]
+
+
+def test_branch_that_wrote_nothing_is_only_removed() -> None:
+    """Where nothing was written `main` stays, and is still asserted."""
+    (operation,) = publication([replace(BRANCH, head=7)])
+
+    assert operation["updates"] == [{"action": "remove-snapshot-ref", "ref-name": "run_0_1"}]
+    assert len(operation["requirements"]) == 4
+
+
+FIELDS = [
+    {"id": 1, "name": "id", "type": "int", "required": False},
+    {"id": 2, "name": "a.b", "type": "int", "required": False},
+    {"id": 3, "name": "a", "type": {"type": "struct", "fields": [{"id": 4, "name": "c", "type": "int"}, {"id": 5, "name": "d", "type": "int"}]}},
+    {"id": 6, "name": "l", "type": {"type": "list", "element-id": 7, "element": {"type": "struct", "fields": [{"id": 8, "name": "x", "type": "int"}]}}},
+]  # fmt: skip
+METADATA = {
+    "current-schema-id": 3,
+    "schemas": [{"schema-id": 3, "type": "struct", "fields": FIELDS}, {"schema-id": 5, "fields": []}],
+}
+
+
+@pytest.mark.parametrize(
+    "column, left",
+    [
+        ("ID", ["a.b", "a", "l"]),
+        ("a.b", ["id", "a", "l"]),
+        ("a.c", ["id", "a.b", "a", "l"]),
+        ("l.element.x", ["id", "a.b", "a", "l"]),
+    ],
+)
+def test_columns_are_dropped_in_the_same_commit(column: str, left: list[str]) -> None:
+    """A new schema without the column comes before the move, under a number that no schema has."""
+    branch = replace(BRANCH, columns_to_drop=(column,))
+
+    (operation,) = publication([branch], metadata={branch.table: METADATA})
+
+    schema = operation["updates"][0]["schema"]
+    assert [each["name"] for each in schema["fields"]] == left
+    assert schema["schema-id"] == 6
+    assert operation["updates"][1] == {"action": "set-current-schema", "schema-id": -1}
+    assert operation["updates"][2]["action"] == "set-snapshot-ref"
+    nested = {"a.c": [{"id": 5, "name": "d", "type": "int"}]}
+    if column in nested:
+        assert schema["fields"][2]["type"]["fields"] == nested[column]
+    if column == "l.element.x":
+        assert schema["fields"][3]["type"]["element"]["fields"] == []
+
+
+def test_drop_without_right_metadata_is_refused() -> None:
+    """No metadata, another schema, or a column that is not there: nothing is guessed."""
+    branch = replace(BRANCH, columns_to_drop=("nope",))
+
+    with pytest.raises(ValueError, match="its metadata is needed"):
+        publication([branch])
+    with pytest.raises(ValueError, match="has changed since"):
+        publication([branch], metadata={branch.table: METADATA | {"current-schema-id": 4}})
+    with pytest.raises(ValueError, match="is not in the table"):
+        publication([branch], metadata={branch.table: METADATA})

@@ -1,0 +1,231 @@
+"""Pipelines in Python: functions stay functions, and the declaration is that of a file."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.pipeline import InvalidPipeline, load, pipeline, step
+from limnos.pipeline.declaration import Pipeline, PythonSource, PythonStep, Sql
+from limnos.pipeline.file import read
+from limnos.pipeline.python import bound
+
+HEAD = "from limnos.pipeline import pipeline, step\n"
+
+
+@pytest.fixture(autouse=True)
+def _path_as_before() -> Iterator[None]:
+    """What a test imports is not there for the next one."""
+    path, modules = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        del sys.modules[name]
+
+
+def _written(directory: Path, name: str, text: str) -> Path:
+    path = directory / name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def _problems(path: Path) -> list[str]:
+    with pytest.raises(InvalidPipeline) as refused:
+        load(path).bound()
+    return [str(problem).replace(str(path.parent) + "/", "") for problem in refused.value.problems]
+
+
+@step("a.sums", expect=["total > 0"], write={"mode": "merge", "keys": ["id"]})
+def sums(orders: list[int], day: str, *, least: int = 0) -> list[int]:
+    """A step over lists, which are DataFrames enough for a plain function."""
+    return [order for order in orders if order > least and day]
+
+
+def test_a_decorated_function_is_called_as_before() -> None:
+    """A test gives it its inputs and looks at what comes back; no server, no Spark."""
+    assert sums([1, 5, 9], "2026-01-01", least=4) == [5, 9]
+
+
+def test_the_declaration_is_that_of_a_file(tmp_path: Path) -> None:
+    """The same keys come to the same values, whoever writes them."""
+    (tmp_path / "sums.py").write_text("def sums(orders, day, *, least=0): ...")
+    made = pipeline(
+        "p",
+        catalog="main",
+        parameters={"day": "date"},
+        sources={"orders": "data/*.csv"},
+        steps=[step("a.raw", sql="SELECT * FROM orders", partition="days(day)"), sums],
+    )
+    written = read(
+        """
+pipeline: p
+catalog: main
+parameters: {day: date}
+sources: {orders: data/*.csv}
+steps:
+  a.raw: {sql: SELECT * FROM orders, partition: days(day)}
+  a.sums: {python: "sums:sums", expect: [total > 0], write: {mode: merge, keys: [id]}}
+""",
+        file="p.yaml",
+        directory=tmp_path,
+    )
+
+    body, other = made.steps[1].body, written.steps[1].body
+    assert isinstance(body, PythonStep)
+    assert isinstance(other, PythonStep)
+    assert made.steps[0] == written.steps[0]
+    assert (made.sources, made.parameters) == (written.sources, written.parameters)
+    assert (made.steps[1].write, made.steps[1].expectations) == (written.steps[1].write, written.steps[1].expectations)
+    assert body.inputs == other.inputs == {"orders": "orders"}
+    assert body.callable is sums
+
+
+def test_errors_tell_the_line_of_the_function() -> None:
+    """A wrong key is told at the function that it decorates, with the nearest one."""
+    wrong = step("a.t", expct=["a > 1"])(lambda: None)
+
+    with pytest.raises(InvalidPipeline, match=r"test_python\.py:\d+:1: unknown key 'expct'; did you mean 'expect'\?"):
+        pipeline("p", catalog="main", steps=[wrong])
+
+
+def test_several_errors_are_told_at_once() -> None:
+    """The name, the source and the undecorated function of one call."""
+    with pytest.raises(InvalidPipeline) as refused:
+        pipeline("p p", catalog="main", sources={"x": "no format"}, steps=[len])
+
+    assert [problem.message.split(" ")[0] for problem in refused.value.problems] == ["'p", "'no", "len"]
+
+
+def test_a_function_with_a_query_is_refused() -> None:
+    """A step has one origin of its rows."""
+    with pytest.raises(InvalidPipeline, match="has its query"):
+        step("a.t", sql="SELECT 1")(lambda: None)
+
+
+def test_a_python_file_is_one_pipeline(tmp_path: Path) -> None:
+    """The file is run, its imports from beside it work, and its functions are those of its module."""
+    _written(tmp_path, "units.py", "MILE = 1609\ndef metres(miles): return [m * MILE for m in miles]")
+    path = _written(
+        tmp_path,
+        "trips.py",
+        HEAD
+        + """
+from units import metres
+
+def rows(spark):
+    return spark
+
+@step("a.t", inputs={"miles": "raw.trips"})
+def metric(miles):
+    return metres(miles)
+
+trips = pipeline("trips", catalog="main", sources={"more": rows}, steps=[metric])
+""",
+    )
+
+    project = load(path)
+
+    body, kind = project.declaration.steps[0].body, project.declaration.sources[0].kind
+    assert isinstance(body, PythonStep)
+    assert isinstance(kind, PythonSource)
+    assert (project.declaration.name, project.directory) == ("trips", tmp_path)
+    assert (body.function, body.inputs) == ("trips:metric", {"miles": ("raw", "trips")})
+    assert body.callable is not None
+    assert (body.callable([2]), kind.function) == ([3218], "trips:rows")
+    assert project.declaration.python_files == ("trips.py",)
+    assert project.bound() == project.declaration
+
+
+WRONG = {
+    HEAD: ["p_wrong.py:1:1: the file declares no pipeline: end it with 'p = pipeline(…)'; a file is one pipeline"],
+    HEAD + "a = pipeline('a', catalog='m', steps=[step('a.b', sql='SELECT 1')])\nb = pipeline('b', catalog='m', steps=[step('a.b', sql='SELECT 1')])":
+        ["p_wrong.py:1:1: the file declares several pipelines; a file is one pipeline"],
+    "def f(:": ["p_wrong.py:1:7: not Python: invalid syntax"],
+    HEAD + "\n1 / 0\n": ["p_wrong.py:3:1: ZeroDivisionError: division by zero"],
+    "import no_such_module_at_all": ["p_wrong.py:1:1: ModuleNotFoundError: No module named 'no_such_module_at_all'"],
+    "import sys\nsys.exit(3)": ["p_wrong.py:2:1: SystemExit: 3"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_python_file_that_fails_is_told_with_its_line(tmp_path: Path, text: str) -> None:
+    """What a file raises is told at the file's own line, and never as a traceback."""
+    assert _problems(_written(tmp_path, "p_wrong.py", text)) == WRONG[text]
+
+
+def _file_of(tmp_path: Path, keys: str) -> Path:
+    return _written(
+        tmp_path, "p.yaml", f"pipeline: p\ncatalog: m\nparameters: {{day: date}}\nsteps:\n  a.t: {{{keys}}}\n"
+    )
+
+
+FUNCTIONS = "import os\ndef make(orders, day, spark, least=0): ...\nbuilt = os.path.join\n"
+NAMED = {
+    "python: 'steps:make'": [],
+    "python: 'steps:make', inputs: {orders: raw.orders, least: x}": [],
+    "python: 'steps:made'": ["p.yaml:5:8: steps has no function 'made'; did you mean 'make'?"],
+    "python: 'steps:make', inputs: {order: x}": [
+        "p.yaml:5:3: steps:make has no argument 'order'; did you mean 'orders'?",
+        "p.yaml:5:3: steps:make needs 'orders', and 'inputs' gives it nothing",
+    ],
+    "python: 'steps:built'": [],
+    "python: 'steps.sub:make'": ["p.yaml:5:8: there is no module 'steps.sub': neither sub.py beside the file nor installed"],
+    "python: 'os.path:join'": [],
+    "python: 'os.path:no_such'": ["p.yaml:5:3: os.path has no function 'no_such'"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", NAMED)
+def test_functions_that_a_file_names_are_compared_with_their_modules(tmp_path: Path, keys: str) -> None:
+    """Function and arguments are looked up in the module's text, so that a check runs nobody's code."""
+    _written(tmp_path, "steps.py", FUNCTIONS)
+    path = _file_of(tmp_path, keys)
+
+    assert (_problems(path) if NAMED[keys] else load(path).bound().steps[0].name) == (NAMED[keys] or "a.t")
+
+
+def test_a_module_that_is_not_python_is_told_without_being_run(tmp_path: Path) -> None:
+    """The place is that of the module's line."""
+    _written(tmp_path, "steps.py", "def make(:")
+
+    assert "steps.py:1: not Python" in _problems(_file_of(tmp_path, "python: 'steps:make'"))[0]
+
+
+def test_checks_import_nothing(tmp_path: Path) -> None:
+    """Loading a YAML file runs no module; binding does, and tells what it raised."""
+    marker = tmp_path / "was_run"
+    _written(tmp_path, "steps.py", f"open({str(marker)!r}, 'w').close()\nraise RuntimeError('no')\ndef make(): ...")
+
+    project = load(_file_of(tmp_path, "python: 'steps:make'"))
+
+    assert not marker.exists()
+    with pytest.raises(InvalidPipeline, match="steps can't be imported: RuntimeError: no"):
+        project.bound()
+    assert marker.exists()
+
+
+def test_modules_of_one_name_in_two_directories_are_told_apart(tmp_path: Path) -> None:
+    """The pipeline's own directory comes first, also after another pipeline of the same process."""
+    found = []
+    for number in (1, 2, 1):
+        directory = tmp_path / str(number)
+        _written(directory, "steps.py", f"def make(): return {number}")
+        body = load(_file_of(directory, "python: 'steps:make'")).bound().steps[0].body
+        assert isinstance(body, PythonStep)
+        assert body.callable is not None
+        found.append(body.callable())
+
+    assert found == [1, 2, 1]
+
+
+def test_binding_leaves_other_steps_as_they_are() -> None:
+    """A pipeline of queries has nothing to import."""
+    queries: Pipeline = pipeline("p", catalog="m", steps=[step("a.t", sql="SELECT 1")])
+
+    assert bound(queries, Path()) is not None
+    assert bound(queries, Path()).steps[0].body == Sql(text="SELECT 1")

@@ -1,0 +1,70 @@
+"""The examples for schedulers: the plain function is run; what is Airflow's or Dagster's own is read, and its commands are tried."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from limnos.pipeline.run.ended import EXIT_CODES, Why
+from tests.cli.test_docs import COMMANDS
+from tests.integration.live import LiveServer
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "schedulers"
+
+
+def _example(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_airflows_command_is_one_of_ours() -> None:
+    """The words are a command, the flags are its flags, and the exit code is that of broken data."""
+    example = _example("airflow_dag")
+    command = COMMANDS["pipeline run"]
+    flags = {name for argument in command.assemble_argument_collection() for name in argument.names}
+
+    assert example.COMMAND[:3] == ("limnos", "pipeline", "run")
+    assert {word for word in example.COMMAND if word.startswith("--")} <= flags
+    assert EXIT_CODES[Why.DATA] == example.BROKEN_DATA
+    assert shlex.split(example.script())[0] == "limnos"
+
+
+def test_dagsters_op_publishes_by_the_plain_function(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The op gives the plain function the day as a parameter, and server and token from its environment."""
+    example = _example("dagster_job")
+    (tmp_path / "token").write_text("t0ken\n")
+    monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(tmp_path / "token"))
+    monkeypatch.setenv("LIMNOS_URI", "http://h:1")
+    asked: list[tuple[object, ...]] = []
+    monkeypatch.setattr(
+        example, "publish", lambda file, **given: asked.append((file, *sorted(given.items()))) or {"run": "r"}
+    )
+
+    assert example.publish_day("2013-01-31") == {"run": "r"}
+    assert asked == [
+        ("pipeline.yaml", ("parameters", {"day": "2013-01-31"}), ("token", "t0ken"), ("uri", "http://h:1"))
+    ]
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_the_plain_function_publishes(served_spark: object, server: LiveServer, tmp_path: Path) -> None:
+    """From a file to a published table, and the run is the server's to show."""
+    file = tmp_path / "pipeline.yaml"
+    file.write_text("pipeline: plain\ncatalog: main\nsteps:\n  plain.t: {sql: SELECT id FROM range(3)}\n")
+    (tmp_path / "token").write_text(server.token)
+
+    told = _example("plain").main(
+        [str(file), "--uri", server.uri, "--token-file", str(tmp_path / "token"), "--master", "local[2]"]
+    )
+
+    assert (told["state"], told["rows"]) == ("published", 3)

@@ -1,0 +1,272 @@
+"""What TPC-H's and the demo's tables and columns came from, as their pipelines told it, against what their queries say."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos import pipeline
+from limnos.client import Client, NotFoundError
+from limnos.pipeline.demo.data import EXAMPLE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from limnos.client.values import LineageEdge, LineageGraph, LineageNode
+    from tests.integration.live import LiveServer
+    from tests.pipeline.conftest import TpchRuns
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.integration,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+Edges = set[tuple[str, str]]
+
+READ = {
+    "customer_history": {"raw.customer"},
+    "order_revenue": {"raw.lineitem"},
+    "late_lines": {"raw.lineitem"},
+    "revenue_by_month": {"raw.orders", "mart.order_revenue"},
+    "nation_revenue": {"raw.customer", "raw.orders", "raw.lineitem", "raw.supplier", "raw.nation", "raw.region"},
+}
+"""The tables that each mart's query names."""
+
+UP = {
+    ("customer_history", "c_acctbal"): {("raw.customer.c_acctbal", "mart.customer_history.c_acctbal")},
+    ("order_revenue", "revenue"): {
+        ("raw.lineitem.l_extendedprice", "mart.order_revenue.revenue"),
+        ("raw.lineitem.l_discount", "mart.order_revenue.revenue"),
+    },
+    ("late_lines", "days_late"): {
+        ("raw.lineitem.l_receiptdate", "mart.late_lines.days_late"),
+        ("raw.lineitem.l_commitdate", "mart.late_lines.days_late"),
+    },
+    ("revenue_by_month", "o_month"): {("raw.orders.o_orderdate", "mart.revenue_by_month.o_month")},
+    ("revenue_by_month", "revenue"): {
+        ("mart.order_revenue.revenue", "mart.revenue_by_month.revenue"),
+        ("raw.lineitem.l_extendedprice", "mart.order_revenue.revenue"),
+        ("raw.lineitem.l_discount", "mart.order_revenue.revenue"),
+    },
+    ("nation_revenue", "n_name"): {("raw.nation.n_name", "mart.nation_revenue.n_name")},
+    ("nation_revenue", "customers"): {("raw.customer.c_custkey", "mart.nation_revenue.customers")},
+}
+"""What columns of marts directly come from, as far as tables go."""
+
+DEMO = {
+    ("flight_date", "flights.year"), ("flight_date", "flights.month"), ("flight_date", "flights.day"),
+    ("carrier", "flights.carrier"), ("airline", "airlines.name"), ("flight", "flights.flight"), ("tailnum", "flights.tailnum"),
+    ("origin", "flights.origin"), ("origin_name", "airports.name"), ("dest", "flights.dest"), ("dest_name", "airports.name"),
+    ("scheduled_hour", "flights.hour"), ("dep_delay", "flights.dep_delay"), ("arr_delay", "flights.arr_delay"),
+    ("cancelled", "flights.dep_time"), ("air_time", "flights.air_time"), ("distance", "flights.distance"),
+    ("plane_year", "planes.year"), ("manufacturer", "planes.manufacturer"), ("model", "planes.model"), ("seats", "planes.seats"),
+    ("temp", "weather.temp"), ("wind_speed", "weather.wind_speed"), ("precip", "weather.precip"), ("visib", "weather.visib"),
+}  # fmt: skip
+"""Each column of the demo's curated table, and the raw columns that it is made of."""
+
+DELIVERY = {
+    "airlines": "carrier,name\nAA,Air\n",
+    "airports": "faa,name,lat,lon,alt,tz,dst,tzone\nJFK,Here,1,1,1,-5,A,x\nBOS,There,1,1,1,-5,A,x\n",
+    "planes": "tailnum,year,type,manufacturer,model,engines,seats,speed,engine\nN1,2000,a,b,c,2,100,NA,d\n",
+    "weather": "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour\n"
+    "JFK,2013,1,1,5,39,26,59,270,10,NA,0,1012,10,2013-01-01 05:00:00\n",
+    "flights": "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,tailnum,"
+    "origin,dest,air_time,distance,hour,minute,time_hour\n"
+    "2013,1,1,517,515,2,630,619,11,AA,1545,N1,JFK,BOS,45,187,5,15,2013-01-01 05:00:00\n",
+}
+"""One flight, and what is known of it."""
+
+
+def _name(node: LineageNode) -> str:
+    """A table without catalog and the second part; a file by its directory; a column behind a dot."""
+    if node.path is not None:
+        name = f"{node.path[1]}.{node.path[-1]}"
+    elif node.name is not None:
+        name = f"data/{node.name.rpartition('/data/')[2].partition('/')[0]}"
+    else:
+        name = node.kind
+    return f"{name}.{node.column}" if node.column else name
+
+
+def _edges(found: LineageGraph, *, direct: bool | None = None) -> Edges:
+    """A graph by names; `direct` leaves the others out."""
+    names = {node.id: _name(node) for node in found.nodes}
+    kept: list[LineageEdge] = [each for each in found.edges if direct is None or each.direct is direct]
+    return {(names[edge.source], names[edge.target]) for edge in kept}
+
+
+def _between_tables(edges: Edges) -> Edges:
+    return {edge for edge in edges if not edge[0].startswith("data/")}
+
+
+def _everything_above(mart: str) -> Edges:
+    """The known answer: what the mart's query names, what that is made of, and the files of raw tables."""
+    edges, todo = set(), [f"mart.{mart}"]
+    while todo:
+        table = todo.pop()
+        room, _, name = table.partition(".")
+        sources = READ[name] if room == "mart" else {f"data/{name}"}
+        edges |= {(source, table) for source in sources}
+        todo += [source for source in sources if not source.startswith("data/")]
+    return edges
+
+
+@contextmanager
+def _renamed(admin: Client, source: str, target: str) -> Iterator[None]:
+    """A namespace has another name meanwhile; other tests find it as it was."""
+    admin.namespaces.move(source, target)
+    try:
+        yield
+    finally:
+        admin.namespaces.move(target, source)
+
+
+@pytest.mark.parametrize("mart", READ)
+@pytest.mark.usefixtures("tpch")
+def test_tables_above_a_mart(admin: Client, mart: str) -> None:
+    """All the way up there is what the queries name, down to the files, and nothing else."""
+    found = admin.lineage.up(f"main.mart.tpch.{mart}", depth=10)
+
+    assert _edges(found) == _everything_above(mart)
+    assert found.complete
+
+
+@pytest.mark.usefixtures("tpch")
+def test_tables_below_a_raw_table(admin: Client) -> None:
+    """All the way down from the lines are the marts that read them, also those that read another mart."""
+    found = admin.lineage.down("main.raw.tpch.lineitem", depth=10)
+
+    assert _edges(found) == {
+        ("raw.lineitem", "mart.order_revenue"),
+        ("raw.lineitem", "mart.late_lines"),
+        ("raw.lineitem", "mart.nation_revenue"),
+        ("mart.order_revenue", "mart.revenue_by_month"),
+    }
+
+
+@pytest.mark.parametrize("mart, column", UP)
+@pytest.mark.usefixtures("tpch")
+def test_columns_above_a_column(admin: Client, mart: str, column: str) -> None:
+    """A mart's column directly comes from the columns in its expression, through merges, histories and other marts."""
+    found = admin.lineage.up(f"main.mart.tpch.{mart}", column=column, depth=10)
+
+    assert _between_tables(_edges(found, direct=True)) == UP[mart, column]
+
+
+@pytest.mark.usefixtures("tpch")
+def test_columns_below_a_column(admin: Client) -> None:
+    """The discount is in three marts' revenue, and in no other column."""
+    found = admin.lineage.down("main.raw.tpch.lineitem", column="l_discount", depth=10)
+
+    assert _edges(found, direct=True) == {
+        ("raw.lineitem.l_discount", "mart.order_revenue.revenue"),
+        ("raw.lineitem.l_discount", "mart.nation_revenue.revenue"),
+        ("mart.order_revenue.revenue", "mart.revenue_by_month.revenue"),
+    }
+
+
+@pytest.mark.usefixtures("tpch")
+def test_what_a_column_was_joined_filtered_and_grouped_by(admin: Client) -> None:
+    """A count has no column that it is made of; what its rows were joined and grouped by is told as such."""
+    found = admin.lineage.up("main.mart.tpch.revenue_by_month", column="orders", depth=1)
+
+    assert _edges(found, direct=True) == set()
+    assert {source for source, _ in _edges(found, direct=False)} == {
+        "raw.orders.o_orderkey", "mart.order_revenue.l_orderkey", "raw.orders.o_orderdate", "raw.orders.o_orderstatus",
+    }  # fmt: skip
+
+
+@pytest.mark.usefixtures("tpch")
+def test_a_namespace_that_was_renamed_in_between(admin: Client) -> None:
+    """Tables and columns are what they were, by the new name; the old one is not there."""
+    before = admin.lineage.up("main.mart.tpch.revenue_by_month", column="revenue", depth=10)
+    with _renamed(admin, "main.raw.tpch", "main.raw.tpch_old"):
+        tables = admin.lineage.up("main.mart.tpch.revenue_by_month", depth=10)
+        columns = admin.lineage.up("main.mart.tpch.revenue_by_month", column="revenue", depth=10)
+        below = admin.lineage.down("main.raw.tpch_old.lineitem", depth=10)
+        with pytest.raises(NotFoundError):
+            admin.lineage.down("main.raw.tpch.lineitem")
+
+    assert _edges(tables) == _everything_above("revenue_by_month")
+    assert _edges(columns) == _edges(before)
+    assert len(below.edges) == 4
+    raw = {node.path[2] for node in (*tables.nodes, *columns.nodes) if node.path is not None and node.path[1] == "raw"}
+    assert raw == {"tpch_old"}
+
+
+@pytest.fixture
+def analyst(server: LiveServer, admin: Client, tpch: TpchRuns) -> Iterator[Client]:
+    """A user who may read the marts, and of the raw tables the orders alone."""
+    del tpch  # made before rights are given on it
+    admin.users.add("analyst")
+    admin.roles.create("analysts")
+    admin.roles.grant_to_user("analyst", ["analysts"])
+    admin.roles.allow("analysts", ["use_catalog"], on="main", kind="catalog")
+    for room in ("raw", "mart"):
+        admin.roles.allow("analysts", ["use_schema"], on=f"main.{room}.tpch", kind="namespace")
+    admin.roles.allow("analysts", ["select_table"], on="main.mart.tpch", kind="namespace")
+    admin.roles.allow("analysts", ["select_table"], on="main.raw.tpch.orders", kind="table")
+    with Client(server.uri, token=admin.tokens.create(user="analyst").token) as client:
+        yield client
+    admin.roles.delete("analysts")
+    admin.users.remove("analyst")
+
+
+def test_what_the_caller_may_not_see_is_hidden(analyst: Client) -> None:
+    """A hidden node stands where there is something, and nothing behind it; what may be seen is told, and columns alike."""
+    tables = analyst.lineage.up("main.mart.tpch.revenue_by_month", depth=10)
+    columns = analyst.lineage.up("main.mart.tpch.order_revenue", column="revenue", depth=10)
+
+    assert _edges(tables) == {
+        ("data/orders", "raw.orders"),
+        ("raw.orders", "mart.revenue_by_month"),
+        ("mart.order_revenue", "mart.revenue_by_month"),
+        ("hidden", "mart.order_revenue"),
+    }
+    assert {source for source, _ in _edges(columns)} == {"hidden"}
+    assert "lineitem" not in repr((tables, columns))
+
+
+@pytest.fixture(scope="module")
+def demo(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's pipeline, run on one flight."""
+    place = tmp_path_factory.mktemp("demo")
+    for name, text in DELIVERY.items():
+        (place / "data" / name).mkdir(parents=True)
+        (place / "data" / name / "1.csv").write_text(text)
+    pipeline.load(shutil.copy(EXAMPLE, place)).run(served_spark).require()
+    return place
+
+
+@pytest.mark.usefixtures("demo")
+def test_tables_of_the_demo(admin: Client) -> None:
+    """The curated table comes from five raw tables, each from its files; and from each of them it is the one thing below."""
+    names = tuple(DELIVERY)
+    up = admin.lineage.up("main.curated.nyc.delays", depth=10)
+    down = {name: _edges(admin.lineage.down(f"main.raw.nyc.{name}", depth=10)) for name in names}
+
+    assert _edges(up) == {(f"raw.{name}", "curated.delays") for name in names} | {
+        (f"data/{name}", f"raw.{name}") for name in names
+    }
+    assert down == {name: {(f"raw.{name}", "curated.delays")} for name in names}
+
+
+@pytest.mark.usefixtures("demo")
+def test_columns_of_the_demo(admin: Client) -> None:
+    """Every column of the curated table comes from the raw columns that its query says, up and down, also after a rename."""
+    wanted = {(f"raw.{source}", f"curated.delays.{column}") for column, source in DEMO}
+    with _renamed(admin, "main.raw.nyc", "main.raw.nyc_old"):
+        up = [admin.lineage.up("main.curated.nyc.delays", column=column) for column in {each for each, _ in DEMO}]
+        down = admin.lineage.down("main.raw.nyc_old.airports", column="name")
+
+    assert set().union(*(_edges(each, direct=True) for each in up)) == wanted
+    assert _edges(down, direct=True) == {edge for edge in wanted if edge[0] == "raw.airports.name"}

@@ -1,0 +1,245 @@
+"""Queries worked out, by hand-written vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.evaluator import Budget
+from limnos.sqlpp.values.model import MISSING, Value
+from tests.sqlpp.asking import World, ask
+
+EMPLOYEES = [
+    {"id": 1, "name": "Ann", "dept": "x", "pay": 10, "langs": ["en", "de"]},
+    {"id": 2, "name": "Bob", "dept": "x", "pay": 20, "langs": []},
+    {"id": 3, "name": "Cid", "dept": "y", "pay": 30, "langs": ["fr"]},
+    {"id": 4, "name": "Dee", "dept": None, "pay": 40},
+    {"id": 5, "name": "Eve", "pay": None, "langs": ("en",)},
+]
+DEPARTMENTS = [{"code": "x", "boss": 2}, {"code": "y", "boss": 9}, {"code": "z", "boss": 1}]
+
+
+def _frozen(value: object) -> Value:
+    if isinstance(value, dict):
+        return {name: _frozen(held) for name, held in value.items()}
+    return tuple(map(_frozen, value)) if isinstance(value, (list, tuple)) else value  # type: ignore[return-value]
+
+
+WORLD = World(
+    {("Default",): {"emp": [_frozen(one) for one in EMPLOYEES], "dept": [_frozen(one) for one in DEPARTMENTS]}}
+)
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("SELECT VALUE e.id FROM emp e WHERE e.pay > 15 ORDER BY e.id", [2, 3, 4]),
+        ("FROM emp e WHERE e.dept = 'x' SELECT VALUE e.name", ["Ann", "Bob"]),
+        ("SELECT VALUE id FROM emp WHERE dept IS NULL", [4]),
+        ("SELECT VALUE id FROM emp WHERE dept IS MISSING", [5]),
+        ("SELECT VALUE id FROM emp WHERE dept IS UNKNOWN ORDER BY id", [4, 5]),
+        ("SELECT VALUE id FROM emp WHERE NOT (dept = 'x')", [3]),
+        ("SELECT e.id, e.langs[0] AS first FROM emp e WHERE e.id IN [1, 2]", [{"id": 1, "first": "en"}, {"id": 2}]),
+        ("SELECT id + 1, name FROM emp WHERE id = 1", [{"$1": 2, "name": "Ann"}]),
+        ("SELECT id + 1, id + 2 FROM emp WHERE id = 1", [{"$1": 2, "$2": 3}]),
+        ("SELECT * FROM [{'a': 1}] AS t", [{"t": {"a": 1}}]),
+        ("SELECT t.*, 2 AS b FROM [{'a': 1}] AS t", [{"a": 1, "b": 2}]),
+        ("SELECT * FROM [1] AS a, [2] AS b", [{"a": 1, "b": 2}]),
+        ("SELECT t.* EXCLUDE b, c.d FROM [{'a': 1, 'b': 2, 'c': {'d': 3, 'e': 4}}] AS t", [{"a": 1, "c": {"e": 4}}]),
+        ("SELECT VALUE [x, p] FROM ['a', 'b'] AS x AT p", [("a", 1), ("b", 2)]),
+        ("SELECT VALUE l FROM emp e, e.langs l WHERE e.id = 1", ["en", "de"]),
+        (
+            "SELECT VALUE [e.id, l] FROM emp e UNNEST e.langs AS l ORDER BY e.id, l",
+            [(1, "de"), (1, "en"), (3, "fr"), (5, "en")],
+        ),
+        (
+            "SELECT e.id, l FROM emp e LEFT UNNEST e.langs AS l WHERE e.id IN [2, 3] ORDER BY e.id",
+            [{"id": 2}, {"id": 3, "l": "fr"}],
+        ),
+        (
+            "SELECT e.name, d.boss FROM emp e JOIN dept d ON e.dept = d.code ORDER BY e.id",
+            [{"name": "Ann", "boss": 2}, {"name": "Bob", "boss": 2}, {"name": "Cid", "boss": 9}],
+        ),
+        (
+            "SELECT e.id, d.boss FROM emp e LEFT JOIN dept d ON e.dept = d.code ORDER BY e.id",
+            [{"id": 1, "boss": 2}, {"id": 2, "boss": 2}, {"id": 3, "boss": 9}, {"id": 4}, {"id": 5}],
+        ),
+        (
+            "SELECT e.id, d.code FROM emp e RIGHT JOIN dept d ON e.dept = d.code ORDER BY d.code, e.id",
+            [{"id": 1, "code": "x"}, {"id": 2, "code": "x"}, {"id": 3, "code": "y"}, {"code": "z"}],
+        ),
+        ("SELECT VALUE [a, b] FROM [1, 2] a CROSS JOIN ['x'] b", [(1, "x"), (2, "x")]),
+        ("SELECT VALUE y FROM [1, 2] AS x LET y = x * 10 WHERE y > 10", [20]),
+        (
+            "WITH big AS (SELECT VALUE e FROM emp e WHERE e.pay >= 30) SELECT VALUE b.id FROM big b ORDER BY b.id",
+            [3, 4],
+        ),
+        ("LET a = 1, b = a + 1 SELECT VALUE [a, b]", [(1, 2)]),
+        (
+            "SELECT dept, COUNT(*) AS n FROM emp GROUP BY dept ORDER BY dept",
+            [{"dept": None, "n": 2}, {"dept": "x", "n": 2}, {"dept": "y", "n": 1}],
+        ),
+        ("SELECT e.dept, SUM(e.pay) AS s FROM emp e WHERE e.dept = 'x' GROUP BY e.dept", [{"dept": "x", "s": 30}]),
+        ("SELECT d, AVG(pay) AS a FROM emp e GROUP BY e.dept AS d HAVING COUNT(*) = 1", [{"d": "y", "a": 30.0}]),
+        ("SELECT COUNT(*) AS n, COUNT(pay) AS p, MAX(pay) AS m FROM emp", [{"n": 5, "p": 4, "m": 40}]),
+        ("SELECT COUNT(*) AS n, SUM(x) AS s FROM [] AS x", [{"n": 0, "s": None}]),
+        ("SELECT VALUE COUNT(DISTINCT dept) FROM emp", [2]),
+        ("SELECT SUM(pay) FILTER (WHERE id > 2) AS s FROM emp", [{"s": 70}]),
+        ("SELECT VALUE array_agg(id) FROM emp", [(1, 2, 3, 4, 5)]),
+        (
+            "SELECT d, (SELECT VALUE v.e.id FROM g AS v) AS ids FROM emp e GROUP BY e.dept AS d GROUP AS g ORDER BY d LIMIT 1 OFFSET 1",
+            [{"d": "x", "ids": (1, 2)}],
+        ),
+        (
+            "SELECT VALUE g FROM [1, 2] AS x GROUP BY x MOD 2 AS odd GROUP AS g(x AS item) ORDER BY odd",
+            [({"item": 2},), ({"item": 1},)],
+        ),
+        ("SELECT VALUE n FROM emp e GROUP BY e.dept AS d LET n = COUNT(*) HAVING n > 1 ORDER BY d", [2, 2]),
+        (
+            "SELECT k, SUM(v) AS s FROM [{'k': 'a', 'v': 1}, {'k': 'b', 'v': 2}] AS t GROUP BY ROLLUP(t.k) ORDER BY k",
+            [{"k": None, "s": 3}, {"k": "a", "s": 1}, {"k": "b", "s": 2}],
+        ),
+        (
+            "SELECT a, b, COUNT(*) AS n FROM [{'a': 1, 'b': 2}] AS t GROUP BY CUBE(t.a, t.b) ORDER BY a, b",
+            [
+                {"a": None, "b": None, "n": 1},
+                {"a": None, "b": 2, "n": 1},
+                {"a": 1, "b": None, "n": 1},
+                {"a": 1, "b": 2, "n": 1},
+            ],
+        ),
+        (
+            "SELECT a, COUNT(*) AS n FROM [{'a': 1}, {'a': 2}] AS t GROUP BY GROUPING SETS ((t.a), ()) ORDER BY a",
+            [{"a": None, "n": 2}, {"a": 1, "n": 1}, {"a": 2, "n": 1}],
+        ),
+        ("SELECT DISTINCT dept FROM emp WHERE dept IS NOT UNKNOWN ORDER BY dept DESC", [{"dept": "y"}, {"dept": "x"}]),
+        ("SELECT DISTINCT VALUE x FROM [1, 1.0, 2] AS x ORDER BY x", [1, 2]),
+        ("SELECT VALUE x FROM [1] AS x UNION ALL SELECT VALUE y FROM [2, 0] AS y", [1, 2, 0]),
+        (
+            "SELECT VALUE x FROM [{'a': 2}] AS x UNION ALL SELECT VALUE y FROM [{'a': 1}] AS y ORDER BY a",
+            [{"a": 1}, {"a": 2}],
+        ),
+        ("(SELECT VALUE x FROM [1, 2, 3] AS x LIMIT 1)", [1]),
+        ("SELECT VALUE x FROM [3, 1, 2] AS x ORDER BY x LIMIT 2", [1, 2]),
+        ("SELECT VALUE x FROM [3, 1, 2] AS x ORDER BY x DESC OFFSET 1", [2, 1]),
+        ("SELECT VALUE x FROM [1, 2] AS x LIMIT 0", []),
+        ("SELECT VALUE x FROM [1, 2] AS x LIMIT -1", []),
+        ("SELECT VALUE x FROM [null, 2, 'a', missing, true] AS x ORDER BY x", [MISSING, None, 2, "a", True]),
+        ("SELECT VALUE x FROM [null, 2, 1] AS x ORDER BY x NULLS LAST", [1, 2, None]),
+        ("SELECT VALUE x FROM [null, 2, 1] AS x ORDER BY x DESC NULLS FIRST", [None, 2, 1]),
+        ("SELECT name AS n FROM emp WHERE id < 3 ORDER BY n DESC", [{"n": "Bob"}, {"n": "Ann"}]),
+        ("SELECT VALUE CASE WHEN x > 1 THEN 'big' ELSE 'small' END FROM [1, 2] AS x", ["small", "big"]),
+        ("CASE 2 WHEN 1 THEN 'a' WHEN 2 THEN 'b' END", ["b"]),
+        ("CASE 3 WHEN 1 THEN 'a' END", [None]),
+        ("SOME x IN [1, 2] SATISFIES x > 1", [True]),
+        ("SOME x IN [] SATISFIES x > 1", [False]),
+        ("EVERY x IN [] SATISFIES x > 1", [True]),
+        ("EVERY x IN [1, 2] SATISFIES x > 1", [False]),
+        ("EVERY x IN [1, 2], y IN [3, 4] SATISFIES x < y", [True]),
+        ("SOME AND EVERY x IN [] SATISFIES true", [False]),
+        ("SOME AND EVERY x IN [1] SATISFIES x = 1", [True]),
+        ("SELECT VALUE (SELECT VALUE d.boss FROM dept d WHERE d.code = e.dept)[0] FROM emp e WHERE e.id < 3", [2, 2]),
+        ("SELECT VALUE e.id FROM emp e WHERE EXISTS (SELECT d FROM dept d WHERE d.boss = e.id) ORDER BY e.id", [1, 2]),
+        ("SELECT VALUE e.id FROM emp e WHERE e.pay = (SELECT VALUE MAX(x.pay) FROM emp x)[0]", [4]),
+        ("SELECT VALUE x FROM (SELECT VALUE y * 2 FROM [1, 2] AS y) AS x", [2, 4]),
+        ("5 BETWEEN 1 AND 9", [True]),
+        ("5 NOT BETWEEN 1 AND null", [None]),
+        ("1 < null OR true", [True]),
+        ("missing AND false", [False]),
+        ("null IS DISTINCT FROM missing", [True]),
+        ("-(-3)", [3]),
+        ("[1, 2] = [1, 2]", [True]),
+        ("SELECT VALUE 1", [1]),
+        ("emp[0].name", ["Ann"]),
+        ("array_count(emp)", [5]),
+    ],
+)
+def test_results(text: str, expected: list[Value]) -> None:
+    """The results, in their order."""
+    assert ask(text, WORLD) == expected
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("row_number() OVER (ORDER BY x)", [1, 2, 3, 4]),
+        ("rank() OVER (ORDER BY k)", [1, 1, 3, 3]),
+        ("dense_rank() OVER (ORDER BY k)", [1, 1, 2, 2]),
+        ("percent_rank() OVER (ORDER BY x)", [0.0, 1 / 3, 2 / 3, 1.0]),
+        ("cume_dist() OVER (ORDER BY k)", [0.5, 0.5, 1.0, 1.0]),
+        ("ntile(3) OVER (ORDER BY x)", [1, 1, 2, 3]),
+        ("lag(x) OVER (ORDER BY x)", [None, 1, 2, 3]),
+        ("lead(x, 2, 0) OVER (ORDER BY x)", [3, 4, 0, 0]),
+        ("first_value(x) OVER (PARTITION BY k ORDER BY x DESC)", [2, 2, 4, 4]),
+        ("last_value(x) OVER (ORDER BY x)", [1, 2, 3, 4]),
+        ("nth_value(x, 2) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)", [2, 2, 2, 2]),
+        ("ratio_to_report(x) OVER ()", [0.1, 0.2, 0.3, 0.4]),
+        ("SUM(x) OVER ()", [10, 10, 10, 10]),
+        ("SUM(x) OVER (ORDER BY x)", [1, 3, 6, 10]),
+        ("SUM(x) OVER (ORDER BY k)", [3, 3, 10, 10]),
+        ("SUM(x) OVER (PARTITION BY k)", [3, 3, 7, 7]),
+        ("COUNT(*) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)", [2, 3, 3, 2]),
+        ("SUM(x) OVER (ORDER BY x RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)", [1, 3, 5, 7]),
+        ("SUM(x) OVER (ORDER BY k GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW)", [3, 3, 10, 10]),
+        (
+            "SUM(x) OVER (ORDER BY x ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING EXCLUDE CURRENT ROW)",
+            [9, 8, 7, 6],
+        ),
+    ],
+)
+def test_windows(text: str, expected: list[Value]) -> None:
+    """A window function gives each row its value, and leaves the rows as they were."""
+    rows = "[{'x': 1, 'k': 'a'}, {'x': 2, 'k': 'a'}, {'x': 3, 'k': 'b'}, {'x': 4, 'k': 'b'}] AS r"
+    query = text.replace("x)", "r.x)").replace("x,", "r.x,").replace("BY x", "BY r.x").replace("BY k", "BY r.k")
+
+    assert ask(f"SELECT VALUE {query} FROM {rows} ORDER BY r.x", WORLD) == pytest.approx(expected)
+
+
+def test_windows_after_groups() -> None:
+    """A window sees groups when there are some."""
+    text = "SELECT d, SUM(COUNT(*)) OVER (ORDER BY d) AS running FROM emp e WHERE e.dept IS NOT UNKNOWN GROUP BY e.dept AS d ORDER BY d"
+
+    assert ask(text, WORLD) == [{"d": "x", "running": 2}, {"d": "y", "running": 3}]
+
+
+@pytest.mark.parametrize(
+    "text,told",
+    [
+        ("SELECT VALUE x FROM 5 AS x", "ASX0004: Unsupported type: scan-collection cannot process input type bigint"),
+        ("SELECT VALUE x FROM [1] AS x LIMIT 'a'", "ASX1079: Compilation error: LIMIT and OFFSET take whole numbers"),
+        ("9223372036854775807 + 1", "ASX0007: Overflow in numeric-add"),
+        (
+            "SELECT ntile(0) OVER () FROM [1] AS x",
+            "ASX1079: Compilation error: ntile takes a whole number of at least 1",
+        ),
+    ],
+)
+def test_refused_while_it_runs(text: str, told: str) -> None:
+    """What can't be worked out is an error of the language."""
+    with pytest.raises(SqlppError) as refused:
+        ask(text)
+
+    assert refused.value.text.startswith(told)
+
+
+def test_budget_ends_what_goes_on_too_long() -> None:
+    """Rows that are gone through are counted, whatever is done with them."""
+    rows = "range(1, 1000)"
+
+    with pytest.raises(SqlppError, match="too many rows"):
+        ask(f"SELECT COUNT(*) FROM {rows} a, {rows} b, {rows} c", budget=Budget(steps=100_000))
+    with pytest.raises(SqlppError, match="keeps too many"):
+        ask(f"SELECT VALUE x FROM {rows} x ORDER BY x", budget=Budget(kept=10))
+
+
+def test_whoever_watches_can_stop_it() -> None:
+    """The watcher is asked now and then, and what it raises comes out."""
+
+    class Gone(Exception):
+        """The caller has gone."""
+
+    def stop() -> None:
+        raise Gone
+
+    with pytest.raises(Gone):
+        ask("SELECT COUNT(*) FROM range(1, 100000) x", budget=Budget(stop=stop))

@@ -1,0 +1,94 @@
+"""Functions of numbers, by hand-written vectors."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from limnos.sqlpp.values.model import MISSING, Float, TinyInt, Value, type_name
+from tests.sqlpp.asking import value
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("abs(-3)", 3),
+        ("abs(-2.5)", 2.5),
+        ("abs('x')", None),
+        ("abs(null)", None),
+        ("abs(missing)", MISSING),
+        ("sign(-7)", -1),
+        ("sign(0)", 0),
+        ("sign(0.5)", 1),
+        ("ceil(1.2)", 2.0),
+        ("ceiling(-1.2)", -1.0),
+        ("floor(-1.2)", -2.0),
+        ("floor(7)", 7),
+        ("round(2.5)", 3.0),
+        ("round(-2.5)", -3.0),
+        ("round(2.45, 1)", 2.5),
+        ("round(1234, -2)", 1200),
+        ("round(7)", 7),
+        ("trunc(2.79, 1)", 2.7),
+        ("trunc(-2.79)", -2.0),
+        ("round_half_to_even(2.5)", 2.0),
+        ("round_half_to_even(3.5)", 4.0),
+        ("sqrt(16)", 4.0),
+        ("exp(0)", 1.0),
+        ("ln(1)", 0.0),
+        ("log(1000)", 3.0),
+        ("ln(0)", -math.inf),
+        ("power(2, 10)", 1024),
+        ("power(2.0, 0.5)", 2.0**0.5),
+        ("power(2, null)", None),
+        ("sin(0)", 0.0),
+        ("cos(0)", 1.0),
+        ("atan2(1, 1)", math.pi / 4),
+        ("degrees(pi())", 180.0),
+        ("radians(180)", math.pi),
+        ("bitand(12, 10)", 8),
+        ("bitor(12, 10, 1)", 15),
+        ("bitxor(12, 10)", 6),
+        ("bitnot(0)", -1),
+        ("bitcount(255)", 8),
+        ("bitcount(-1)", 64),
+        ("bitshift(1, 4)", 16),
+        ("bitshift(16, -4)", 1),
+        ("bitshift(1, 63)", -(2**63)),
+        ("bitshift(1, 64, true)", 1),
+        ("bittest(6, 2)", True),
+        ("bittest(6, [1, 2])", True),
+        ("bittest(6, [1, 2], true)", False),
+        ("bittest(6, 0)", None),
+        ("e() > 2.718 and e() < 2.719", True),
+    ],
+)
+def test_value(text: str, expected: Value) -> None:
+    """The value, in its type."""
+    found = value(text)
+
+    assert found == pytest.approx(expected) if isinstance(expected, float) else found == expected
+    assert type_name(found) == type_name(expected)
+
+
+def test_nothing_is_not_a_number() -> None:
+    """What has no result is NaN."""
+    assert math.isnan(value("sqrt(-1)"))  # type: ignore[arg-type]
+    assert math.isnan(value("ln(-1)"))  # type: ignore[arg-type]
+
+
+def test_types_are_kept() -> None:
+    """A float stays a float, a tinyint a tinyint."""
+    assert isinstance(value("abs(float('-1.5'))"), Float)
+    assert isinstance(value("abs(tinyint('-3'))"), TinyInt)
+
+
+def test_random_is_the_same_for_a_seed() -> None:
+    """A seed fixes it, and it lies between 0 and 1."""
+    one, other = value("random(7)"), value("random(7)")
+
+    assert one == other
+    assert isinstance(one, float)
+    assert 0 <= one < 1
+    assert value("random()") != value("random()")

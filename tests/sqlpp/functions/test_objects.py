@@ -1,0 +1,54 @@
+"""Functions of objects, by hand-written vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.values.model import MISSING, Value
+from tests.sqlpp.asking import value
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("object_names({'a': 1, 'b': 2})", ("a", "b")),
+        ("object_values({'a': 1, 'b': 2})", (1, 2)),
+        ("object_pairs({'a': 1})", ({"name": "a", "value": 1},)),
+        ("object_length({'a': 1, 'b': missing})", 1),
+        ("object_length(3)", None),
+        ("object_add({'a': 1}, 'b', 2)", {"a": 1, "b": 2}),
+        ("object_add({'a': 1}, 'a', 2)", {"a": 1}),
+        ("object_add({'a': 1}, 'b', null)", {"a": 1, "b": None}),
+        ("object_add({'a': 1}, 'b', missing)", {"a": 1}),
+        ("object_add(null, 'b', 1)", None),
+        ("object_add(missing, 'b', 1)", MISSING),
+        ("object_put({'a': 1}, 'a', 2)", {"a": 2}),
+        ("object_put({'a': 1}, 'a', missing)", {}),
+        ("object_remove({'a': 1, 'b': 2}, 'a')", {"b": 2}),
+        ("object_remove_fields({'a': 1, 'b': 2}, ['a', 'x'])", {"b": 2}),
+        ("object_rename({'a': 1, 'b': 2}, 'a', 'c')", {"c": 1, "b": 2}),
+        ("object_rename({'a': 1, 'b': 2}, 'a', 'b')", None),
+        ("object_replace({'a': 1, 'b': 2}, 1, 9)", {"a": 9, "b": 2}),
+        ("object_concat({'a': 1}, {'a': 2, 'b': 3})", {"a": 2, "b": 3}),
+        ("object_concat({'a': 1}, 2)", None),
+        ("object_merge({'a': {'x': 1}}, {'a': {'x': 2, 'y': 3}, 'b': 4})", {"a": {"x": 1, "y": 3}, "b": 4}),
+        ("object_unwrap({'a': 5})", 5),
+        ("object_unwrap({'a': 5, 'b': 6})", None),
+        ("object_add_fields({'a': 1}, [{'name': 'b', 'value': 2}])", {"a": 1, "b": 2}),
+        ("{'a': 1, 'b': missing, 'c': null}", {"a": 1, "c": None}),
+        ("{'a': {'b': [10, 20]}}.a.b[1]", 20),
+        ("{'a': 1}.b", MISSING),
+        ("(null).b", None),
+        ("(5).b", MISSING),
+    ],
+)
+def test_value(text: str, expected: Value) -> None:
+    """The value; what is no object gives NULL."""
+    assert value(text) == expected
+
+
+def test_arguments_stay_as_they_are() -> None:
+    """A merge leaves what it was given alone."""
+    text = "FROM [{'o': {'x': {'y': 1}}}] AS r SELECT VALUE [object_merge(r.o, {'x': {'z': 2}}), r.o]"
+
+    assert value(text) == ({"x": {"y": 1, "z": 2}}, {"x": {"y": 1}})

@@ -1,0 +1,91 @@
+"""Values of time, by hand-written vectors."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pytest
+
+from limnos.sqlpp.functions.times import civil, days_of
+from limnos.sqlpp.values.model import MISSING, Date, DateTime, DayTimeDuration, Time, Value, YearMonthDuration
+from tests.sqlpp.asking import value
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("date('1970-01-01')", Date(0)),
+        ("date('1969-12-31')", Date(-1)),
+        ("date('2013-02-29')", None),
+        ("date('2012-02-29')", Date(15399)),
+        ("date('13-1-1')", None),
+        ("date(null)", None),
+        ("date(missing)", MISSING),
+        ("time('01:02:03')", Time(3723000)),
+        ("time('01:02:03.045')", Time(3723045)),
+        ("time('24:00:00')", None),
+        ("datetime('1970-01-01T00:00:01Z')", DateTime(1000)),
+        ("datetime('1970-01-01T02:00:00+02:00')", DateTime(0)),
+        ("datetime('1970-01-01')", None),
+        ("datetime(date('1970-01-02'))", DateTime(86400000)),
+        ("date(datetime('1970-01-02T23:00:00'))", Date(1)),
+        ("string(date('2013-01-31'))", "2013-01-31"),
+        ("string(datetime('2013-01-31T10:11:12.013'))", "2013-01-31T10:11:12.013"),
+        ("string(time('10:11:12'))", "10:11:12"),
+        ("string(duration('P1Y2M3DT4H5M6.789S'))", "P1Y2M3DT4H5M6.789S"),
+        ("string(duration('-P1D'))", "-P1D"),
+        ("string(day_time_duration('PT0S'))", "PT0S"),
+        ("duration('P')", None),
+        ("duration('PT')", None),
+        ("year_month_duration('P1Y')", YearMonthDuration(12)),
+        ("year_month_duration('P1D')", None),
+        ("day_time_duration('PT1M')", DayTimeDuration(60000)),
+        ("date('2013-01-31') + year_month_duration('P1M')", Date(15764)),
+        ("date('2013-01-31') - year_month_duration('P1M')", Date(15705)),
+        ("date('1970-01-01') + day_time_duration('P2D')", Date(2)),
+        ("day_time_duration('P2D') + date('1970-01-01')", Date(2)),
+        ("datetime('1970-01-01T00:00:00') + duration('P1DT1S')", DateTime(86401000)),
+        ("date('1970-01-03') - date('1970-01-01')", DayTimeDuration(2 * 86400000)),
+        ("time('23:00:00') + day_time_duration('PT2H')", Time(3600000)),
+        ("date('9999-12-31') + year_month_duration('P1M')", None),
+        ("date('1970-01-01') + 1", None),
+        ("get_year(date('2013-01-31'))", 2013),
+        ("get_month(datetime('2013-01-31T00:00:00'))", 1),
+        ("get_day(date('2013-01-31'))", 31),
+        ("get_hour(time('10:11:12'))", 10),
+        ("get_second(datetime('2013-01-31T10:11:12'))", 12),
+        ("get_millisecond(time('10:11:12.5'))", 500),
+        ("get_hour(date('2013-01-31'))", None),
+        ("day_of_week(date('1970-01-01'))", 5),
+        ("day_of_year(date('2012-12-31'))", 366),
+        ("quarter_of_year(date('2012-12-31'))", 4),
+        ("unix_time_from_datetime_in_ms(datetime('1970-01-01T00:00:02'))", 2000),
+        ("datetime_from_unix_time_in_ms(2000)", DateTime(2000)),
+        ("datetime_from_unix_time_in_secs(2)", DateTime(2000)),
+        ("date_from_unix_time_in_days(1)", Date(1)),
+        ("datetime_from_unix_time_in_ms(99999999999999999)", None),
+        ("unix_time_from_date_in_days(date('1970-01-03'))", 2),
+        ("datetime_from_date_time(date('1970-01-02'), time('00:00:01'))", DateTime(86401000)),
+        ("get_time_from_datetime(datetime('1970-01-02T00:00:01'))", Time(1000)),
+        ("get_date_from_datetime(datetime('1970-01-02T00:00:01'))", Date(1)),
+        ("months_from_year_month_duration(year_month_duration('P2Y1M'))", 25),
+        ("ms_from_day_time_duration(day_time_duration('PT1S'))", 1000),
+        ("get_year_month_duration(duration('P1YT1S'))", YearMonthDuration(12)),
+        ("get_day_time_duration(duration('P1YT1S'))", DayTimeDuration(1000)),
+        ("date('2013-01-31') < date('2013-02-01')", True),
+    ],
+)
+def test_value(text: str, expected: Value) -> None:
+    """The value; what is no time gives NULL."""
+    assert value(text) == expected
+
+
+def test_calendar_is_pythons() -> None:
+    """Days and dates agree with the standard library over all its years, and turn back for all of ours."""
+    first = dt.date(1970, 1, 1)
+    for days in range(-719_162, 2_932_896, 997):
+        date = first + dt.timedelta(days=days)
+
+        assert civil(days) == (date.year, date.month, date.day)
+        assert days_of(date.year, date.month, day=date.day) == days
+    assert civil(days_of(-4, 2, day=29)) == (-4, 2, 29)

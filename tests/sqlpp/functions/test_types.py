@@ -1,0 +1,84 @@
+"""Functions that ask for types and make values of them, by hand-written vectors."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, type_name
+from tests.sqlpp.asking import value
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("is_array([1])", True),
+        ("is_array({{1}})", False),
+        ("is_array(null)", None),
+        ("is_array(missing)", MISSING),
+        ("is_object({})", True),
+        ("is_string('a')", True),
+        ("isnumber(1.5)", True),
+        ("is_boolean(false)", True),
+        ("is_atomic('a')", True),
+        ("is_atomic([1])", False),
+        ("is_null(null)", True),
+        ("is_null(missing)", MISSING),
+        ("is_null(1)", False),
+        ("is_missing(missing)", True),
+        ("is_missing(null)", False),
+        ("is_unknown(null)", True),
+        ("get_type(missing)", "missing"),
+        ("get_type({{1}})", "multiset"),
+        ("get_type(1)", "bigint"),
+        ("get_type(1.0)", "double"),
+        ("to_string(1)", "1"),
+        ("to_string(1.5)", "1.5"),
+        ("to_string(true)", "true"),
+        ("to_string([1, 'a', null])", '[1,"a",null]'),
+        ("to_string({'a': date('2013-01-31')})", '{"a":"2013-01-31"}'),
+        ("to_number('12')", 12),
+        ("to_number('1.5')", 1.5),
+        ("to_number('x')", None),
+        ("to_number(true)", 1),
+        ("to_bigint('9223372036854775808')", None),
+        ("bigint('-5')", -5),
+        ("bigint(2.9)", 2),
+        ("tinyint('127')", TinyInt(127)),
+        ("tinyint('128')", None),
+        ("smallint('-3')", SmallInt(-3)),
+        ("integer('7')", Integer(7)),
+        ("int64('7')", 7),
+        ("double('1e3')", 1000.0),
+        ("double('abc')", None),
+        ("float('0.5')", Float(0.5)),
+        ("to_boolean('')", False),
+        ("to_boolean(0)", False),
+        ("to_boolean('x')", True),
+        ("boolean('TRUE')", True),
+        ("boolean('x')", None),
+        ("to_array(1)", (1,)),
+        ("to_array([1])", (1,)),
+        ("to_array({{1}})", (1,)),
+        ("to_multiset([1])", Bag((1,))),
+        ("to_atomic([[5]])", 5),
+        ("to_atomic({'a': [5]})", 5),
+        ("to_atomic([1, 2])", None),
+        ("to_object(1)", {}),
+        ("uuid('c38f6f2e-9b5c-4c5a-8f1e-0123456789ab')", uuid.UUID("c38f6f2e-9b5c-4c5a-8f1e-0123456789ab")),
+        ("uuid('nope')", None),
+        ("string(uuid('c38f6f2e-9b5c-4c5a-8f1e-0123456789ab'))", "c38f6f2e-9b5c-4c5a-8f1e-0123456789ab"),
+    ],
+)
+def test_value(text: str, expected: Value) -> None:
+    """The value, in its type."""
+    found = value(text)
+
+    assert found == expected
+    assert type_name(found) == type_name(expected)
+
+
+def test_a_new_uuid_each_time() -> None:
+    """Without an argument it is another one each time."""
+    assert value("uuid()") != value("uuid()")

@@ -1,0 +1,68 @@
+"""Generated expressions and queries, worked out: nothing but errors of the language comes out, and never without end."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+
+from limnos.sqlpp import parse
+from limnos.sqlpp.binder import bind
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.functions import FUNCTIONS
+from limnos.sqlpp.tree import QueryStatement
+from limnos.sqlpp.values.model import type_name
+from tests.sqlpp.asking import World, ask
+from tests.sqlpp.generated import Statements
+
+VALUES = (
+    "missing",
+    "null",
+    "0",
+    "-1",
+    "7",
+    "1e300",
+    "double('NaN')",
+    "'abc'",
+    "''",
+    "true",
+    "[1, null, 'a', [2]]",
+    "[]",
+    "{{ 1, 2 }}",
+    "{'a': 1, 'b': {'c': null}}",
+    "date('2013-01-31')",
+    "datetime('2013-01-31T00:00:00')",
+    "duration('P1M')",
+    "9223372036854775807",
+)
+WORLD = World({("Default",): {"t": [{"a": 1, "b": (1, 2)}, {"a": None}, {}]}})
+
+
+def test_every_function_takes_every_kind_of_value() -> None:
+    """No function raises anything but errors of the language, whatever it is given; what comes out is a value."""
+    chosen = random.Random(11)
+    for name, entry in FUNCTIONS.items():
+        if entry.kind != "scalar":
+            continue
+        for count in range(entry.least, (entry.most if entry.most >= 0 else entry.least + 2) + 1):
+            for _ in range(12):
+                arguments = ", ".join(chosen.choice(VALUES) for _ in range(count))
+                with contextlib.suppress(SqlppError):
+                    (found,) = ask(f"`{name}`({arguments})", budget=Budget(steps=10_000))
+                    assert type_name(found)
+
+
+def test_generated_statements_end() -> None:
+    """Whatever parses is bound and worked out, or refused in words of the language."""
+    worked = 0
+    for seed in range(2_000):
+        for parsed in parse(Statements(seed).statement()):
+            if not isinstance(parsed.statement, QueryStatement):
+                continue
+            with contextlib.suppress(SqlppError):
+                bound = bind(parsed.statement.body, WORLD, parameters={"x": 1, 1: 2})
+                for found in results(bound, WORLD.rows, budget=Budget(steps=20_000, kept=20_000)):
+                    assert type_name(found)
+                worked += 1
+
+    assert worked > 30
