@@ -17,6 +17,7 @@ from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.reports import Reports
 from limnos.services.scene import Scene, Scope, zones_now
+from limnos.services.sqlpp_engine import NoEngine
 from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.services.files import Files
     from limnos.services.lance_reading import LanceReader
     from limnos.services.once import Once
+    from limnos.services.sqlpp_engine import Engine
     from limnos.store.interface import Store
     from limnos.store.jobs import Decided
     from limnos.store.sql import Load, Query, Row
@@ -61,6 +63,7 @@ class Services:
         wake_worker: Callable[[], None],
         chores: Chores | None = None,
         lance: LanceReader | None = None,
+        engine: Engine | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -74,6 +77,7 @@ class Services:
         self.wake_deliveries = wake_deliveries
         self.chores: Chores = OwnChores() if chores is None else chores
         self.lance: LanceReader = NoReader() if lance is None else lance
+        self.engine: Engine = NoEngine() if engine is None else engine
         self.recent = RecentMetadata()
         self.lines = Lines()
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)

@@ -70,10 +70,10 @@ class NoNames:
         """Only `Default`."""
         return dataverse == ("Default",)
 
-    def resolve(self, _dataverse: Dataverse, _name: str) -> None:
+    def resolve(self, dataverse: Dataverse, name: str) -> None:
         """Nothing."""
         return
 
-    def function(self, _dataverse: Dataverse, _name: str, *, _arity: int) -> None:
+    def function(self, dataverse: Dataverse, name: str, *, arity: int) -> None:
         """Nothing."""
         return

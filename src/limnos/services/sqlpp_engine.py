@@ -1,0 +1,56 @@
+"""Engines of SQL++: who works out statements over data. Which one there is, is for `app` to choose.
+
+May import `sqlpp` and `model`. Must not know what an engine is made of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from limnos.sqlpp import SqlppError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from limnos.sqlpp.jobs import EngineJob
+
+NO_ENGINE: Final = 3109
+"""AsterixDB's number for a cluster that cannot take a job."""
+
+
+class Engine(Protocol):
+    """Whoever works out statements over data."""
+
+    def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+        """Give the results of a job, each one line of JSON without its end of line.
+
+        Whoever does not take them all closes the iterator: that ends the job. A statement that changes data has done so, wholly, when the
+        iterator ends; raises SqlppError when it has done nothing.
+        """
+        ...
+
+    async def cancel(self, job_id: str) -> None:
+        """End a job, if it is still under way."""
+        ...
+
+    def close(self) -> None:
+        """End all jobs, and the engine."""
+        ...
+
+
+class NoEngine:
+    """Refuses: for servers that have none."""
+
+    def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+        """Refuse, in words that say what to do."""
+        raise SqlppError(
+            NO_ENGINE,
+            f"A statement over data ({job.kind}) needs an engine, and this server has none: install the extra 'spark' "
+            "(pip install 'limnos[spark]')",
+        )
+
+    async def cancel(self, _job_id: str) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is there."""

@@ -1,0 +1,95 @@
+"""Values as plain JSON and back, each of its own type again: what plans and jobs travel as between processes.
+
+May import `model`. What JSON has is itself (a number without a point is a bigint, one with a point a double); the rest is an object of one
+field that is called as its type. No reader but our own processes: what users see is written elsewhere.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from typing import TYPE_CHECKING, Final, cast
+
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Duration,
+    Float,
+    Integer,
+    SmallInt,
+    Time,
+    TinyInt,
+    Value,
+    YearMonthDuration,
+    type_name,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+_MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
+    "missing": lambda _: MISSING,
+    "tinyint": lambda held: TinyInt(cast("int", held)),
+    "smallint": lambda held: SmallInt(cast("int", held)),
+    "integer": lambda held: Integer(cast("int", held)),
+    "float": lambda held: Float(float(cast("str", held))),
+    "double": lambda held: float(cast("str", held)),
+    "binary": lambda held: bytes.fromhex(cast("str", held)),
+    "uuid": lambda held: uuid.UUID(cast("str", held)),
+    "date": lambda held: Date(cast("int", held)),
+    "time": lambda held: Time(cast("int", held)),
+    "datetime": lambda held: DateTime(cast("int", held)),
+    "duration": lambda held: Duration(*cast("list[int]", held)),
+    "year-month-duration": lambda held: YearMonthDuration(cast("int", held)),
+    "day-time-duration": lambda held: DayTimeDuration(cast("int", held)),
+    "multiset": lambda held: Bag(untagged(item) for item in cast("list[Json]", held)),
+    "object": lambda held: {name: untagged(item) for name, item in cast("dict[str, Json]", held).items()},
+}
+
+
+def tagged(value: Value) -> Json:
+    """The JSON of a value."""
+    if value is None or type(value) in (bool, int, str):
+        return cast("Json", value)
+    if type(value) is float and math.isfinite(value):
+        return value
+    if type(value) is tuple:
+        return [tagged(item) for item in value]
+    return {type_name(value): _held(value)}
+
+
+def _held(value: Value) -> Json:
+    """What stands under the name of a value's type."""
+    match value:
+        case Bag():
+            return [tagged(item) for item in value]
+        case dict():
+            return {name: tagged(item) for name, item in value.items()}
+        case bytes():
+            return value.hex()
+        case Duration():
+            return [value.months, value.ms]
+        case Date() | Time() | DateTime() | YearMonthDuration() | DayTimeDuration():
+            return value[0]
+        case float():
+            return float.__repr__(value)
+        case int():
+            return int(value)
+        case uuid.UUID():
+            return str(value)
+    return 0
+
+
+def untagged(held: Json) -> Value:
+    """The value of a JSON that `tagged` made. Raises KeyError, ValueError, TypeError for another."""
+    if isinstance(held, list):
+        return tuple(untagged(item) for item in held)
+    if isinstance(held, dict):
+        ((name, item),) = held.items()
+        return _MADE[name](item)
+    return held

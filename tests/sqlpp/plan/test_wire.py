@@ -1,0 +1,52 @@
+"""Plans as bytes."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from limnos.sqlpp import bind, parse_body
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.plan import wire
+from tests.sqlpp.asking import World, written
+
+QUERIES = (
+    "1 + 2",
+    "select value {'a': 1.0, 'b': date('2020-01-01'), 'c': [null, missing, uuid('5c848e5c-6b6a-498f-8452-8847a2957421')]} from t x where x.a > 1 order by x desc limit 2",
+    "select a, count(*) n from t x unnest x.xs as a at p left join t z on z.k = a group by a group as g having count(*) > 1",
+    "with w as (select value 1) select w, row_number() over (partition by x.a order by x.b rows 2 preceding) r from t x",
+    "select value x from t x union all select value y from t y",
+    "some v in [1, 2] satisfies v between 0 and 9 and f(v) is not unknown",
+    "case 1 when 2 then {{1, 2}} else [3][0:] end",
+    "from t as x select distinct x.*, x.a[*].b exclude c",
+)
+WORLD = World({("Default",): {"t": []}}, functions=[written("f", "a", "a + 1")])
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_a_plan_comes_back_as_it_was(text: str) -> None:
+    """Every node, with its place and its function."""
+    expression = bind(parse_body(text), WORLD).expression
+
+    assert wire.decode(wire.encode(expression)) == expression
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"1", b"[]", b'{"n":"Drop"}', b'{"n":"Scan","at":[1,1]}', b'{"f":"no such"}', b'{"n":"os","at":[1,1]}']
+)  # fmt: skip
+def test_bytes_that_are_no_plan_are_refused(data: bytes) -> None:
+    """With one kind of error, whatever they are."""
+    with pytest.raises(wire.BadPlan):
+        wire.decode(data)
+
+
+def test_a_plan_that_is_nested_too_deep_is_refused_in_words() -> None:
+    """Not with an error of the interpreter."""
+    expression = bind(parse_body("1"), WORLD).expression
+    for _ in range(5000):
+        expression = msgspec.structs.replace(
+            bind(parse_body("[0]"), WORLD).expression, items=(expression,)
+        )  # fmt: skip
+
+    with pytest.raises(SqlppError, match="nested too deep"):
+        wire.encode(expression)

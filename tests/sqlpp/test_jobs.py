@@ -1,0 +1,38 @@
+"""Jobs of engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import bind, outline, parse_body
+from limnos.sqlpp.binder import NoNames
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, External, decode, encode, text_of, type_of
+from limnos.sqlpp.plan import wire
+
+
+def test_a_job_comes_back_from_its_bytes() -> None:
+    """With all that it says."""
+    orders = DatasetRef(("main", "sales", "east", "orders"), "OPEN { oid: bigint }", (("oid",),))
+    bound = bind(parse_body("{'oid': 1}"), NoNames())
+    plan = wire.encode(bound.expression)
+    job = EngineJob(
+        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, External("localfs", (("path", "p"),))
+    )  # fmt: skip
+
+    read = decode(encode(job))
+
+    assert read == job
+    assert read.expression == read.returns == bound.expression
+    assert (orders.dataverse, orders.name) == (("sales", "east"), "orders")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["OPEN { oid: bigint }", "CLOSED { `a b`: int?, c: [string], d: {{ CLOSED { e: uuid } }}? }", "OPEN {  }"],
+)
+def test_a_types_text_is_read_and_written(text: str) -> None:
+    """Openness and optional fields included."""
+    read = type_of(text)
+
+    assert text_of(read).split() == text.split()
+    assert outline(type_of(text_of(read))) == outline(read)

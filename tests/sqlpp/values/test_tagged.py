@@ -1,0 +1,27 @@
+"""Values as tagged JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.sqlpp.values.model import MISSING, type_name
+from limnos.sqlpp.values.tagged import tagged, untagged
+from tests.sqlpp.values.examples import ORDERED
+
+
+def test_every_value_comes_back_as_itself_with_its_type() -> None:
+    """Through the bytes of JSON, whatever the type; NaN too, which equals nothing."""
+    values = [value for line in ORDERED for value in line]
+    nested = [{"a": value, "object": (value,), "t": {"missing": 0}} for value in values if value is not MISSING]
+
+    for value in (*values, *nested):
+        back = untagged(msgspec.json.decode(msgspec.json.encode(tagged(value))))
+        assert type_name(back) == type_name(value)
+        assert repr(back) == repr(value)
+
+
+def test_an_object_of_one_field_is_not_taken_for_a_tag() -> None:
+    """An object that looks like a tag stays an object."""
+    value = {"double": "NaN"}
+
+    assert untagged(tagged(value)) == value
