@@ -4,7 +4,7 @@ May import `names`. Must not know a server, a store or an engine: text in, value
 asks of who calls (`binder.Names`, the rows given to `evaluator.results`). Nothing serves it yet.
 """
 
-from limnos.sqlpp import functions, values
+from limnos.sqlpp import functions, stored, values
 from limnos.sqlpp.binder import BoundQuery, bind
 from limnos.sqlpp.errors import Place, SqlppError, invalid_name
 from limnos.sqlpp.evaluator import Budget, results
@@ -30,5 +30,6 @@ __all__ = [
     "parse_body",
     "render",
     "results",
+    "stored",
     "values",
 ]

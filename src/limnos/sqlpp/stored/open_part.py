@@ -1,0 +1,141 @@
+r"""Values as JSON text from which they come back: what the column `_open` holds.
+
+May import `values` and `texts`. Must not know columns. A bigint is a number without a point, a double one with it;
+what JSON has no word for is an object of one field with a `$`: `{"$date": "2012-11-20"}`. An object of the user's that looks like one of these is
+`{"$object": [[name, value]]}`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from collections.abc import Callable, Mapping
+
+from limnos.sqlpp.errors import SqlppError, too_deep
+from limnos.sqlpp.stored import texts
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Float,
+    Integer,
+    SmallInt,
+    TinyInt,
+    TypeName,
+    Value,
+    type_name,
+)
+
+UNREADABLE = 6
+"""Invalid format."""
+
+_NUMBERS: Mapping[type, str] = {TinyInt: "$tinyint", SmallInt: "$smallint", Integer: "$integer"}
+_NOT_FINITE: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf}
+
+
+def written(value: Value) -> str:
+    """A value as text. Raises SqlppError for what nests too deep."""
+    try:
+        return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except RecursionError:
+        raise too_deep() from None
+
+
+def read(text: str) -> Value:
+    """The value of a text. Raises SqlppError for text that `written` does not write, which somebody else must have put there."""
+    try:
+        return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refused))
+    except RecursionError:
+        raise too_deep() from None
+    except (ValueError, TypeError, KeyError) as reason:
+        raise SqlppError(UNREADABLE, f"Invalid format for the open part of an object: {reason}") from None
+
+
+def _plain(value: Value) -> object:
+    if value is None or isinstance(value, (bool, str)) or type(value) is int:
+        return value
+    if isinstance(value, float):
+        return _real(value)
+    if isinstance(value, dict):
+        fields = {name: _plain(held) for name, held in value.items()}
+        return {"$object": list(fields.items())} if len(fields) == 1 and not _TAGS.keys().isdisjoint(fields) else fields
+    if type(value) is tuple:
+        return [_plain(item) for item in value]
+    return _tagged(value)
+
+
+def _real(value: float) -> object:
+    if isinstance(value, Float):
+        return {"$float": _real(float(value))}
+    if math.isfinite(value):
+        return float(value)
+    return {"$double": "NaN" if math.isnan(value) else "INF" if value > 0 else "-INF"}
+
+
+def _tagged(value: Value) -> object:
+    if value is MISSING:
+        return {"$missing": True}
+    if isinstance(value, Bag):
+        return {"$multiset": [_plain(item) for item in value]}
+    if isinstance(value, int):
+        return {_NUMBERS[type(value)]: int(value)}
+    if isinstance(value, bytes):
+        return {"$binary": value.hex()}
+    if isinstance(value, uuid.UUID):
+        return {"$uuid": str(value)}
+    return {f"${type_name(value)}": texts.written(value)}
+
+
+def _object(pairs: list[tuple[str, object]]) -> object:
+    if len(pairs) == 1:
+        ((name, value),) = pairs
+        make = _TAGS.get(name)
+        if make is not None:
+            return make(value)
+    return {name: _value(value) for name, value in pairs}
+
+
+def _value(value: object) -> Value:
+    """Arrays are lists until what is around them is made."""
+    return tuple(_value(item) for item in value) if isinstance(value, list) else value  # type: ignore[return-value]
+
+
+def _refused(word: str) -> float:
+    raise ValueError(f"{word} is no JSON")
+
+
+def _time(kind: TypeName) -> Callable[[object], Value]:
+    def make(value: object) -> Value:
+        found = texts.read(str(value), kind)
+        if found is None:
+            raise ValueError(f"{value!r} is no {kind}")
+        return found
+
+    return make
+
+
+def _double(value: str | float) -> float:
+    return _NOT_FINITE[value] if isinstance(value, str) else float(value)
+
+
+_TIMES: tuple[TypeName, ...] = (
+    "date",
+    "time",
+    "datetime",
+    "duration",
+    "year-month-duration",
+    "day-time-duration",
+)
+_TAGS: Mapping[str, Callable[..., Value]] = {
+    "$missing": lambda _: MISSING,
+    "$multiset": lambda value: Bag(_value(item) for item in value),
+    "$tinyint": TinyInt,
+    "$smallint": SmallInt,
+    "$integer": Integer,
+    "$float": lambda value: Float(_double(value)),
+    "$double": _double,
+    "$binary": bytes.fromhex,
+    "$uuid": uuid.UUID,
+    **{f"${kind}": _time(kind) for kind in _TIMES},
+    "$object": lambda pairs: {name: _value(held) for name, held in pairs},
+}

@@ -1,0 +1,279 @@
+"""Objects of a dataset as rows of its table, and back.
+
+May import the sibling modules and `values`. Must not know files or frames: a row is a mapping from columns to plain Python, in which a day is its number,
+a moment its microseconds, a uuid its text, a list a list and an object a mapping. Both directions are built once for a type and called for each row.
+
+A typed column that is empty means MISSING, or NULL if the object's open part has a null under that name; an item of an array that is MISSING comes back
+as NULL.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias, TypeVar
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.types import real_of, whole_of
+from limnos.sqlpp.stored import open_part, texts
+from limnos.sqlpp.stored.schema import OPEN, columns, has_open
+from limnos.sqlpp.stored.types import (
+    AnyType,
+    ArrayType,
+    BagType,
+    DeclaredType,
+    Form,
+    RecordType,
+    Scalar,
+    ScalarName,
+    named,
+)
+from limnos.sqlpp.values.model import (
+    MISSING,
+    WIDTHS,
+    Bag,
+    Date,
+    DateTime,
+    Float,
+    Integer,
+    SmallInt,
+    TinyInt,
+    Value,
+    type_name,
+)
+
+Plain: TypeAlias = "bool | int | float | str | bytes | list[Plain] | dict[str, Plain] | None"
+Row: TypeAlias = "dict[str, Plain]"
+
+Same = TypeVar("Same")
+
+NOT_PROMOTED, MISMATCH, CLOSED, NULL_FIELD = 1, 37, 3058, 3075
+_WHOLE: Mapping[ScalarName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "integer": Integer, "bigint": int}
+_TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "day-time-duration")
+
+
+def shaped(form: Form, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
+    """The function that makes a value an object of the dataset's type, or raises SqlppError with what does not fit.
+
+    Numbers become the declared type where they fit it. `lenient` also takes text for what text can say, as files have it.
+    """
+    shape = _shape(form.type, lenient=lenient, called="")
+
+    def make(value: Value) -> dict[str, Value]:
+        found = shape(value)
+        if not isinstance(found, dict):
+            raise _mismatch("object", value)
+        return found
+
+    return make
+
+
+def to_row(form: Form) -> Callable[[Mapping[str, Value]], Row]:
+    """The function that makes an object, already of the type, a row."""
+    return _writer(form.type)
+
+
+def to_object(form: Form) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
+    """The function that makes a row an object. Columns that the row lacks were not asked for: their fields are MISSING."""
+    return _reader(form.type)
+
+
+# Shapes.
+
+
+def _shape(type_: DeclaredType, *, lenient: bool, called: str) -> Callable[[Value], Value]:
+    if isinstance(type_, RecordType):
+        return _record_shape(type_, lenient=lenient, called=called)
+    if isinstance(type_, (ArrayType, BagType)):
+        return _items_shape(type_, lenient=lenient, called=called)
+    if isinstance(type_, AnyType):
+        return lambda value: value
+    name = type_.name
+
+    def scalar(value: Value) -> Value:
+        found = _cast(value, name, lenient=lenient)
+        if found is MISSING:
+            raise SqlppError(NOT_PROMOTED, f"Field type {type_name(value)} cannot be promoted to type {name}{called}")
+        return found
+
+    return scalar
+
+
+def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[[Value], Value]:
+    shapes = {
+        field.name: (_shape(field.type, lenient=lenient, called=f" (field {field.name})"), field.optional)
+        for field in type_.fields
+    }
+    needed = [field.name for field in type_.fields if not field.optional]
+
+    def make(value: Value) -> Value:
+        if not isinstance(value, dict):
+            raise _mismatch("object", value, called=called)
+        for name in needed:
+            if value.get(name) is None:
+                raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
+        made: dict[str, Value] = {}
+        for name, held in value.items():
+            shape = shapes.get(name)
+            if shape is None and not type_.open:
+                raise SqlppError(CLOSED, f"This record is closed, you can not add extra fields! new field name: {name}")
+            made[name] = held if shape is None or held is None else shape[0](held)
+        return made
+
+    return make
+
+
+def _items_shape(type_: ArrayType | BagType, *, lenient: bool, called: str) -> Callable[[Value], Value]:
+    is_bag = isinstance(type_, BagType)
+    item = _shape(type_.item, lenient=lenient, called=called)
+
+    def make(value: Value) -> Value:
+        fits = isinstance(value, Bag) is is_bag or lenient
+        if not fits or not isinstance(value, tuple) or type_name(value) not in ("array", "multiset"):
+            raise _mismatch(named(type_), value, called=called)
+        made = [one if one is None or one is MISSING else item(one) for one in value]
+        return Bag(made) if is_bag else tuple(made)
+
+    return make
+
+
+def _mismatch(wanted: str, value: Value, *, called: str = "") -> SqlppError:
+    return SqlppError(
+        MISMATCH,
+        f"Type mismatch: expected value of type {wanted}, but got the value of type {type_name(value)}{called}",
+    )
+
+
+def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
+    """A value of a type from one that says the same; MISSING where there is none."""
+    kind = type_name(value)
+    if kind == name:
+        return value
+    if name in _WHOLE:
+        return _whole(value, name, lenient=lenient)
+    if name in ("double", "float") and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return Float(value) if name == "float" else float(value)
+    if not lenient or not isinstance(value, str):
+        return MISSING
+    found = _from_text(value, name)
+    return MISSING if found is None else found
+
+
+def _whole(value: Value, name: ScalarName, *, lenient: bool) -> Value:
+    if lenient and isinstance(value, str):
+        found = whole_of(value, name)
+        return MISSING if found is None else found
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return MISSING
+    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
+        return MISSING
+    edge = 1 << (WIDTHS[name] - 1)
+    return _WHOLE[name](int(value)) if -edge <= value < edge else MISSING
+
+
+def _from_text(text: str, name: ScalarName) -> Value:
+    if name in ("double", "float"):
+        found = real_of(text)
+        return Float(found) if found is not None and name == "float" else found
+    if name == "boolean":
+        return {"true": True, "false": False}.get(text.strip().lower())
+    if name in ("binary", "uuid"):
+        try:
+            return bytes.fromhex(text) if name == "binary" else uuid.UUID(text)
+        except ValueError:
+            return None
+    return texts.read(text.strip(), name)
+
+
+# Rows.
+
+
+def _writer(type_: RecordType) -> Callable[[Mapping[str, Value]], Row]:
+    held = [(field.name, _plain_of(field.type)) for field in columns(type_)]
+    own = frozenset(name for name, _ in held)
+    opened = has_open(type_)
+
+    def write(value: Mapping[str, Value]) -> Row:
+        row: Row = {}
+        for name, plain in held:
+            found = value.get(name)
+            row[name] = None if found is None else plain(found)
+        if opened:
+            rest = {name: found for name, found in value.items() if found is None or name not in own}
+            row[OPEN] = open_part.written(rest) if rest else None
+        return row
+
+    return write
+
+
+def _plain_of(type_: DeclaredType) -> Callable[..., Plain]:
+    if isinstance(type_, RecordType):
+        return _writer(type_)
+    if isinstance(type_, (ArrayType, BagType)):
+        item = _plain_of(type_.item)
+        return lambda value: [None if one is None or one is MISSING else item(one) for one in value]
+    if not isinstance(type_, Scalar):
+        raise TypeError(f"{type_} has no column")
+    return _PLAINS.get(type_.name, _itself)
+
+
+def _itself(value: Same) -> Same:
+    return value
+
+
+_PLAINS: Mapping[ScalarName, Callable[..., Plain]] = {
+    "date": lambda value: value.days,
+    "datetime": lambda value: value.ms * 1000,
+    "uuid": str,
+    "float": float,
+    **dict.fromkeys(_WHOLE, int),
+    **dict.fromkeys(_TIMES, texts.written),
+}
+
+
+# Objects.
+
+
+def _reader(type_: RecordType) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
+    held = [(field.name, _value_of(field.type)) for field in columns(type_)]
+    declared = [field.name for field in type_.fields]
+
+    def read(row: Mapping[str, Plain]) -> dict[str, Value]:
+        made: dict[str, Value] = {}
+        for name, value in held:
+            found = row.get(name)
+            if found is not None:
+                made[name] = value(found)
+        text = row.get(OPEN)
+        if not isinstance(text, str):
+            return made
+        rest = open_part.read(text)
+        if not isinstance(rest, dict):
+            return made
+        merged = {**rest, **made}
+        return {**{name: merged[name] for name in declared if name in merged}, **merged}
+
+    return read
+
+
+def _value_of(type_: DeclaredType) -> Callable[..., Value]:
+    if isinstance(type_, RecordType):
+        return _reader(type_)
+    if isinstance(type_, (ArrayType, BagType)):
+        item, make = _value_of(type_.item), Bag if isinstance(type_, BagType) else tuple
+        return lambda value: make([None if one is None else item(one) for one in value])
+    if isinstance(type_, Scalar) and type_.name in _TIMES:
+        return partial(texts.read, kind=type_.name)
+    return _VALUES.get(type_.name, _itself) if isinstance(type_, Scalar) else _itself
+
+
+_VALUES: Mapping[ScalarName, Callable[..., Value]] = {
+    "date": Date,
+    "datetime": lambda us: DateTime(us // 1000),
+    "uuid": uuid.UUID,
+    "float": Float,
+    "double": float,
+    **_WHOLE,
+}

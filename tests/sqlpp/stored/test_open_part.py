@@ -1,0 +1,80 @@
+"""Values become text and come back, whatever they are."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.stored import open_part
+from limnos.sqlpp.values.model import Bag, Date, DateTime, Duration, Time, Value
+from tests.sqlpp.stored import values
+from tests.sqlpp.stored.test_rows import typed
+from tests.sqlpp.values.examples import ORDERED
+
+
+@pytest.mark.parametrize("value", [value for group in ORDERED for value in group], ids=repr)
+def test_every_value_comes_back(value: Value) -> None:
+    """Each example of the order, with its type."""
+    assert typed(open_part.read(open_part.written(value))) == typed(value)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_nested_values_come_back(seed: int) -> None:
+    """Values in values, MISSING in arrays, fields that look like tags."""
+    value = values.anything(random.Random(seed), depth=5)
+
+    assert typed(open_part.read(open_part.written(value))) == typed(value)
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        ({"a": 1, "b": 1.0, "c": None, "d": (True, "x")}, '{"a":1,"b":1.0,"c":null,"d":[true,"x"]}'),
+        (Date(15_664), '{"$date":"2012-11-20"}'),
+        (Bag((1,)), '{"$multiset":[1]}'),
+        ({"$date": "2012-11-20"}, '{"$object":[["$date","2012-11-20"]]}'),
+        ({"$date": 1, "x": 2}, '{"$date":1,"x":2}'),
+        (Duration(14, -5000), '{"$duration":"14,-5000"}'),
+        (Date(5_000_000), '{"$date":"5000000"}'),
+    ],
+)
+def test_how_it_is_written(value: Value, text: str) -> None:
+    """Other engines read this text, so it stays as it is."""
+    assert open_part.written(value) == text
+    assert typed(open_part.read(text)) == typed(value)
+
+
+def test_a_time_outside_its_day_is_put_inside() -> None:
+    """An offset can move a time of day over midnight; it is the time on a clock."""
+    assert open_part.read(open_part.written(Time(-3_600_000))) == Time(23 * 3_600_000)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", '{"$date":"yesterday"}', '{"$double":"x"}', "NaN", '{"$uuid":"1"}', '{"$integer":"x"}', '{"$object":1}'],
+)
+def test_text_of_others_is_refused_with_a_code(text: str) -> None:
+    """What no value writes gives an error of the language and not a crash."""
+    with pytest.raises(SqlppError, match="ASX0006"):
+        open_part.read(text)
+
+
+def test_a_deep_value_is_refused() -> None:
+    """A value that nests without end is refused, both ways."""
+    value: Value = 1
+    for _ in range(200_000):
+        value = (value,)
+
+    with pytest.raises(SqlppError, match="too deep"):
+        open_part.written(value)
+    with pytest.raises(SqlppError, match="too deep"):
+        open_part.read("[" * 200_000 + "]" * 200_000)
+
+
+def test_json_of_others_is_taken_as_it_is() -> None:
+    """Plain JSON that another engine wrote is the value it says."""
+    assert open_part.read(json.dumps({"a": [1, 2.5, {"b": None}]})) == {"a": (1, 2.5, {"b": None})}
+    assert open_part.read('{"$datetime":"1970-01-01T00:00:01Z"}') == DateTime(1000)

@@ -1,0 +1,159 @@
+"""Objects become rows and come back as they were; what does not fit is refused with AsterixDB's number."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.stored import (
+    AnyType,
+    ArrayType,
+    BagType,
+    FieldType,
+    Form,
+    RecordType,
+    Scalar,
+    shaped,
+    to_object,
+    to_row,
+)
+from limnos.sqlpp.values.model import Bag, Date, Float, Integer, TinyInt, Value, type_name
+from limnos.sqlpp.values.order import key
+from tests.sqlpp.stored import values
+
+USERS = Form(
+    RecordType(
+        (
+            FieldType("id", Scalar("integer")),
+            FieldType("name", Scalar("string"), optional=True),
+            FieldType("born", Scalar("date"), optional=True),
+            FieldType("tags", BagType(Scalar("string")), optional=True),
+        )
+    ),
+    (("id",),),
+)
+
+
+def typed(value: Value) -> object:
+    """A value with the types of all that is in it, so that 1 and 1.0 differ."""
+    if isinstance(value, dict):
+        return {name: typed(held) for name, held in value.items()}
+    if isinstance(value, tuple) and type_name(value) in ("array", "multiset"):
+        return type_name(value), [typed(item) for item in value]
+    return type_name(value), key(value)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_what_goes_in_comes_out(seed: int) -> None:
+    """Random objects of random types: the row's object is the object, types, MISSING and NULL included."""
+    of = random.Random(seed)
+    form = values.form(of)
+    given = values.fields(of, form.type)
+
+    found = to_object(form)(to_row(form)(shaped(form)(given)))
+
+    assert typed(found) == typed(given)
+
+
+def test_a_row_has_a_column_for_each_declared_field() -> None:
+    """Typed fields are columns, the rest is text in the open part; a null that was said is told from a field that is not there."""
+    row = to_row(USERS)(shaped(USERS)({"id": 1, "born": None, "tags": Bag(("x",)), "seen": Date(0)}))
+
+    assert row == {
+        "id": 1,
+        "name": None,
+        "born": None,
+        "tags": ["x"],
+        "_open": '{"born":null,"seen":{"$date":"1970-01-01"}}',
+    }
+
+
+def test_fields_come_in_the_declared_order() -> None:
+    """An object that was read has its declared fields first, as they were declared, a null among them."""
+    row = to_row(USERS)({"x": 1, "born": None, "name": "Ann", "id": Integer(1)})
+
+    assert list(to_object(USERS)(row)) == ["id", "name", "born", "x"]
+
+
+def test_columns_that_were_not_read_are_missing() -> None:
+    """A row of some columns is an object of those."""
+    assert to_object(USERS)({"id": 4}) == {"id": 4}
+
+
+@pytest.mark.parametrize(
+    "given, wanted",
+    [
+        ({"id": 7}, {"id": Integer(7)}),
+        ({"id": TinyInt(7)}, {"id": Integer(7)}),
+        ({"id": 7.0}, {"id": Integer(7)}),
+    ],
+)
+def test_numbers_become_the_declared_type(given: dict[str, Value], wanted: dict[str, Value]) -> None:
+    """A number that fits the declared type is of that type."""
+    assert typed(shaped(USERS)(given)) == typed(wanted)
+
+
+@pytest.mark.parametrize(
+    "given, number, word",
+    [
+        ({}, 3075, "id"),
+        ({"id": None}, 3075, "id"),
+        ({"id": 2**31}, 1, "bigint cannot be promoted to type integer (field id)"),
+        ({"id": 1.5}, 1, "double cannot be promoted to type integer"),
+        ({"id": "1"}, 1, "string cannot be promoted to type integer"),
+        ({"id": True}, 1, "boolean cannot be promoted"),
+        ({"id": 1, "tags": ("x",)}, 37, "of type multiset, but got the value of type array (field tags)"),
+        ({"id": 1, "tags": Bag((1,))}, 1, "bigint cannot be promoted to type string (field tags)"),
+        ({"id": 1, "born": "2012-01-01"}, 1, "string cannot be promoted to type date"),
+        ((1,), 37, "of type object, but got the value of type array"),
+        (None, 37, "of type object"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given: Value, number: int, word: str) -> None:
+    """The refusal names the field, the type and the value's type."""
+    with pytest.raises(SqlppError) as told:
+        shaped(USERS)(given)
+
+    assert told.value.number == number
+    assert word in told.value.text
+
+
+def test_a_closed_type_takes_nothing_else() -> None:
+    """A field that a closed type does not declare is refused by its name."""
+    closed = Form(RecordType((FieldType("id", Scalar("bigint")),), open=False), (("id",),))
+
+    with pytest.raises(SqlppError, match=r"ASX3058.*new field name: x"):
+        shaped(closed)({"id": 1, "x": 2})
+
+
+def test_files_may_say_values_as_text() -> None:
+    """Where text is all that a file has, text of the declared type is taken, and other text is refused."""
+    lenient = shaped(USERS, lenient=True)
+
+    assert lenient({"id": "7", "born": "1970-01-02", "tags": ("x",)}) == {"id": 7, "born": Date(1), "tags": Bag(("x",))}
+    with pytest.raises(SqlppError, match="ASX0001"):
+        lenient({"id": "seven"})
+
+
+def test_what_has_no_column_lies_in_the_open_part() -> None:
+    """A closed type with names and types that no column can have keeps them as text."""
+    form = Form(
+        RecordType(
+            (
+                FieldType("id", Scalar("bigint")),
+                FieldType("a.b", Scalar("float")),
+                FieldType("_open", Scalar("string")),
+                FieldType("any", ArrayType(AnyType())),
+            ),
+            open=False,
+        ),
+        (("id",),),
+    )
+    given: dict[str, Value] = {"id": 1, "a.b": Float(0.5), "_open": "x", "any": (1, "a")}
+
+    row = to_row(form)(given)
+
+    assert set(row) == {"id", "_open"}
+    assert typed(to_object(form)(row)) == typed(given)
