@@ -77,10 +77,15 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
         "format": "lance",
         "location": table.location,
         "version": table.version,
-        "columns": {str(field.get("name")): _lance_type(field) for field in _items(table.table_schema, "fields")},
+        "columns": lance_columns(table.table_schema),
         "stats": table.stats,
         "properties": table.properties,
     }
+
+
+def lance_columns(schema: Json) -> dict[str, str]:
+    """Tell the columns of a Lance table with their types."""
+    return {str(field.get("name")): _lance_type(field) for field in _items(schema, "fields")}
 
 
 def _lance_type(field: Json) -> str:

@@ -5,7 +5,7 @@ May import `names` and this room. Paths start with the catalog; a table may lie 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -31,13 +31,24 @@ class _DescribeAnswer(msgspec.Struct):
     stats: dict[str, int] = {}
 
 
-def lance_request(metalake: str, parts: Parts, *, action: str, **query: str) -> Request:
+def lance_request(
+    metalake: str,
+    parts: Parts,
+    *,
+    action: str,
+    body: Mapping[str, object] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> Request:
     """Describe a request about a table or namespace; the names are joined by what none of them holds."""
     delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _parts(parts, each))
     kind = "namespace" if action == "table/list" else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
-    asked = {"delimiter": delimiter, "metalake": metalake, **query}
-    return request("GET", path, query=asked) if kind == "namespace" else request("POST", path, query=asked, body={})
+    asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
+    return (
+        request("GET", path, query=asked)
+        if kind == "namespace"
+        else request("POST", path, query=asked, body=body or {})
+    )
 
 
 def _parts(parts: Parts, delimiter: str) -> bool:
@@ -55,14 +66,14 @@ class LanceTables(Resource[S]):
         """List the Lance tables of a catalog or namespace, as whole paths, sorted by the server."""
         parts = parts_of(namespace)
         found: tuple[Parts, ...] = ()
-        more: dict[str, str] = {}
+        more = {"limit": PAGE_SIZE}
         while True:
-            reply = yield lance_request(self.scope.metalake, parts, action="table/list", limit=PAGE_SIZE, **more)
+            reply = yield lance_request(self.scope.metalake, parts, action="table/list", query=more)
             answer = decode(reply, _ListAnswer)
             found += tuple((*parts, name) for name in answer.tables)
             if not answer.page_token:
                 return found
-            more = {"page_token": answer.page_token}
+            more["page_token"] = answer.page_token
 
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[LanceTable]:
@@ -74,6 +85,24 @@ class LanceTables(Resource[S]):
             path=parts, location=answer.location, properties=answer.properties, version=answer.version,
             table_schema=answer.table_schema or {}, stats=answer.stats,
         )  # fmt: skip
+
+    @verb
+    def declare(
+        self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Flow[str]:
+        """Take a table's name; answers where to write it, which is a place of its own unless one is given."""
+        body = {"location": location, "properties": dict(properties or {})}
+        reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="declare", body=body)
+        return decode(reply, _DescribeAnswer).location
+
+    @verb
+    def register(
+        self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None
+    ) -> Flow[str]:
+        """Give a name to a table that lies somewhere already; answers where, as the server spells it."""
+        body = {"location": location, "properties": dict(properties or {})}
+        reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="register", body=body)
+        return decode(reply, _DescribeAnswer).location
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:

@@ -1,0 +1,226 @@
+"""`lance ls | describe | import`: directories of Lance tables, as they lie.
+
+May import this room, `client` values and `names`, and when a command needs them `formats` and `sources` with Lance's library.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common, properties_of
+from limnos.cli.describe import lance_columns
+from limnos.cli.failures import StoppedError
+from limnos.cli.output import Format, Row, format_of, show_fields, show_rows
+from limnos.cli.rooms import room
+from limnos.client import Client, ClientError, ConflictError
+from limnos.client.values import Parts
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.sources.lance.directories import Directory, Entry
+
+app = App(name="lance")
+
+_EXTRA = "server,lance"
+LayoutFlag = Annotated[
+    Literal["v0", "v1", "v2"] | None,
+    Parameter(help="How tables lie in it, when it does not show: folders, `NAME.lance`, or an index `__manifest`."),
+]
+Storage = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--storage",
+        negative="",
+        help="KEY=VALUE for an object store, as Lance calls it (`aws_region`, `aws_endpoint`); may be repeated. Without, the environment says.",
+    ),
+]
+Output = Annotated[
+    Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+]
+
+
+@app.command
+def ls(
+    root: str,
+    path: str | None = None,
+    /,
+    *,
+    all: Annotated[bool, Parameter(negative="", help="Every table, in namespaces too.")] = False,
+    layout: LayoutFlag = None,
+    storage: Storage = None,
+    output: Output = None,
+) -> None:
+    """List the namespaces and tables of a directory.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    path
+        A namespace in it, as `ml.text`.
+    """
+    found = _directory(root, layout=layout, storage=storage)
+    levels = display.parse(path) if path else ()
+    rows = [] if all else [_row((*levels, name), "namespace") for name in found.namespaces(levels)]
+    entries = (
+        [each for each in found.all_tables() if each.levels[: len(levels)] == levels] if all else found.tables(levels)
+    )
+    show_rows(
+        [*rows, *(_table_row(found, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
+    )
+
+
+@app.command
+def describe(
+    root: str,
+    path: str | None = None,
+    /,
+    *,
+    version: Annotated[int | None, Parameter(help="One of its versions, instead of the latest.")] = None,
+    tag: Annotated[str | None, Parameter(help="The version that has this tag.")] = None,
+    layout: LayoutFlag = None,
+    storage: Storage = None,
+    output: Output = None,
+) -> None:
+    """Show what a table of a directory holds: without PATH, how the directory is laid out.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    path
+        A table in it, as `docs` or `ml.text.docs`.
+    """
+    found = _directory(root, layout=layout, storage=storage)
+    if path is None:
+        entries = found.all_tables()
+        fields: dict[str, object] = {"root": found.root, "layout": found.layout, "tables": len(entries)}
+    else:
+        fields = _described(found, found.find(display.parse(path)), version=version, tag=tag)
+    show_fields(fields, shape=_shape(output), hidden=("path",))
+
+
+@app.command(name="import")
+def import_tables(
+    root: str,
+    /,
+    *,
+    into: Annotated[str, Parameter(help="Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.")],
+    dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be registered.")] = False,
+    layout: LayoutFlag = None,
+    storage: Storage = None,
+    common: Common = DEFAULTS,
+) -> int:
+    """Register the tables of a directory in a server's catalog, with their namespaces. Files stay where they are.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`, which the server must be allowed to read.
+    """
+    found, home = _directory(root, layout=layout, storage=storage), display.parse(into)
+    entries = found.all_tables()
+    with common.client() as client:
+        if not dry_run:
+            _make_namespaces(client, home, found=found, entries=entries)
+        rows = [_imported(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
+    show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
+    return 1 if any(row["done"] == "failed" for row in rows) else 0
+
+
+def _directory(root: str, *, layout: str | None, storage: list[str] | None) -> Directory:
+    rules = room("limnos.formats.lance", extra=_EXTRA)
+    directories = room("limnos.sources.lance.directories", extra=_EXTRA)
+    at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
+    if rules.is_local(at) and not Path(at).is_dir():
+        raise StoppedError(f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie")
+    found: Directory = directories.Directory(
+        at,
+        options=properties_of(storage),
+        layout=rules.Layout(layout) if layout else None,
+    )
+    return found
+
+
+def _shape(output: Format | None) -> Format:
+    return output or format_of((), os.environ, terminal=sys.stdout.isatty())
+
+
+def _row(levels: Parts, kind: str) -> dict[str, object]:
+    return {"name": display.render(levels), "kind": kind, "path": levels}
+
+
+def _table_row(found: Directory, entry: Entry) -> Row:
+    return {**_row(entry.levels, "table"), "location": found.location(entry)}
+
+
+def _described(found: Directory, entry: Entry, *, version: int | None, tag: str | None) -> dict[str, object]:
+    """Load a table. Raises StoppedError when it has no data yet, but a version of it is asked for."""
+    fields = {
+        "kind": "table",
+        "name": display.render(entry.levels),
+        "path": entry.levels,
+        "location": found.location(entry),
+    }
+    if found.is_declared(entry):
+        if version is not None or tag is not None:
+            raise StoppedError(f"nothing was written to {display.render(entry.levels)} yet", code="not-found")
+        return {**fields, "version": None, "columns": {}, "properties": entry.properties}
+    read = room("limnos.sources.lance.reading", extra=_EXTRA)
+    asked = room("limnos.sources.lance.questions", extra=_EXTRA).Describe
+    told = read.describe(asked(fields["location"], found.options, version, tag))
+    columns = lance_columns({"fields": _plain(told.fields)})
+    return {**fields, "version": told.version, "columns": columns, "stats": told.stats, "properties": entry.properties}
+
+
+def _plain(fields: bytes) -> object:
+    import msgspec
+
+    return msgspec.json.decode(fields)
+
+
+def _make_namespaces(client: Client, home: Parts, *, found: Directory, entries: list[Entry]) -> None:
+    """Make the namespaces that tables go to, those of the target too; one that is there stays as it is."""
+    inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
+    above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
+    for path, properties in [*above, *(((*home, *levels), found.properties(levels)) for levels in inside)]:
+        try:
+            client.namespaces.create(path, properties=properties)
+        except ConflictError:
+            continue
+
+
+def _imported(client: Client, entry: Entry, *, found: Directory, home: Parts, dry_run: bool) -> dict[str, object]:
+    path = (*home, *entry.levels)
+    row: dict[str, object] = {"name": display.render(path), "path": path}
+    try:
+        row["location"] = location = found.location(entry)
+        is_declared = found.is_declared(entry)
+        if dry_run:
+            return {**row, "done": "nothing", "why": "--dry-run"}
+        send = client.lance.declare if is_declared else client.lance.register
+        row["location"] = send(path, location=location, properties=entry.properties)
+    except ConflictError as error:
+        return _found_there(client, path, row=row, error=error)
+    except (ClientError, room("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
+        return {**row, "done": "failed", "why": error.message}
+    return {**row, "done": "declared" if is_declared else "registered", "why": None}
+
+
+def _found_there(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
+    """Tell of a table whose name is taken: by itself, when it lies at the same place."""
+    try:
+        there = client.lance.load(path).location
+    except ClientError:
+        return {**row, "done": "failed", "why": error.message}
+    same = there.removeprefix("file://") == str(row["location"]).removeprefix("file://")
+    return (
+        {**row, "done": "nothing", "why": "it is registered already"}
+        if same
+        else {**row, "done": "failed", "why": error.message}
+    )

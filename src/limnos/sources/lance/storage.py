@@ -1,0 +1,100 @@
+"""Folders and marker files of a directory of Lance tables, on a local disk or in an object store.
+
+May import fsspec, `model` and `formats.lance`. Knows folders, not tables: what lies in one is Lance's. Options are Lance's words for an object store.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from limnos.formats.lance import is_local
+from limnos.model.errors import StorageFailed, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from fsspec import AbstractFileSystem
+
+_THREADS: Final = 16
+_S3: Final = {
+    "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_session_token": "token", "aws_endpoint": "endpoint_url",
+}  # fmt: skip
+
+
+class Storage:
+    """What lies directly in a root, and in the folders of it."""
+
+    def __init__(self, root: str, options: Mapping[str, str]) -> None:
+        self.root = root
+        self.options = dict(options)
+
+    @cached_property
+    def _files(self) -> AbstractFileSystem:
+        import fsspec  # noqa: PLC0415 - of the extra `server`; what is told without files needs none
+
+        scheme = "file" if is_local(self.root) else self.root.partition("://")[0]
+        options: dict[str, object] = {_S3[key]: value for key, value in self.options.items() if key in _S3}
+        if scheme in ("s3", "s3a"):  # it tries again by itself
+            options["config_kwargs"] = {"connect_timeout": 5, "read_timeout": 60, "retries": {"total_max_attempts": 1}}
+        if region := self.options.get("aws_region"):
+            options["client_kwargs"] = {"region_name": region}
+        try:
+            return fsspec.filesystem(scheme, use_listings_cache=False, **({} if scheme == "file" else options))
+        except (ValueError, ImportError) as error:
+            raise Unsupported(
+                f"{self.root} is in a store that cannot be read here ({error}): install what reads it, as limnos[s3] does S3"
+            ) from error
+
+    def folders(self) -> list[str]:
+        """Return the names of the folders in the root; none when the root is not there."""
+        return sorted(name for name, is_folder in self._listed(self.root) if is_folder)
+
+    def content(self, folder: str) -> list[str]:
+        """Return the names of what lies in a folder, files too."""
+        return sorted(name for name, _ in self._listed(f"{self.root}/{folder}"))
+
+    def marked(self, folders: Iterable[str], marker: str) -> set[str]:
+        """Return those of the folders in which a file of that name lies."""
+        names = list(folders)
+        with self._said("look into"), ThreadPoolExecutor(_THREADS) as threads:
+            found = list(threads.map(lambda name: self._files.exists(f"{self.root}/{name}/{marker}"), names))
+        return {name for name, is_there in zip(names, found, strict=True) if is_there}
+
+    def make(self, folder: str, marker: str | None) -> None:
+        """Make a folder, with an empty file in it when one is named: an object store has no folder without."""
+        with self._said("write to"):
+            self._files.makedirs(f"{self.root}/{folder}", exist_ok=True)
+            if marker is not None:
+                self._files.pipe_file(f"{self.root}/{folder}/{marker}", b"")
+
+    def remove(self, folder: str, names: Iterable[str]) -> None:
+        """Remove what is named of a folder, and itself when nothing else is in it."""
+        with self._said("delete from"):
+            for name in names:
+                self._files.rm(f"{self.root}/{folder}/{name}", recursive=True)
+            if is_local(self.root) and not self.content(folder):
+                self._files.rmdir(f"{self.root}/{folder}")
+
+    def _listed(self, place: str) -> list[tuple[str, bool]]:
+        with self._said("list"):
+            try:
+                entries = self._files.ls(place, detail=True)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
+            found = [(entry["name"].rstrip("/").rpartition("/")[2], entry["type"] == "directory") for entry in entries]
+        own = place.rpartition("/")[2]
+        return [
+            (name, is_folder) for name, is_folder in found if is_folder or name != own
+        ]  # a store may list the prefix itself
+
+    @contextmanager
+    def _said(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # each store has kinds of its own
+            raise StorageFailed(
+                f"Cannot {verb} {self.root}: {str(error) or type(error).__name__}. Check it, and the credentials"
+            ) from error

@@ -1,0 +1,97 @@
+"""Commands on directories of Lance tables, without a server but for what goes into one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.sources.lance.directories import Directory
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+TABLE = "/lance/v1/table/lance%24ml%24"
+QUERY = "?delimiter=%24&metalake=lake"
+SPACES = "/iceberg/v1/lake.lance/namespaces"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A V2 directory: a declared table in a namespace, one with data at the top as far as nobody looks, and a foreign one."""
+    directory = Directory(str(tmp_path))
+    directory.create_namespace(("text",), {"owner": "search"})
+    directory.declare(("text", "docs"), {"k": "v"})
+    (tmp_path / "top.lance" / "_versions").mkdir(parents=True)
+    (tmp_path / "foreign.lance").mkdir()
+    return tmp_path
+
+
+def test_ls_shows_what_is_in_a_directory(run: Run, root: Path) -> None:
+    """Namespaces and tables of the top; of a namespace; or every table."""
+    top, inner, every = (run("lance", "ls", str(root), *words).result for words in ((), ("text",), ("--all",)))
+
+    assert [(row["name"], row["kind"]) for row in top] == [
+        ("text", "namespace"), ("foreign", "table"), ("top", "table"),
+    ]  # fmt: skip
+    assert [row["name"] for row in inner] == ["text.docs"]
+    assert [row["name"] for row in every] == ["foreign", "text.docs", "top"]
+
+
+def test_describe_tells_layout_and_table(run: Run, root: Path) -> None:
+    """A directory's layout; a table that was only declared; one that is no table, in words."""
+    assert run("lance", "describe", str(root)).result == {"root": str(root), "layout": "v2", "tables": 3}
+    found = run("lance", "describe", str(root), "text.docs").result
+    assert (found["version"], found["properties"]) == (None, {"k": "v"})
+    foreign = run("lance", "describe", str(root), "foreign")
+    assert (foreign.code, foreign.error["code"]) == (1, "invalid-table")
+    assert run("lance", "describe", str(root), "text.none").code == 3
+    assert run("lance", "describe", str(root), "text.docs", "--version", "3").code == 3
+
+
+def test_a_directory_that_is_not_there_is_told(run: Run, tmp_path: Path) -> None:
+    """A misspelt path is no empty directory."""
+    done = run("lance", "ls", str(tmp_path / "nope"))
+
+    assert (done.code, done.error["code"]) == (3, "not-found")
+
+
+def test_the_layout_can_be_said(run: Run, tmp_path: Path) -> None:
+    """Folders beside a table of V1 are tables when V0 is asked for."""
+    (tmp_path / "a.lance").mkdir()
+    (tmp_path / "b").mkdir()
+
+    assert [row["name"] for row in run("lance", "ls", str(tmp_path)).result] == ["a"]
+    assert [row["name"] for row in run("lance", "ls", str(tmp_path), "--layout", "v0").result] == ["`a.lance`", "b"]
+
+
+def test_import_registers_and_reports(fake: Fake, limnos: Run, root: Path) -> None:
+    """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told, with exit code 1."""
+    fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
+    fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
+    fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}", {"location": "file:///d", "properties": {}})
+    fake.on("POST", f"{TABLE}top/register{QUERY}", {"error": "top", "code": 5}, status=409)
+    fake.on("POST", f"{TABLE}top/describe{QUERY}", {"location": f"file://{root}/top.lance"})
+
+    done = limnos("lance", "import", str(root), "--into", "lance.ml")
+
+    rows = {row["name"]: row for row in done.result}
+    assert {name: row["done"] for name, row in rows.items()} == {
+        "lance.ml.foreign": "failed", "lance.ml.text.docs": "declared", "lance.ml.top": "nothing",
+    }  # fmt: skip
+    assert "does not comply" in rows["lance.ml.foreign"]["why"]
+    assert done.code == 1
+    declared = next(asked for asked in fake.asked if "/declare" in asked.target)
+    assert declared.body["properties"] == {"k": "v"}
+    assert declared.body["location"].startswith(str(root))
+    assert [asked.body["namespace"] for asked in fake.asked if asked.target.startswith(SPACES)] == [
+        ["ml"],
+        ["ml", "text"],
+    ]
+
+
+def test_a_dry_run_sends_nothing(fake: Fake, limnos: Run, root: Path) -> None:
+    """It lists what would be done."""
+    done = limnos("lance", "import", str(root), "--into", "lance.ml", "--dry-run")
+
+    assert [row["done"] for row in done.result] == ["failed", "nothing", "nothing"]
+    assert fake.asked == []

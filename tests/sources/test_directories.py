@@ -1,0 +1,308 @@
+"""Directories of Lance tables: what we write is read by Lance's clients, and the reverse; on a disk and in an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import boto3  # type: ignore[import-untyped]
+import lance
+import lancedb
+import pyarrow as pa
+import pytest
+from lance.namespace import DirectoryNamespace
+from lance_namespace import (
+    CreateNamespaceRequest,
+    DeclareTableRequest,
+    DeregisterTableRequest,
+    DescribeNamespaceRequest,
+    DescribeTableRequest,
+    ListNamespacesRequest,
+    ListTablesRequest,
+)
+from moto.server import ThreadedMotoServer
+
+from limnos.formats.lance import Layout
+from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, StorageFailed, Unsupported
+from limnos.sources.lance.directories import Directory
+from limnos.sources.lance.questions import Describe
+from limnos.sources.lance.reading import describe
+
+ROWS = pa.table({"id": [1, 2], "text": ["a", "b"]})
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+
+
+def native(root: str, **options: str) -> DirectoryNamespace:
+    """Lance's own namespace over a directory."""
+    return DirectoryNamespace(root=root, **{f"storage.{key}": value for key, value in options.items()})
+
+
+def listed(directory: Directory, *levels: str) -> list[str]:
+    """The names of the tables in a namespace."""
+    return [entry.levels[-1] for entry in directory.tables(levels)]
+
+
+def test_v0_has_a_table_for_each_folder(tmp_path: Path) -> None:
+    """A folder is there even when it is empty or holds something else; only loading it fails, in words that say why."""
+    lance.write_dataset(ROWS, str(tmp_path / "table1"))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "notes.txt").write_text("not a table")
+    (tmp_path / "file").write_text("no folder")
+    directory = Directory(str(tmp_path))
+
+    assert (directory.layout, listed(directory)) == (Layout.V0, ["empty", "foreign", "table1"])
+    assert not directory.is_declared(directory.find(("table1",)))
+    with pytest.raises(InvalidTable, match=r"does not comply with the Lance table format: it is empty"):
+        directory.is_declared(directory.find(("empty",)))
+    with pytest.raises(InvalidTable, match=r"it holds notes.txt"):
+        directory.is_declared(directory.find(("foreign",)))
+    with pytest.raises(NotFound):
+        directory.find(("file",))
+
+
+def test_v0_that_we_write_is_read_by_path(tmp_path: Path) -> None:
+    """A table that is declared in a V0 directory is a folder of its name, which Lance opens."""
+    directory = Directory(str(tmp_path), layout=Layout.V0)
+    entry = directory.declare(("docs",))
+    lance.write_dataset(ROWS, directory.location(entry), mode="append")
+
+    assert lance.dataset(str(tmp_path / "docs")).count_rows() == 2
+    assert listed(Directory(str(tmp_path))) == ["docs"]
+    with pytest.raises(Unsupported, match="no namespaces"):
+        directory.create_namespace(("a",), {})
+    with pytest.raises(Unsupported, match="each folder is a table"):
+        directory.deregister(("docs",))
+
+
+def test_v0_does_not_delete_what_is_not_lances(tmp_path: Path) -> None:
+    """A folder with other files in it stays; a table's own files go."""
+    directory = Directory(str(tmp_path), layout=Layout.V0)
+    lance.write_dataset(ROWS, str(tmp_path / "mixed"))
+    lance.write_dataset(ROWS, str(tmp_path / "own"))
+    (tmp_path / "mixed" / "notes.txt").write_text("mine")
+
+    with pytest.raises(InvalidTable, match=r"holds notes.txt"):
+        directory.drop(("mixed",))
+    directory.drop(("own",))
+
+    assert lance.dataset(str(tmp_path / "mixed")).count_rows() == 2
+    assert listed(directory) == ["mixed"]
+
+
+@pytest.mark.parametrize("way", ["absolute", "relative", "file:"])
+def test_a_directory_is_opened_by_each_form_of_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Relative to where the process is, absolute, or as a URI."""
+    from limnos.formats.lance import root_of
+
+    lance.write_dataset(ROWS, str(tmp_path / "a.lance"))
+    monkeypatch.chdir(tmp_path.parent)
+    text = {"absolute": str(tmp_path), "relative": f"./{tmp_path.name}", "file:": f"file://{tmp_path}"}[way]
+
+    assert listed(Directory(root_of(text, here=str(Path.cwd())))) == ["a"]
+
+
+def test_v1_of_lancedb_is_read_by_us_and_the_reverse(tmp_path: Path) -> None:
+    """What LanceDB makes in a directory is listed here; what is declared and written here is opened there."""
+    db = lancedb.connect(str(tmp_path))
+    db.create_table("theirs", ROWS)
+    directory = Directory(str(tmp_path), layout=Layout.V1)
+    entry = directory.declare(("ours",))
+    assert directory.is_declared(entry)
+    lance.write_dataset(ROWS, directory.location(entry), mode="append")
+
+    assert listed(directory) == ["ours", "theirs"]
+    assert db.open_table("ours").count_rows() == 2
+    directory.deregister(("theirs",))
+    assert listed(directory) == ["ours"]
+    assert "theirs" not in native(str(tmp_path), manifest_enabled="false").list_tables(ListTablesRequest(id=[])).tables
+    with pytest.raises(AlreadyExists, match="is there already"):
+        directory.declare(("theirs",))
+
+
+def test_v2_of_lance_is_read_by_us(tmp_path: Path) -> None:
+    """Namespaces, tables in and outside of them, and properties that Lance's own namespace wrote."""
+    theirs = native(str(tmp_path))
+    theirs.create_namespace(CreateNamespaceRequest(id=["a"], properties={"k": "v"}))
+    theirs.create_namespace(CreateNamespaceRequest(id=["a", "b c"]))
+    lance.write_dataset(ROWS, namespace_client=theirs, table_id=["a", "b c", "t"], mode="create")
+    lance.write_dataset(ROWS, namespace_client=theirs, table_id=["top"], mode="create")
+    theirs.declare_table(DeclareTableRequest(id=["a", "later"], properties={"p": "q"}))
+    lance.write_dataset(ROWS, str(tmp_path / "lying.lance"))
+    directory = Directory(str(tmp_path))
+
+    assert (directory.layout, directory.namespaces(), directory.namespaces(("a",))) == (Layout.V2, ["a"], ["b c"])
+    assert [entry.levels for entry in directory.all_tables()] == [
+        ("a", "b c", "t"),
+        ("a", "later"),
+        ("lying",),
+        ("top",),
+    ]
+    assert directory.properties(("a",)) == {"k": "v"}
+    later = directory.find(("a", "later"))
+    assert (directory.is_declared(later), later.properties) == (True, {"p": "q"})
+    found = describe(Describe(directory.location(directory.find(("a", "b c", "t"))), {}))
+    assert found is not None
+    assert found.version == 1
+    theirs.deregister_table(DeregisterTableRequest(id=["a", "later"]))
+    assert listed(directory, "a") == []
+
+
+def test_v2_that_we_write_is_read_by_lance(tmp_path: Path) -> None:
+    """Namespaces, tables, properties, a rename, a registration and drops are seen by Lance's own namespace."""
+    directory = Directory(str(tmp_path))
+    directory.create_namespace(("a",), {"k": "v"})
+    directory.create_namespace(("a", "b c"), {})
+    entry = directory.declare(("a", "b c", "t"), {"p": "q"})
+    directory.declare(("top",))
+    theirs = native(str(tmp_path))
+
+    assert theirs.list_namespaces(ListNamespacesRequest(id=["a"])).namespaces == ["b c"]
+    assert theirs.describe_namespace(DescribeNamespaceRequest(id=["a"])).properties == {"k": "v"}
+    assert theirs.list_tables(ListTablesRequest(id=[])).tables == ["top"]
+    told = theirs.describe_table(DescribeTableRequest(id=["a", "b c", "t"], check_declared=True))
+    assert (told.properties, told.is_only_declared) == ({"p": "q"}, True)
+    lance.write_dataset(ROWS, namespace_client=theirs, table_id=["a", "b c", "t"], mode="append")
+    assert not directory.is_declared(entry)
+    directory.rename(("a", "b c", "t"), ("a", "u"))
+    assert lance.dataset(namespace_client=theirs, table_id=["a", "u"]).count_rows() == 2
+    with pytest.raises(NotEmpty):
+        directory.drop_namespace(("a",), cascade=False)
+    directory.deregister(("a", "u"))
+    directory.register(("a", "again"), entry.folder)
+    assert lance.dataset(namespace_client=theirs, table_id=["a", "again"]).count_rows() == 2
+    assert directory.drop_namespace(("a",), cascade=True) == {"k": "v"}
+    assert theirs.list_namespaces(ListNamespacesRequest(id=[])).namespaces == []
+    assert not (tmp_path / entry.folder).exists()
+
+
+def test_columns_and_rows_of_others_stay_in_the_index(tmp_path: Path) -> None:
+    """A column that somebody added, and rows of kinds that are not known here, outlive our changes."""
+    directory = Directory(str(tmp_path))
+    directory.create_namespace(("a",), {})
+    index = lance.dataset(str(tmp_path / "__manifest"))
+    index.add_columns(pa.field("note", pa.string()))
+    index.update({"note": "'kept'"})
+    rows = index.to_table(filter="object_id = 'a'").to_pylist()
+    rows[0] |= {"object_id": "a$t$1", "object_type": "table_version"}
+    lance.write_dataset(pa.Table.from_pylist(rows, schema=index.schema), str(tmp_path / "__manifest"), mode="append")
+    directory.declare(("a", "t"))
+    directory.drop(("a", "t"))
+
+    found = lance.dataset(str(tmp_path / "__manifest")).to_table().to_pylist()
+
+    assert {row["object_id"]: row["note"] for row in found} == {"a": "kept", "a$t$1": "kept"}
+
+
+def test_of_many_who_make_the_same_one_makes_it(tmp_path: Path) -> None:
+    """Eight at once declare one table and each one of its own: one has the first, nothing of the others is lost."""
+    directory = Directory(str(tmp_path))
+    directory.create_namespace(("a",), {})
+
+    def both(number: int) -> bool:
+        own = Directory(str(tmp_path))
+        own.declare(("a", f"own_{number}"))
+        try:
+            own.declare(("a", "same"))
+        except AlreadyExists:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as threads:
+        won = list(threads.map(both, range(8)))
+
+    assert won.count(True) == 1
+    assert listed(directory, "a") == [*(f"own_{number}" for number in range(8)), "same"]
+
+
+def test_names_that_are_taken_or_cannot_be_are_refused(tmp_path: Path) -> None:
+    """Tables and namespaces share names; a missing namespace is told; so is an index that leads out."""
+    directory = Directory(str(tmp_path))
+    directory.create_namespace(("a",), {})
+    directory.declare(("a", "t"))
+
+    for levels in (("a", "t"), ("a",)):
+        with pytest.raises(AlreadyExists):
+            directory.create_namespace(levels, {})
+        with pytest.raises(AlreadyExists):
+            directory.declare(levels)
+    with pytest.raises(NotFound, match="Namespace does not exist: x"):
+        directory.declare(("x", "t"))
+    with pytest.raises(NotFound, match="Namespace does not exist: x"):
+        directory.find(("x", "t"))
+    with pytest.raises(NotFound, match="Table does not exist: a"):
+        directory.rename(("a", "u"), ("a", "v"))
+    with pytest.raises(BadRequest, match="joins names"):
+        directory.declare(("a", "b$c"))
+    with pytest.raises(InvalidTable, match="not in it"):
+        directory.register(("a", "out"), "../elsewhere")
+    with pytest.raises(InvalidTable, match="lies no Lance table"):
+        directory.register(("a", "none"), "nothing")
+
+
+def test_a_read_makes_nothing(tmp_path: Path) -> None:
+    """A root that is not there has nothing in it, and stays away."""
+    directory = Directory(str(tmp_path / "none"))
+
+    assert (directory.layout, directory.tables(), directory.namespaces()) == (None, [], [])
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.fixture(scope="module")
+def options() -> Iterator[dict[str, str]]:
+    """An S3 server with one bucket, as Lance is told of it."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    boto3.client(
+        "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
+    ).create_bucket(Bucket="bucket")
+    yield {
+        "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1", "aws_endpoint": url,
+        "allow_http": "true",
+    }  # fmt: skip
+    server.stop()
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_directories_in_an_object_store(options: dict[str, str], layout: Layout) -> None:
+    """Each layout is written, listed, loaded and dropped in S3 as on a disk; nothing but the rest of others stays."""
+    root = f"s3://bucket/{layout}"
+    directory = Directory(root, options=options, layout=layout)
+    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
+    if layout is Layout.V2:
+        directory.create_namespace(("a",), {"k": "v"})
+    entry = directory.declare(levels)
+    assert directory.is_declared(entry)
+    lance.write_dataset(ROWS, directory.location(entry), mode="append", storage_options=options)
+
+    opened = Directory(root, options=options)
+    assert opened.layout is layout
+    assert [each.levels for each in opened.all_tables()] == [levels]
+    found = describe(Describe(opened.location(opened.find(levels)), options))
+    assert found is not None
+    assert found.version == 1
+    if layout is Layout.V2:
+        assert (
+            lance.dataset(
+                namespace_client=native(root, **options), table_id=list(levels), storage_options=options
+            ).count_rows()
+            == 2
+        )
+    opened.drop(levels)
+    assert opened.all_tables() == []
+
+
+def test_a_store_that_refuses_is_named(options: dict[str, str]) -> None:
+    """A bucket that is not there is a failure of the store, not an empty directory."""
+    wrong = {**options, "aws_endpoint": "http://127.0.0.1:9"}
+
+    with pytest.raises(StorageFailed, match="Cannot list s3://bucket/v1"):
+        Directory("s3://bucket/v1", options=wrong).tables()
