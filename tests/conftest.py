@@ -21,7 +21,7 @@ settings.load_profile("limnos")
 _HERE = Path(__file__).parent
 _MARKS = {"integration": ("integration", "nodes", "faults"), "spark": ("demo",)}
 """Folders below tests/ whose tests all carry a mark; elsewhere a test carries its own."""
-_SPARK_FIXTURES = frozenset({"spark", "spark_session"})
+_SPARK_FIXTURES = frozenset({"spark", "here"})
 """Who asks for one of these runs in the suite of one process: a second Spark would cost half a gigabyte."""
 
 

@@ -29,9 +29,9 @@ class World(NamedTuple):
 
 
 @pytest.fixture
-def world(spark_session: SparkSession, space: SpaceOf) -> Iterator[World]:
+def world(here: SparkSession, corner: SpaceOf) -> Iterator[World]:
     """The tables, empty."""
-    world = World(spark_session, space)
+    world = World(here, corner)
     world.sql(
         "CREATE TABLE IF NOT EXISTS {s}.orders (id BIGINT, person BIGINT, amount DOUBLE, day DATE, tags ARRAY<STRING>)"
     )
