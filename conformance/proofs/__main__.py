@@ -1,6 +1,7 @@
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
 
-May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness`, `tests/sqlpp`, and, as they have one Spark between
+May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness`, `tests/sqlpp`, the
+workloads of locks, and, as they have one Spark between
 them, after these and by themselves those of runs of pipelines. Takes about an hour on two cores.
 """
 
@@ -19,9 +20,10 @@ WHOLE = {
     "LIMNOS_FRESHNESS_STEPS": "1200",
     "LIMNOS_FEED_MUTATIONS": "10000",
     "LIMNOS_TEST_STATEMENTS": "100000",
+    "LIMNOS_TEST_LOCKS": "10000",
     "LIMNOS_TEST_READS": "10000",
 }
-SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp")
+SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp", "tests/services/test_sqlpp_locking.py")
 SPARK_SUITES = ("tests/pipeline/run",)
 
 

@@ -119,6 +119,7 @@ async def _serve(
         built.application.stop()
         built.services.chores.close()
         built.services.lance.close()
+        await built.services.locks.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(built.services.reports.flush(), LAST_REPORTS_S)
         await built.services.store.close()

@@ -162,6 +162,12 @@ class CommitConflict(LimnosError):
     code = "commit-conflict"
 
 
+class LockLost(CommitConflict):
+    """A statement's lock is not its own any more: its node was taken for dead. Nothing was changed."""
+
+    code = "lock-lost"
+
+
 class RunConflict(LimnosError):
     """A run of a pipeline is in a state from which what was asked does not follow. Nothing was changed."""
 
@@ -242,6 +248,12 @@ class Throttled(Unavailable):
     """Too many wrong credentials from one address: nothing was done."""
 
     code = "throttled"
+
+
+class LockTimeout(Unavailable):
+    """A lock could not be had in time: other statements hold it. Nothing was done."""
+
+    code = "lock-timeout"
 
 
 class CannotStart(LimnosError):

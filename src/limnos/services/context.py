@@ -18,6 +18,7 @@ from limnos.services.recent import RecentMetadata
 from limnos.services.reports import Reports
 from limnos.services.scene import Scene, Scope, zones_now
 from limnos.services.sqlpp_engine import NoEngine
+from limnos.services.sqlpp_locking import Locks
 from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
@@ -84,6 +85,8 @@ class Services:
         self.repeats = Lines()
         """Of requests with the same key."""
         self.watch = Watch(gate, store)
+        self.locks = Locks(gate, store)
+        """Of SQL++ statements."""
 
 
 class Context:
@@ -98,6 +101,11 @@ class Context:
         self.submitted = False
         self.once: Once | None = None
         """What the request is if it has a key."""
+
+    @property
+    def locks(self) -> Locks:
+        """Locks of SQL++ statements on this node."""
+        return self.services.locks
 
     async def read(self, scope: Scope, reader: Callable[[Scene], T], *, refuse_disabled: bool = True) -> T:
         """Run a reader on a scene that is true at some moment after this call.

@@ -438,3 +438,26 @@ lineage_column = Table(
     sqlite_with_rowid=False,
 )
 Index("lineage_column_source", lineage_column.c.source_id)
+
+sqlpp_lock = Table(
+    "sqlpp_lock",
+    metadata,
+    Column("catalog_id", Id, nullable=False),
+    Column("kind", Integer, nullable=False),
+    Column("dataverse", Name, nullable=False),
+    Column("entity", Name, nullable=False),
+    Column("token", Id, nullable=False),
+    Column("mode", Integer, nullable=False),
+    Column("wanted", Integer, nullable=False),
+    Column("holder", Text, nullable=False),
+    PrimaryKeyConstraint("catalog_id", "kind", "dataverse", "entity", "token"),
+    sqlite_with_rowid=False,
+)
+Index("sqlpp_lock_token", sqlpp_lock.c.token)
+
+sqlpp_lock_node = Table(
+    "sqlpp_lock_node",
+    metadata,
+    Column("holder", Text, primary_key=True),
+    Column("leased_until", Id, nullable=False),
+)

@@ -21,6 +21,7 @@ from limnos.store.principals import PrincipalWrites
 from limnos.store.protection import ProtectionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
+from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
@@ -145,6 +146,11 @@ class Tx:
     def runs(self) -> RunWrites:
         """Runs of pipelines."""
         return RunWrites(self)
+
+    @property
+    def locks(self) -> SqlppLockWrites:
+        """Locks of SQL++ statements."""
+        return SqlppLockWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:

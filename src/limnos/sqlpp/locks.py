@@ -1,0 +1,234 @@
+"""Locks of statements: what may be done at the same time, and who is next. Rules over values, nothing else.
+
+May import `names` and this room's errors. Must not know where locks are kept, who waits for them or for how long. A key has its
+components apart, so no two names make the same key. A request asks for all its keys at once and is granted all of them or
+none: whoever waits holds nothing, so requests can't wait for each other in a circle; only who upgrades holds and waits, and an
+upgrade that would close a circle is refused. Of what excludes each other the older request comes first.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.names.dataverse import DataverseName
+from limnos.names.display import render
+from limnos.sqlpp.errors import SqlppError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+TWO_PHASES = 1039
+"""A lock is asked for after locks were given back."""
+
+ILLEGAL_UPGRADE = 1045
+ILLEGAL_DOWNGRADE = 1046
+NOT_HELD_TO_UPGRADE = 1047
+NOT_HELD_TO_DOWNGRADE = 1048
+HELD_OTHERWISE = 1049
+"""A lock is held in a mode that doesn't contain the one asked for."""
+
+
+class LockKind(IntEnum):
+    """What a key is about, in the order in which locks are taken. A view is a dataset; an index has no lock of its own."""
+
+    DATAVERSE = 1
+    DATATYPE = 2
+    DATASET = 3
+    FUNCTION = 4
+    SYNONYM = 5
+    LIBRARY = 6
+
+
+class LockMode(IntEnum):
+    """How something is held. What is no dataset is held to be read or to be written."""
+
+    READ = 1
+    MODIFY = 2
+    INDEX_BUILD = 3
+    EXCLUSIVE_MODIFY = 4
+    UPGRADED_WRITE = 5
+    WRITE = 6
+
+
+class LockKey(NamedTuple):
+    """What is locked: in a catalog, by kind, dataverse and name. A dataverse's own key has no entity."""
+
+    catalog_id: int
+    kind: LockKind
+    dataverse: DataverseName
+    entity: str = ""
+
+    def __str__(self) -> str:
+        parts = (*self.dataverse.parts, self.entity) if self.entity else self.dataverse.parts
+        return f"{self.kind.name.lower()} {render(parts)}"
+
+
+class LockWish(NamedTuple):
+    """A key and how it is wanted."""
+
+    key: LockKey
+    mode: LockMode
+
+
+class LockRow(NamedTuple):
+    """A lock that somebody has, or waits for: `mode` is None until it is granted, and differs from `wanted` in an upgrade.
+
+    Tokens grow: an older request has a smaller one.
+    """
+
+    token: int
+    key: LockKey
+    mode: LockMode | None
+    wanted: LockMode
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is wanted that is not there yet."""
+        return self.mode is not self.wanted
+
+
+_READ, _MODIFY, _BUILD = LockMode.READ, LockMode.MODIFY, LockMode.INDEX_BUILD
+_EXCLUSIVE, _UPGRADED, _WRITE = LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE, LockMode.WRITE
+_TOGETHER: Final = {
+    _READ: frozenset({_READ, _MODIFY, _BUILD, _EXCLUSIVE}),
+    _MODIFY: frozenset({_READ, _MODIFY}),
+    _BUILD: frozenset({_READ, _BUILD}),
+    _EXCLUSIVE: frozenset({_READ}),
+    _UPGRADED: frozenset[LockMode](),
+    _WRITE: frozenset[LockMode](),
+}
+_CONTAINED: Final = {
+    _READ: frozenset({_READ}),
+    _MODIFY: frozenset({_READ, _MODIFY}),
+    _BUILD: frozenset({_READ, _BUILD}),
+    _EXCLUSIVE: frozenset({_READ, _MODIFY, _BUILD, _EXCLUSIVE}),
+    _UPGRADED: frozenset(LockMode),
+    _WRITE: frozenset(LockMode),
+}
+
+
+def are_compatible(one: LockMode, other: LockMode) -> bool:
+    """Say whether two may hold the same key in these modes."""
+    return other in _TOGETHER[one]
+
+
+def contains(held: LockMode, wanted: LockMode) -> bool:
+    """Say whether who holds a mode may do what another one allows."""
+    return wanted in _CONTAINED[held]
+
+
+def wishes_of(wishes: Iterable[LockWish]) -> tuple[LockWish, ...]:
+    """Put wishes in the order of locks, each key once in the mode that contains the others. Raises SqlppError (ASX1049)."""
+    found: dict[LockKey, LockMode] = {}
+    for key, mode in wishes:
+        before = found.get(key, mode)
+        if not contains(before, mode) and not contains(mode, before):
+            raise held_otherwise(mode, before)
+        found[key] = before if contains(before, mode) else mode
+    return tuple(LockWish(*item) for item in sorted(found.items()))
+
+
+def granted(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
+    """Choose from requests those that are granted now, oldest first, upgrades before all.
+
+    `rows` are those of every key at which one of them wants something.
+    """
+    modes: dict[LockKey, set[LockMode]] = {}
+    holders: dict[LockKey, set[int]] = {}
+    for row in rows:
+        if row.mode is not None:  # an upgrade waits for readers to go: no new ones until then
+            modes.setdefault(row.key, set()).update((row.mode, row.wanted))
+            holders.setdefault(row.key, set()).add(row.token)
+    waiting: dict[int, list[LockRow]] = {}
+    upgrades: dict[int, list[LockRow]] = {}
+    for row in rows:
+        if row.waits:
+            (waiting if row.mode is None else upgrades).setdefault(row.token, []).append(row)
+    alone = [
+        token
+        for token, wanted in sorted(upgrades.items())
+        if token in among and all(holders[row.key] == {token} for row in wanted)
+    ]
+    return alone + _granted_anew(waiting, among, modes=modes)
+
+
+def _granted_anew(
+    waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
+) -> list[int]:
+    """Choose from those that hold nothing yet: whoever is passed over keeps later ones from what it waits for."""
+    found = []
+    for token, rows in sorted(waiting.items()):
+        if token in among and all(modes.get(row.key, set()) <= _TOGETHER[row.wanted] for row in rows):
+            found.append(token)
+        for row in rows:
+            modes.setdefault(row.key, set()).add(row.wanted)
+    return found
+
+
+def in_the_way(rows: Collection[LockRow], token: int) -> LockRow | None:
+    """Find what keeps a request, or an upgrade, from being granted. `rows` are those of every key at which it wants something."""
+    mine = {row.key: row for row in rows if row.token == token and row.waits}
+    for row in rows:
+        own = mine.get(row.key)
+        if own is None or row.token == token:
+            continue
+        held = set() if row.mode is None else {row.mode}
+        ahead = held if own.mode is not None or (row.token > token and row.mode is None) else held | {row.wanted}
+        if not ahead <= _TOGETHER[own.wanted]:
+            return row
+    return None
+
+
+def closes_circle(rows: Collection[LockRow], token: int) -> bool:
+    """Say whether an upgrade waits, by way of other upgrades, for itself. `rows` are those of every key that is upgraded."""
+    holders: dict[LockKey, set[int]] = {}
+    upgrades: dict[int, set[LockKey]] = {}
+    for row in rows:
+        if row.mode is not None:
+            holders.setdefault(row.key, set()).add(row.token)
+            if row.waits:
+                upgrades.setdefault(row.token, set()).add(row.key)
+    seen: set[int] = set()
+    ahead = [token]
+    while ahead:
+        for key in upgrades.get(now := ahead.pop(), set()):
+            others = holders[key] - {now}
+            if token in others:
+                return True
+            ahead.extend(others - seen)
+            seen |= others
+    return False
+
+
+def require_upgrade(held: LockMode | None, wanted: LockMode) -> None:
+    """Refuse what is no upgrade: only EXCLUSIVE_MODIFY becomes UPGRADED_WRITE. Raises SqlppError (ASX1045, ASX1047)."""
+    if held is None:
+        raise SqlppError(NOT_HELD_TO_UPGRADE, "Metadata lock cannot be upgraded! because it was not acquired before")
+    if (held, wanted) != (_EXCLUSIVE, _UPGRADED):
+        raise SqlppError(ILLEGAL_UPGRADE, f"Illegal attempt to upgrade metadata lock from {held.name} to {wanted.name}")
+
+
+def require_downgrade(held: LockMode | None, wanted: LockMode) -> None:
+    """Refuse what is no way back: only UPGRADED_WRITE becomes EXCLUSIVE_MODIFY. Raises SqlppError (ASX1046, ASX1048)."""
+    if held is None:
+        raise SqlppError(
+            NOT_HELD_TO_DOWNGRADE, "Metadata lock cannot be downgraded! because it was not acquired before"
+        )
+    if (held, wanted) != (_UPGRADED, _EXCLUSIVE):
+        raise SqlppError(
+            ILLEGAL_DOWNGRADE, f"Illegal attempt to downgrade metadata lock from {held.name} to {wanted.name}"
+        )
+
+
+def held_otherwise(wanted: LockMode, held: LockMode) -> SqlppError:
+    """A key is held, or asked for, in two modes of which none contains the other."""
+    return SqlppError(
+        HELD_OTHERWISE,
+        f"Metadata lock cannot be acquired for {wanted.name} since it is already acquired for {held.name}",
+    )
+
+
+def given_back() -> SqlppError:
+    """Something is wanted of locks that were given back."""
+    return SqlppError(TWO_PHASES, "Two-phase locking violation -- locks can not be acquired after unlocking")

@@ -1,0 +1,160 @@
+"""Locks of SQL++ statements as rows: who holds what, who waits for what, and until when a node is taken to live.
+
+May import `model`, `names`, `sqlpp` (what a lock is) and the room's `sql`. Who is granted what is not decided here. All rows of one
+request have its token. Transactions that grant locks are the server's upkeep, so they hold the server's clock: one is at work at a
+time, on whatever node, and tokens grow in the order of their commits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import LockLost
+from limnos.names.dataverse import DataverseName
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRow, LockWish, contains
+from limnos.store.sql import Query, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.tx import Tx
+
+_COLUMNS = "o.token, o.catalog_id, o.kind, o.dataverse, o.entity, o.mode, o.wanted"
+_KEY = "catalog_id = :catalog AND kind = :kind AND dataverse = :dataverse AND entity = :entity"
+
+
+def _same(one: str, other: str) -> str:
+    return " AND ".join(
+        f"{one}.{column} = {other}.{column}" for column in ("catalog_id", "kind", "dataverse", "entity")
+    )
+
+
+INSERT = Sql(
+    "INSERT INTO sqlpp_lock (catalog_id, kind, dataverse, entity, token, mode, wanted, holder) VALUES"
+    " (:catalog, :kind, :dataverse, :entity, :token, 0, :wanted, :holder)"
+)
+BESIDE = Sql(
+    f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
+)
+"""What is at the keys of a request, its own rows among them."""
+BEHIND = Sql(
+    f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
+    f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
+    f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
+)
+"""What is at all keys of those who wait at a key of a request: nothing where nobody does."""
+UPGRADES = Sql(
+    f"SELECT {_COLUMNS} FROM (SELECT DISTINCT catalog_id, kind, dataverse, entity FROM sqlpp_lock WHERE mode <> 0 AND"
+    f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
+)
+GRANT = Sql("UPDATE sqlpp_lock SET mode = wanted WHERE token = :token")
+WANT = Sql(f"UPDATE sqlpp_lock SET wanted = :wanted WHERE token = :token AND mode <> 0 AND {_KEY}")
+LESSEN = Sql(
+    f"UPDATE sqlpp_lock SET mode = {int(LockMode.EXCLUSIVE_MODIFY)}, wanted = {int(LockMode.EXCLUSIVE_MODIFY)}"
+    f" WHERE token = :token AND wanted = {int(LockMode.UPGRADED_WRITE)} AND mode <> 0 AND {_KEY}"
+)
+DELETE = Sql("DELETE FROM sqlpp_lock WHERE token = :token")
+HOLD = Sql(f"UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 AND {_KEY} RETURNING mode")
+HOLD_ANY = Sql("UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 RETURNING mode")
+TOKENS = Sql("SELECT DISTINCT token FROM sqlpp_lock WHERE holder = :holder ORDER BY token")
+LIVE = Sql(
+    "INSERT INTO sqlpp_lock_node (holder, leased_until) VALUES (:holder, :until)"
+    " ON CONFLICT (holder) DO UPDATE SET leased_until = excluded.leased_until"
+)
+DEAD = Sql("SELECT holder FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder ORDER BY holder")
+BURY = Sql("DELETE FROM sqlpp_lock_node WHERE holder = :holder")
+STANDING = Sql(
+    "SELECT token, max(CASE WHEN mode = wanted THEN 0 ELSE 1 END) FROM sqlpp_lock WHERE holder = :holder GROUP BY token"
+    " UNION ALL SELECT 0, count(*) FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder"
+)
+
+
+def locks_standing(holder: str, *, now_ms: int) -> Query:
+    """Ask for a node's requests, by token 1 where one still waits, and under token 0 for the number of dead nodes."""
+    return STANDING, {"holder": holder, "now": now_ms}
+
+
+def _params(key: LockKey) -> dict[str, Value]:
+    return {
+        "catalog": key.catalog_id, "kind": int(key.kind), "dataverse": key.dataverse.canonical_form, "entity": key.entity,
+    }  # fmt: skip
+
+
+def _lock_of(row: Row) -> LockRow:
+    token, catalog_id, kind, dataverse, entity, mode, wanted = row
+    key = LockKey(catalog_id, LockKind(kind), DataverseName.from_canonical_form(dataverse), entity)
+    return LockRow(token, key, LockMode(mode) if mode else None, LockMode(wanted))
+
+
+class SqlppLockWrites:
+    """What lock requests do, and what a mutation asks of a lock that it rests on."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def require(self, token: int, covers: LockWish | None = None) -> None:
+        """Make sure that a lock is held to the commit of this very transaction, by token, and for a wish if one is given.
+
+        Raises LockLost: whoever has the token was taken for dead, or holds something else. Until the commit nobody can take it away.
+        """
+        if covers is None:
+            rows = self.tx.rows(HOLD_ANY, {"token": token})
+        else:
+            rows = self.tx.rows(HOLD, {**_params(covers.key), "token": token})
+        if not rows or (covers is not None and not contains(LockMode(rows[0][0]), covers.mode)):
+            what = "any more" if covers is None else f"on {covers.key} any more"
+            raise LockLost(
+                f"The statement doesn't hold its lock {what}; nothing was changed: run it again", token=token
+            )
+
+    def insert(self, token: int, *, holder: str, wishes: Sequence[LockWish]) -> None:
+        """Insert a request that waits."""
+        rows: list[Params] = [
+            {**_params(wish.key), "token": token, "wanted": int(wish.mode), "holder": holder} for wish in wishes
+        ]
+        self.tx.session.many(INSERT, rows)
+
+    def beside(self, token: int) -> list[LockRow]:
+        """Read what is at the keys of a request."""
+        return [_lock_of(row) for row in self.tx.rows(BESIDE, {"token": token})]
+
+    def behind(self, token: int) -> list[LockRow]:
+        """Read what those depend on who wait at a key of a request."""
+        return [_lock_of(row) for row in self.tx.rows(BEHIND, {"token": token})]
+
+    def upgrades(self) -> list[LockRow]:
+        """Read what is at the keys that are being upgraded."""
+        return [_lock_of(row) for row in self.tx.rows(UPGRADES, {})]
+
+    def grant(self, token: int) -> None:
+        """Give a request all that it wants."""
+        self.tx.count(GRANT, {"token": token})
+
+    def want(self, token: int, wish: LockWish) -> None:
+        """Let a lock that is held wait for another mode."""
+        self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
+
+    def lessen(self, token: int, key: LockKey) -> None:
+        """Take an upgrade back, granted or not."""
+        self.tx.count(LESSEN, {**_params(key), "token": token})
+
+    def delete(self, token: int) -> None:
+        """Forget a request."""
+        self.tx.count(DELETE, {"token": token})
+
+    def tokens(self, holder: str) -> list[int]:
+        """Read the tokens of a node's requests."""
+        return [row[0] for row in self.tx.rows(TOKENS, {"holder": holder})]
+
+    def live(self, holder: str, *, lease_ms: int) -> None:
+        """Note that a node lives, for so long."""
+        self.tx.count(LIVE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
+
+    def dead(self, *, but: str) -> list[str]:
+        """Read the nodes that are taken for dead, one left out."""
+        return [row[0] for row in self.tx.rows(DEAD, {"now": self.tx.now_ms, "holder": but})]
+
+    def bury(self, holder: str) -> None:
+        """Forget a node."""
+        self.tx.count(BURY, {"holder": holder})

@@ -1,0 +1,59 @@
+"""A node of its own process that takes a lock, says so, and writes under it whenever it is told to: `lock_holder.py DATABASE`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from limnos.model.errors import LockLost
+from limnos.model.permits import upkeep_permit
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp_locking import Locks
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.store.postgres import PostgresStore
+from limnos.store.sqlite import SqliteStore
+from limnos.store.tx import Tx
+from limnos.view.gate import InlineGate, SharedGate
+from limnos.view.view import View
+
+LEASE_MS = 1_500
+WISH = LockWish(
+    LockKey(7, LockKind.DATASET, DataverseName.create(("sales", "east")), "orders"), LockMode.EXCLUSIVE_MODIFY
+)
+
+
+def open_locks(database: str) -> Locks:
+    """The locks of a node on a database, by its address or path."""
+    view = View(bytes_max=1 << 20)
+    if "://" in database:
+        store = PostgresStore(database)
+        return Locks(SharedGate(view, store, cold_reads_max=4), store, lease_ms=LEASE_MS)
+    file = SqliteStore(Path(database))
+    return Locks(InlineGate(view, file), file, lease_ms=LEASE_MS)
+
+
+async def write(locks: Locks, token: int) -> str:
+    """Write a row under a lock; says how it ended."""
+
+    def mutation(tx: Tx) -> None:
+        tx.tasks.create("written", str(token))
+        tx.locks.require(token, WISH)
+
+    try:
+        await locks.store.submit(upkeep_permit("tester"), mutation)
+    except LockLost:
+        return "lost"
+    return "written"
+
+
+async def _main(database: str) -> None:
+    locks = open_locks(database)
+    held = await locks.acquire([WISH], 60)
+    print(held.token, flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        print(await write(locks, held.token), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(sys.argv[1]))

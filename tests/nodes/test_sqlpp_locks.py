@@ -1,0 +1,87 @@
+"""A process that holds a lock and is killed, and one that is stopped for long and wakes up: the next one gets the lock, and only it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.backends import Database, Lab
+from tests.nodes import lock_holder
+from tests.nodes.lock_holder import WISH, open_locks, write
+
+ROOT = Path(__file__).parents[2]
+LONG_S = 60.0
+
+
+@contextmanager
+def other_node(database: Database) -> Iterator[subprocess.Popen[str]]:
+    """A node of a process of its own."""
+    command = [sys.executable, "-m", lock_holder.__name__, database.address]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    """The next thing that it says."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def told_to_write(process: subprocess.Popen[str]) -> str:
+    """How it ends when it is told to write under its lock."""
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+    return said(process)
+
+
+async def _take(address: str) -> tuple[int, str]:
+    """Wait for the lock, write under it, and give it back."""
+    locks = open_locks(address)
+    try:
+        async with locks.held([WISH], LONG_S) as held:
+            return held.token, await write(locks, held.token)
+    finally:
+        await locks.close()
+        await locks.store.close()
+
+
+def test_a_killed_node_holds_nothing(lab: Lab) -> None:
+    """Its lock is taken when its lease is out, whoever waits writes, and nothing is left of it."""
+    with other_node(lab.database) as process:
+        token = int(said(process))
+        process.kill()
+
+        then, outcome = asyncio.run(_take(lab.database.address))
+
+    assert then > token
+    assert outcome == "written"
+    assert lab.database.sql("SELECT payload FROM task") == [(str(then),)]
+    assert lab.database.sql("SELECT count(*) FROM sqlpp_lock") == [(0,)]
+
+
+def test_a_node_that_wakes_up_is_fenced(lab: Lab) -> None:
+    """It writes as long as it has the lock; stopped past its lease and woken it writes nothing, and the other one's row stands alone."""
+    with other_node(lab.database) as process:
+        token = int(said(process))
+        before = told_to_write(process)
+        os.kill(process.pid, signal.SIGSTOP)
+        then, outcome = asyncio.run(_take(lab.database.address))
+        os.kill(process.pid, signal.SIGCONT)
+        after = told_to_write(process)
+
+    assert (before, outcome, after) == ("written", "written", "lost")
+    assert [row[0] for row in lab.database.sql("SELECT payload FROM task ORDER BY id")] == [str(token), str(then)]

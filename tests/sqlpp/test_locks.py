@@ -1,0 +1,186 @@
+"""Locks of statements as rules: who may hold what together, who contains whom, who is next."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from limnos.names.dataverse import DataverseName
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.locks import (
+    LockKey,
+    LockKind,
+    LockMode,
+    LockRow,
+    LockWish,
+    are_compatible,
+    closes_circle,
+    contains,
+    granted,
+    in_the_way,
+    require_downgrade,
+    require_upgrade,
+    wishes_of,
+)
+
+READ, MODIFY, BUILD = LockMode.READ, LockMode.MODIFY, LockMode.INDEX_BUILD
+EXCLUSIVE, UPGRADED, WRITE = LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE, LockMode.WRITE
+TABLE = """
+                  READ MODIFY INDEX_BUILD EXCLUSIVE_MODIFY UPGRADED_WRITE WRITE
+READ              +    +      +           +                -              -
+MODIFY            +    +      -           -                -              -
+INDEX_BUILD       +    -      +           -                -              -
+EXCLUSIVE_MODIFY  +    -      -           -                -              -
+UPGRADED_WRITE    -    -      -           -                -              -
+WRITE             -    -      -           -                -              -
+"""
+"""The reference's table; the last two rows are its columns."""
+CONTAINED = {
+    READ: "READ", MODIFY: "READ MODIFY", BUILD: "READ INDEX_BUILD", EXCLUSIVE: "READ MODIFY INDEX_BUILD EXCLUSIVE_MODIFY",
+    UPGRADED: " ".join(mode.name for mode in LockMode), WRITE: " ".join(mode.name for mode in LockMode),
+}  # fmt: skip
+
+
+def key(*parts: str, kind: LockKind = LockKind.DATASET, entity: str = "d") -> LockKey:
+    """A key of a catalog."""
+    return LockKey(7, kind, DataverseName.create(parts), "" if kind is LockKind.DATAVERSE else entity)
+
+
+A, B = key("a"), key("b")
+
+
+def row(token: int, mode: LockMode | None, wanted: LockMode | None = None, *, of: LockKey = A) -> LockRow:
+    """A row; one that waits has no mode."""
+    return LockRow(token, of, mode, wanted or mode or READ)
+
+
+def test_the_compatibility_table() -> None:
+    """Each of the 36 cells is what the reference says."""
+    _, head, *lines = TABLE.rstrip().split("\n")
+    cells = {
+        (LockMode[line.split()[0]], LockMode[column]): sign == "+"
+        for line in lines
+        for column, sign in zip(head.split(), line.split()[1:], strict=True)
+    }
+
+    assert {pair: are_compatible(*pair) for pair in product(LockMode, repeat=2)} == cells
+
+
+def test_what_contains_what() -> None:
+    """Each of the 36 pairs: WRITE contains all, EXCLUSIVE_MODIFY what is less, everything READ."""
+    found = {held: {mode.name for mode in LockMode if contains(held, mode)} for held in LockMode}
+
+    assert found == {held: set(names.split()) for held, names in CONTAINED.items()}
+
+
+def test_keys_are_never_concatenated() -> None:
+    """Names whose parts would give the same text together are different keys."""
+    keys = [
+        key("a", "b", entity="c"), key("a", entity="b.c"), key("a.b", entity="c"), key("a", "b.c", kind=LockKind.DATAVERSE),
+        key("a", "b", "c", kind=LockKind.DATAVERSE), key("a@", "b", entity="c"), key("a", "@b", entity="c"),
+        key("a", "b", entity="c", kind=LockKind.FUNCTION), key("a", "b", entity="c")._replace(catalog_id=8),
+    ]  # fmt: skip
+
+    assert len(set(keys)) == len(keys)
+    assert [str(each) for each in keys[:4]] == [
+        "dataset a.b.c",
+        "dataset a.`b.c`",
+        "dataset `a.b`.c",
+        "dataverse a.`b.c`",
+    ]
+
+
+def test_wishes_are_sorted_and_merged() -> None:
+    """Coarse before fine, by name; a key that is asked for twice is wanted in the mode that contains the other."""
+    dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
+    type_key = key("z", kind=LockKind.DATATYPE)
+    asked = [
+        LockWish(dataset, READ), LockWish(type_key, READ), LockWish(dataverse, READ), LockWish(dataset, EXCLUSIVE),
+        LockWish(dataset, MODIFY),
+    ]  # fmt: skip
+
+    assert wishes_of(asked) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
+
+
+def test_wishes_that_do_not_go_together() -> None:
+    """Two modes of which none contains the other are ASX1049."""
+    with pytest.raises(
+        SqlppError, match="ASX1049: Metadata lock cannot be acquired for INDEX_BUILD since it is already"
+    ):
+        wishes_of([LockWish(A, MODIFY), LockWish(A, BUILD)])
+
+
+def test_a_free_key_is_granted() -> None:
+    """Whoever is alone gets what it wants; two that go together, too."""
+    assert granted([row(1, None, WRITE)], {1}) == [1]
+    assert granted([row(1, MODIFY), row(2, None, MODIFY), row(3, None, READ)], {2, 3}) == [2, 3]
+
+
+def test_all_or_nothing() -> None:
+    """A request with one key in use gets none, and keeps later ones from both."""
+    rows = [row(1, WRITE, of=B), row(2, None, WRITE), row(2, None, WRITE, of=B), row(3, None, READ)]
+
+    assert granted(rows, {2, 3}) == []
+
+
+def test_a_waiting_exclusive_holds_back_later_modify() -> None:
+    """With MODIFY held and EXCLUSIVE_MODIFY waiting a later MODIFY waits; after it both run."""
+    waiting = [row(2, None, EXCLUSIVE), row(3, None, MODIFY), row(4, None, MODIFY)]
+
+    assert granted([row(1, MODIFY), *waiting], {2, 3, 4}) == []
+    assert granted(waiting, {2, 3, 4}) == [2]
+    assert granted(waiting[1:], {3, 4}) == [3, 4]
+
+
+def test_index_builds_and_modifiers_exclude_each_other() -> None:
+    """Two index builds run together and hold back a modifier, two modifiers an index build."""
+    assert granted([row(1, None, BUILD), row(2, None, BUILD), row(3, None, MODIFY)], {1, 2, 3}) == [1, 2]
+    assert granted([row(1, None, MODIFY), row(2, None, MODIFY), row(3, None, BUILD)], {1, 2, 3}) == [1, 2]
+
+
+def test_an_upgrade_waits_for_readers_and_lets_no_new_ones_in() -> None:
+    """It is granted when it is alone; a reader that came later waits for it, and is nobody's who is not asked about."""
+    upgrading = row(1, EXCLUSIVE, UPGRADED)
+
+    assert granted([upgrading, row(2, READ), row(3, None, READ)], {1, 3}) == []
+    assert granted([upgrading, row(3, None, READ)], {1, 3}) == [1]
+    assert granted([upgrading, row(3, None, READ)], {3}) == []
+
+
+def test_a_circle_of_upgrades() -> None:
+    """Each waits for a lock that the next one reads: whoever comes last closes the circle."""
+    rows = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(1, READ, of=B)]
+    apart = [row(1, EXCLUSIVE, UPGRADED), row(2, READ), row(2, EXCLUSIVE, UPGRADED, of=B), row(3, READ, of=B)]
+
+    assert closes_circle(rows, 1)
+    assert closes_circle(rows, 2)
+    assert not closes_circle(apart, 1)
+    assert not closes_circle(rows[:2], 1)
+
+
+def test_what_is_in_the_way() -> None:
+    """A holder, or an older one that waits; of a younger one nothing is said."""
+    assert in_the_way([row(1, READ), row(2, None, WRITE)], 2) == row(1, READ)
+    assert in_the_way([row(1, MODIFY), row(2, None, EXCLUSIVE), row(3, None, MODIFY)], 3) == row(2, None, EXCLUSIVE)
+    assert in_the_way([row(2, None, WRITE), row(3, None, WRITE)], 2) is None
+    assert in_the_way([row(1, EXCLUSIVE, UPGRADED), row(2, None, READ)], 1) is None
+    assert in_the_way([row(1, EXCLUSIVE, UPGRADED), row(2, READ)], 1) == row(2, READ)
+
+
+@pytest.mark.parametrize("held", [None, *LockMode])
+@pytest.mark.parametrize("wanted", LockMode)
+def test_upgrades_and_downgrades(held: LockMode | None, wanted: LockMode) -> None:
+    """Only EXCLUSIVE_MODIFY becomes UPGRADED_WRITE, and that the other again; each refusal has its code."""
+
+    def code(check: object) -> str | None:
+        try:
+            check(held, wanted)  # type: ignore[operator]
+        except SqlppError as error:
+            return error.code
+        return None
+
+    up = None if (held, wanted) == (EXCLUSIVE, UPGRADED) else "ASX1047" if held is None else "ASX1045"
+    down = None if (held, wanted) == (UPGRADED, EXCLUSIVE) else "ASX1048" if held is None else "ASX1046"
+
+    assert (code(require_upgrade), code(require_downgrade)) == (up, down)
