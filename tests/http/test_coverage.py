@@ -66,6 +66,8 @@ BODIES: dict[str, object] = {
     "lance-create-namespace": {}, "lance-describe-namespace": {}, "lance-drop-namespace": {}, "lance-namespace-exists": {},
     "lance-declare-table": {}, "lance-create-empty-table": {}, "lance-register-table": {"location": "nowhere"}, "lance-describe-table": {},
     "lance-table-exists": {}, "lance-drop-table": {}, "lance-deregister-table": {}, "lance-rename-table": {"new_table_name": "n"},
+    "lance-list-table-versions": {}, "lance-describe-table-version": {"version": 1},
+    "lance-create-table-version": {"version": 1, "manifest_path": "x"},
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},

@@ -31,7 +31,7 @@ from tests.http.iceberg.wire import (
     view_path,
     view_version,
 )
-from tests.http.lance.wire import lay
+from tests.http.lance.wire import lay, stage
 from tests.http.test_coverage import LINEAGE
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
@@ -44,7 +44,7 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists",
+    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version",
     "register-job-template", "run-job",
 }  # fmt: skip
 """Operations with a body that write nothing."""
@@ -94,6 +94,7 @@ WRITES: dict[str, Write] = {
     "lance-drop-table": Write("POST", f"{LANCE}$t/drop"),
     "lance-deregister-table": Write("POST", f"{LANCE}$t/deregister", {}),
     "lance-rename-table": Write("POST", f"{LANCE}$t/rename", {"new_table_name": "n"}),
+    "lance-create-table-version": Write("POST", f"{LANCE}$kept/version/create", {"version": 1, "manifest_path": "STAGED"}),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
     "set-metalake": Write("PATCH", LAKE, {"inUse": False}),
@@ -192,6 +193,7 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", "/lance/v1/namespace/lance$s/create", {})
     node.done("POST", f"{LANCE}$t/declare", {})
     lay(node, "laid")
+    kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
@@ -200,7 +202,12 @@ def furnish(node: Node) -> dict[str, str]:
     _furnish_runs(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
-    return {"LOCATION": location, "VIEW": view, **{word: str(found["id"]) for word, found in ids.items()}}
+    return {
+        "LOCATION": location,
+        "VIEW": view,
+        "STAGED": stage(kept["location"], 1),
+        **{word: str(found["id"]) for word, found in ids.items()},
+    }
 
 
 def _furnish_runs(node: Node) -> None:

@@ -5,15 +5,17 @@ they are, compression is the caller's, and whether a location is allowed is aske
 """
 
 from limnos.files.allowed import Allowed, everything, root_of
+from limnos.files.entries import Entry
 from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
-from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise
+from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise, parse
 from limnos.files.shares import Shares, run_apart
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 
 __all__ = [
     "LOCAL_FILES",
     "Allowed",
+    "Entry",
     "FileStore",
     "Shares",
     "allowed_roots",
@@ -24,6 +26,7 @@ __all__ = [
     "is_within",
     "leads_within",
     "normalise",
+    "parse",
     "path_of",
     "read_within",
     "real",

@@ -10,15 +10,19 @@ this one are not synced by their writers either.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
 from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from limnos.files import trouble
+from limnos.files.entries import Entry
 from limnos.files.locations import parse
+from limnos.model.errors import AlreadyExists
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _OPEN: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK  # a pipe at this place must not hold the reader for ever
 _READ_SIZE: Final = 1 << 20
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _PATHS_MAX: Final = 8192
 
 
@@ -91,6 +96,57 @@ class LocalFiles:
         for directory, _, names in os.walk(path):
             for name in names:
                 yield f"file://{directory}/{name}"
+
+    def entries(self, location: str) -> list[Entry]:
+        try:
+            with os.scandir(_path(location)) as found:
+                stated = [(each.name, each.stat(follow_symlinks=False)) for each in found]
+        except OSError as error:
+            if trouble.is_missing(error):
+                return []
+            raise trouble.failed("list", location, error) from error
+        return [
+            Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
+            for name, status in stated
+            if stat.S_ISREG(status.st_mode)
+        ]
+
+    def link_new(self, source: str, target: str) -> None:
+        here, there = _path(source), _path(target)
+        try:
+            if not stat.S_ISREG(os.lstat(here).st_mode):
+                raise trouble.missing(source, "it is not a file")
+            os.link(here, there, follow_symlinks=False)
+        except FileExistsError as error:
+            if not self._is_same(here, there):
+                raise trouble.taken(target) from error
+        except OSError as error:
+            if trouble.is_missing(error):
+                raise trouble.missing(source) from error
+            if error.errno not in _NO_LINKS:
+                raise trouble.failed("link", target, error) from error
+            self._copy_new(source, target)
+
+    def _is_same(self, here: str, there: str) -> bool:
+        return Path(here).samefile(there) or Path(here).read_bytes() == Path(there).read_bytes()
+
+    def _copy_new(self, source: str, target: str) -> None:
+        """Copy where the file system has no hard links."""
+        data = self.read(source)
+        try:
+            self.write_new(target, data)
+        except AlreadyExists:
+            if self.read(target) != data:
+                raise
+
+    def move(self, source: str, target: str) -> None:
+        try:
+            _make(_above(_path(target)))
+            os.rename(_path(source), _path(target))  # noqa: PTH104 - as above
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise trouble.failed("move", source, error) from error
 
     def take_back(self, location: str) -> None:
         """Delete a new table's first file, and the directories that were made for it, as far as they are empty."""

@@ -12,11 +12,13 @@ from __future__ import annotations
 import errno
 import inspect
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.files import trouble
+from limnos.files.entries import Entry
 from limnos.files.locations import parse
-from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.errors import BadRequest, MissingFile, Unsupported
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,6 +37,7 @@ _S3_NAMES: Final = {
     "region": ("s3.region", "client.region", "s3-region"),
     "path_style_access": ("s3.path-style-access", "s3-path-style-access"),
 }
+_WRITTEN: Final = ("LastModified", "last_modified", "updated", "mtime")
 _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 3
@@ -59,7 +62,7 @@ class _FileSystem(Protocol):
     def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
     def info(self, path: str) -> dict[str, object]: ...
     def rm_file(self, path: str) -> None: ...
-    def find(self, path: str) -> list[str]: ...
+    def find(self, path: str, maxdepth: int | None = None, *, detail: bool = False) -> object: ...
 
 
 class _FileSystemClass(Protocol):
@@ -134,7 +137,7 @@ class RemoteFiles:
         path = self._path(location)
         scheme = parse(location).scheme
         try:
-            found = self._fs.find(path)
+            found = cast("list[str]", self._fs.find(path))
         except Exception as error:
             if trouble.is_missing(error):
                 return
@@ -150,6 +153,31 @@ class RemoteFiles:
         except Exception as error:
             if not trouble.is_missing(error):
                 raise trouble.failed("delete", location, error, remote=True) from error
+
+    def entries(self, location: str) -> list[Entry]:
+        path = self._path(location)
+        try:
+            found = self._fs.find(path, maxdepth=1, detail=True)
+        except Exception as error:
+            if trouble.is_missing(error):
+                return []
+            raise trouble.failed("list", location, error, remote=True) from error
+        return [
+            _entry_of(key.rpartition("/")[2], told)
+            for key, told in cast("dict[str, dict[str, object]]", found).items()
+            if told.get("type") == "file" and key.rpartition("/")[0] == path.rstrip("/")
+        ]
+
+    def link_new(self, source: str, target: str) -> None:
+        self.write_new(target, self.read(source))
+
+    def move(self, source: str, target: str) -> None:
+        try:
+            data = self.read(source)
+        except MissingFile:
+            return
+        self.write_new(target, data)
+        self.delete(source)
 
     def _path(self, location: str) -> str:
         place = parse(location)
@@ -168,6 +196,14 @@ class RemoteFiles:
             if error.errno != errno.ENOSYS:
                 raise
             self._fs.pipe_file(path, data)
+
+
+def _entry_of(name: str, told: Mapping[str, object]) -> Entry:
+    written = next((told[key] for key in _WRITTEN if isinstance(told.get(key), datetime)), None)
+    size = told.get("size")
+    return Entry(
+        name, size if isinstance(size, int) else 0, int(cast("datetime", written).timestamp() * 1000) if written else 0
+    )
 
 
 def _class_of(scheme: str) -> _FileSystemClass:

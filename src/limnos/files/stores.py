@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
+from limnos.files.entries import Entry
 from limnos.files.local import LocalFiles
 from limnos.files.locations import LOCAL, ParsedLocation, parse
 from limnos.files.remote import Options, RemoteFiles, options_from
@@ -46,6 +47,18 @@ class FileStore(Protocol):
 
     def delete(self, location: str) -> None:
         """Delete a file; that it is already gone is fine. Never deletes a directory."""
+
+    def entries(self, location: str) -> list[Entry]:
+        """List the files directly in a location; none when nothing is there. Links are no files."""
+
+    def link_new(self, source: str, target: str) -> None:
+        """Put a file's bytes under a further name, whole or not at all; that they are there under it already is fine.
+
+        Raises MissingFile when there is no source, AlreadyExists when the name holds other bytes.
+        """
+
+    def move(self, source: str, target: str) -> None:
+        """Give a file a fresh name; that there is no source is fine."""
 
 
 def store_for(location: str, properties: Mapping[str, str]) -> FileStore:

@@ -19,7 +19,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from limnos.files import Allowed, FileStore
+    from limnos.files import Allowed, Entry, FileStore
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
@@ -170,6 +170,34 @@ class Files:
             inside = leads_within(location, roots, allowed=self._allowed)
             return inside and next(LOCAL_FILES.below(location), None) is not None
         return await self._run(location, properties, lambda store: next(store.below(location), None) is not None)
+
+    async def below(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
+        """List the files below a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: list(store.below(location)))
+
+    async def entries(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[Entry]:
+        """List the files directly in a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: store.entries(location))
+
+    async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
+        """Put a file under a further name, where nothing is or the very same; local ones at once.
+
+        Raises MissingFile, also where links lead out of the roots; AlreadyExists for a name that holds something else.
+        """
+        if not is_local(target):
+            await self._run(target, properties, lambda store: store.link_new(source, target))
+            return
+        if not leads_within(target.rpartition("/")[0], roots, allowed=self._allowed):
+            raise MissingFile(f"{source} is no file within the catalog's roots")
+        LOCAL_FILES.link_new(source, target)
+
+    async def move(self, source: str, target: str, *, properties: Mapping[str, str]) -> None:
+        """Give a file a fresh name; that it is gone already is fine."""
+        await self._run(source, properties, lambda store: store.move(source, target))
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
         """Delete a file; a failure is logged, as nothing depends on it."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import NotFound
 from limnos.services.lance_reading import options_of
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
+from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.sources.lance.questions import Describe
 
 if TYPE_CHECKING:
@@ -48,13 +50,14 @@ async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, 
     table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
     if not detailed and not looks:
         return Told(table, None, None)
-    if not await has_data(ctx, table.location, place=table.place):
+    state = await state_of(ctx, table, at=at)
+    if state is None:
         if detailed:
             _refuse_past(at)
         return Told(table, True, None)
     if not detailed:
         return Told(table, False, None)
-    found = await _read(ctx, table, at=at)
+    found = await _read(ctx, table, at=state)
     return Told(table, found is None, found)
 
 
@@ -63,9 +66,31 @@ async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: i
     table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_EXISTS))
     if version is None:
         return
-    if not await has_data(ctx, table.location, place=table.place):
+    state = await state_of(ctx, table, at=At(version))
+    if state is None:
         _refuse_past(At(version))
-    await _read(ctx, table, at=At(version))
+    else:
+        await _read(ctx, table, at=state)
+
+
+async def state_of(ctx: Context, table: LanceTable, *, at: At) -> At | None:
+    """Return which state to read; None for a table without data. Of a managed table it is always one by number, which the store knows.
+
+    Raises NotFound (version, branch), InvalidTable.
+    """
+    if not table.record.managed:
+        return at if await has_data(ctx, table.location, place=table.place) else None
+    branch = check_branch(at.branch or "")
+    top = await latest(ctx, table, branch=branch)
+    if top is None:
+        if branch:
+            raise NotFound(branch, kind="branch")
+        return None
+    if at.tag is not None:
+        return at
+    if at.version is not None and at.version != top.version:
+        await kept_version(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=at.version)
+    return At(at.version or top.version, branch=branch or None)
 
 
 async def _read(ctx: Context, table: LanceTable, *, at: At) -> Described | None:

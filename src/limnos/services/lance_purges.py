@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.model.records import CatalogRecord
+from limnos.services.lance_manifests import BYPASSED
 from limnos.services.places import place_within
 from limnos.services.purges import Purge, PurgePayload
 from limnos.store.nodes import catalog_read
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.services.work import Work
 
 log = get_logger("limnos.purge")
-OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", "_versions")
+OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")
 """The directories of a table, the manifests last."""
 OWN_FILES: Final = (".lance-reserved", ".lance-deregistered", "_latest.manifest")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.lance_manifests import VERSIONS
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
 from limnos.model.kinds import Kind
@@ -19,12 +20,16 @@ from limnos.model.records import TableRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
 from limnos.services.homes import given
+from limnos.services.lance_manifests import manifests_found
 from limnos.services.places import place_of
 from limnos.services.table_formats import LANCE, require_format
 from limnos.services.tables import name_taken, require_free, table_find, table_move_of, table_reparent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.model.decisions import Chain, Decision
+    from limnos.model.lance import LanceVersion
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -34,8 +39,9 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 LANCE_PURGE: Final = "purge-lance-table"
-VERSIONS: Final = "_versions"
-"""The directory of a table's manifests: a table without one holds no data yet."""
+MANAGED: Final = "managed_versioning"
+CATALOG_MANAGED: Final = "lance.managed-versioning"
+"""The property of a catalog that says it for its tables."""
 _BODY: Final = b"{}"
 
 
@@ -58,6 +64,8 @@ class LanceCreate(msgspec.Struct, frozen=True):
     record: TableRecord
     owner_id: int | None
     instead: Node | None = None
+    versions: tuple[LanceVersion, ...] = ()
+    """Those that a managed table comes with."""
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
@@ -89,11 +97,20 @@ class Draft(NamedTuple):
         return Document(0, 1, uuid, self.place.normal_location(location.rstrip("/"), uuid), "", _BODY)
 
     def command(
-        self, name: str, document: Document, *, record: TableRecord, instead: Node | None = None
-    ) -> Permit[LanceCreate]:
+        self, name: str, document: Document, *, record: TableRecord, instead: Node | None = None,
+        versions: tuple[LanceVersion, ...] = (),
+    ) -> Permit[LanceCreate]:  # fmt: skip
         """Return the permission to make just this table."""
-        command = LanceCreate(self.parent, name, self.space, document, record, self.owner_id, instead)
+        command = LanceCreate(self.parent, name, self.space, document, record, self.owner_id, instead, versions)
         return self.permit.about(command)
+
+    def is_managed(self, properties: Mapping[str, str]) -> bool:
+        """Say whether the store keeps the new table's versions: its own property says so, else its catalog's. Raises BadRequest."""
+        stated = properties.get(MANAGED)
+        if stated is not None and stated.lower() not in ("true", "false"):
+            raise BadRequest(f"Property {MANAGED} is true or false, not {stated[:40]}")
+        stated = stated or self.place.catalog.properties.get(CATALOG_MANAGED, "false")
+        return stated.lower() == "true"
 
 
 def lance_find(scene: Scene, levels: Levels, *, action: Action) -> Found[Node]:
@@ -152,13 +169,15 @@ async def table_declare(
     ctx: Context, scope: Scope, *, levels: Levels, location: str | None, properties: dict[str, str]
 ) -> LanceTable:
     """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, Forbidden."""
-    record = TableRecord(None, properties, declared=True)
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE))
+    record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
+    versions = await _versions_of(ctx, document, draft=draft, record=record) if location else ()
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
-        return draft_of(scene, levels, action=Action.TABLE_CREATE).command(levels[-1], document, record=record)
+        drafted = draft_of(scene, levels, action=Action.TABLE_CREATE)
+        return drafted.command(levels[-1], document, record=record, versions=versions)
 
     node = await _made(ctx, scope, decide=decide, levels=levels)
     return LanceTable(node, record, document.location, draft.place)
@@ -171,19 +190,30 @@ async def table_register(
 
     Raises NotFound, AlreadyExists, OutsideRoots, InvalidTable where no table lies, Forbidden.
     """
-    record = TableRecord(None, properties)
     now_ms = ctx.services.store.time.now_ms()
     draft, _ = await ctx.read(scope, lambda scene: _registered(scene, levels, overwrite=overwrite))
     document = draft.document(location, now_ms=now_ms)
     if not await has_data(ctx, document.location, place=draft.place):
         raise InvalidTable(f"At {document.location} lies no Lance table: write one there first, or declare the table")
+    record = TableRecord(None, properties, managed=draft.is_managed(properties))
+    versions = await _versions_of(ctx, document, draft=draft, record=record)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted, instead = _registered(scene, levels, overwrite=overwrite)
-        return drafted.command(levels[-1], document, record=record, instead=instead)
+        return drafted.command(levels[-1], document, record=record, instead=instead, versions=versions)
 
     node = await _made(ctx, scope, decide=decide, levels=levels)
     return LanceTable(node, record, document.location, draft.place)
+
+
+async def _versions_of(
+    ctx: Context, document: Document, *, draft: Draft, record: TableRecord
+) -> tuple[LanceVersion, ...]:
+    """Return the versions that a managed table comes with, as its files have them."""
+    if not record.managed:
+        return ()
+    now_ms = ctx.services.store.time.now_ms()
+    return await manifests_found(ctx.services.files, document.location, place=draft.place, now_ms=now_ms)
 
 
 def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft, Node | None]:
@@ -210,12 +240,14 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     if command.instead is not None:
         held = tx.nodes.confirm(command.instead)
         tx.documents.delete(held.id)
+        tx.lance_versions.delete_all(held.id)
         tx.nodes.drop(held)
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.parent.id, zone=permit.zone,
         record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
     )  # fmt: skip
     tx.documents.create(msgspec.structs.replace(command.document, node_id=node.id))
+    tx.lance_versions.create_all(node.id, command.versions)
     return node
 
 
@@ -248,6 +280,7 @@ def lance_bury(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> None:
         if purges and document is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(held.zone, document.location))
         tx.documents.delete(held.id)
+        tx.lance_versions.delete_all(held.id)
     tx.nodes.drop(held, keep_ms=keep_ms)
 
 
@@ -269,5 +302,5 @@ def lance_purge_of(catalog_id: int, location: str) -> str:
 
 
 async def has_data(ctx: Context, location: str, *, place: Place) -> bool:
-    """Say whether anything was ever written to a table that lies where it may lie."""
+    """Say whether anything was ever written to a location, where it may lie; of a managed table the store knows it."""
     return await ctx.services.files.holds(f"{location}/{VERSIONS}", place.catalog.properties, roots=place.roots)

@@ -322,6 +322,23 @@ run_finding = Table(
 Index("run_finding_run", run_finding.c.run_id, run_finding.c.step)
 Index("run_finding_pipeline", run_finding.c.pipeline_id, run_finding.c.id)
 
+lance_version = Table(
+    "lance_version",
+    metadata,
+    Column("node_id", Id, nullable=False),
+    Column("branch", Name, nullable=False),
+    Column("version", Id, nullable=False),
+    Column("scheme", SmallInteger, nullable=False),
+    Column("staged", Text, nullable=False),
+    Column("size", Id),
+    Column("e_tag", Text),
+    Column("metadata", Text, nullable=False),
+    Column("created_at", Id, nullable=False),
+    Column("settled", Boolean, nullable=False),
+    PrimaryKeyConstraint("node_id", "branch", "version"),
+    sqlite_with_rowid=False,
+)
+
 trash = Table(
     "trash",
     metadata,

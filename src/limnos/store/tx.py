@@ -14,6 +14,7 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, Chang
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import OutcomeWrites
+from limnos.store.lance_versions import LanceVersionWrites
 from limnos.store.lineage import LineageWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
@@ -111,6 +112,11 @@ class Tx:
     def lineage(self) -> LineageWrites:
         """What came from what."""
         return LineageWrites(self)
+
+    @property
+    def lance_versions(self) -> LanceVersionWrites:
+        """Versions of Lance tables."""
+        return LanceVersionWrites(self)
 
     @property
     def tokens(self) -> TokenWrites:

@@ -14,12 +14,14 @@ from tests.http import cells
 from tests.http.cells import CALLERS, Case, Row, case, own
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg import wire as iceberg
-from tests.http.lance.wire import ROOT, declare, lay, make_space
+from tests.http.lance.wire import ROOT, declare, lay, make_space, stage, table
 
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
 OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over")
 """Tables of each caller's own, for rows that change them."""
+STAGED: dict[str, str] = {}
+"""What each caller has staged for its table whose versions the store keeps."""
 NAMED = tuple(who for who in CALLERS if who != "nobody")
 
 
@@ -32,6 +34,7 @@ def prepare(node: Node) -> None:
         make_space(node, "lance", name)
     for path in (("there", "t"), ("closed", "t"), ("r",)):
         declare(node, "lance", *path)
+    node.done("POST", f"{table('lance', 'there', 'held')}/register", {"location": lay(node, "held")})
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
@@ -41,7 +44,7 @@ def prepare(node: Node) -> None:
                 grant(node, who, on_catalog, kind="CATALOG", on=catalog)
     for space in ("there", "other", *(f"{name}_{who}" for name in ("gone", "full") for who in CALLERS)):
         own(node, "keeper", "SCHEMA", f"lance.{space}")
-    for name in ("t", *(f"{name}_{who}" for name in OWN_TABLES for who in CALLERS)):
+    for name in ("t", "held", *(f"{name}_{who}" for name in (*OWN_TABLES, "kept") for who in CALLERS)):
         own(node, "tabler", "TABLE", f"lance.there.{name}")
     own(node, "owner", "CATALOG", "lance")
     own(node, "laker", "METALAKE", "lake")
@@ -51,6 +54,8 @@ def _prepare_own(node: Node, who: str) -> None:
     for name in ("gone", "full"):
         make_space(node, "lance", f"{name}_{who}")
     declare(node, "lance", f"full_{who}", "t")
+    kept = declare(node, "lance", "there", f"kept_{who}", properties={"managed_versioning": "true"})
+    STAGED[who] = stage(kept["location"], 1)
     make_space(node, f"side_{who}")
     for name in OWN_TABLES:
         declare(node, "lance", "there", f"{name}_{who}")
@@ -115,6 +120,9 @@ def _tables(who: str) -> Iterator[Case]:
     for action in ("declare", "create-empty"):
         yield from _new(action, f"{action}_{who}", {})
     yield from _new("register", f"register_{who}", {"location": f"old_{who}"})
+    yield from _each("version/list", "held", {})
+    yield from _each("version/describe", "held", {"version": 1})
+    yield from _each("version/create", f"kept_{who}", {"version": 1, "manifest_path": STAGED[who]})
     over = {"location": f"older_{who}", "mode": "Overwrite"}
     yield _about("POST /table/{table_id}/register", "overwrite", "lance", "there", f"over_{who}", body=over)
 
@@ -149,7 +157,7 @@ def cell(answer: Answer) -> str:
     body = answer.json()
     if answer.status != 200:
         return f"{answer.status}/{body['code']}"
-    sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables")]
+    sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables", "versions")]
     return f"200:{sizes[0]}" if sizes else "200"
 
 

@@ -61,6 +61,8 @@ def _unnamed(body: dict[str, object], who: str) -> str:
         f"drop_{who}",
         f"dereg_{who}",
         f"name_{who}",
+        f"kept_{who}",
+        "held",
         f"gone_{who}",
         f"side_{who}",
         "nowhere",

@@ -361,7 +361,7 @@ def test_a_namespace_of_the_settings_name_comes_first(node: Node) -> None:
     assert told(node.post(f"{table('lance', 't')}/describe", {}, user="ana")) == (403, 15)
 
 
-@pytest.mark.parametrize("action", ["insert", "query", "version/list", "create", "index/i/stats"])
+@pytest.mark.parametrize("action", ["insert", "query", "tags/list", "create", "index/i/stats"])
 def test_what_is_not_served_says_so(node: Node, action: str) -> None:
     """Operations that are not served answer 406 with code 0 and say what to do, whatever body comes with them."""
     headers = {"content_type": "application/vnd.apache.arrow.stream"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from urllib.parse import quote
 
 from tests.http.driver import Answer, Node
@@ -36,6 +37,29 @@ def lay(node: Node, name: str, *, catalog: str = "lance") -> str:
     place.mkdir(parents=True)
     (place / "18446744073709551614.manifest").write_bytes(b"not read")
     return f"file://{place.parent}"
+
+
+def stage(location: object, version: int, *, text: bytes = b"not read", branch: str = "", mark: str = "s") -> str:
+    """Stage what looks like a version's manifest, as a writer does before it commits; returns what the writer calls it."""
+    directory = Path(str(location).removeprefix("file://"), *(("tree", branch) if branch else ()), "_versions")
+    directory.mkdir(parents=True, exist_ok=True)
+    name = f"{manifest(version)}-{mark}"
+    (directory / name).write_bytes(text + b"LANC")
+    return f"{str(directory).lstrip('/')}/{name}"
+
+
+def manifest(version: int) -> str:
+    """The name of a version's manifest."""
+    return f"{2**64 - 1 - version:020d}.manifest"
+
+
+def commit(
+    node: Node, *path: str, location: object, version: int, text: bytes = b"not read", branch: str = "", mark: str = "s"
+) -> Answer:
+    """Stage a version and commit it."""
+    staged = stage(location, version, text=text, branch=branch, mark=mark)
+    body: Json = {"version": version, "manifest_path": staged}
+    return node.post(f"{table(*path)}/version/create", {**body, "branch": branch} if branch else body)
 
 
 def told(answer: Answer) -> tuple[int, object]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.lance import namespaces, tables
+from limnos.http.lance import namespaces, tables, versions
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import place_of
 from limnos.http.lance.unserved import unserved
@@ -45,6 +45,9 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/drop", tables.table_drop, "lance-drop-table", takes="any"),
     Route("POST", f"{_TABLE}/deregister", tables.table_deregister, "lance-deregister-table", takes="any"),
     Route("POST", f"{_TABLE}/rename", tables.table_rename, "lance-rename-table"),
+    Route("POST", f"{_TABLE}/version/list", versions.versions_list, "lance-list-table-versions", takes="any"),
+    Route("POST", f"{_TABLE}/version/create", versions.version_create, "lance-create-table-version"),
+    Route("POST", f"{_TABLE}/version/describe", versions.version_describe, "lance-describe-table-version"),
 )
 
 

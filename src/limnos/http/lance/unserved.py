@@ -49,9 +49,6 @@ _ON_TABLE = {
     "branches/list": ("list-table-branches", _BY_PATH),
     "branches/create": ("create-table-branch", _BY_PATH),
     "branches/delete": ("delete-table-branch", _BY_PATH),
-    "version/list": ("list-table-versions", _BY_PATH),
-    "version/create": ("create-table-version", _BY_PATH),
-    "version/describe": ("describe-table-version", _BY_PATH),
     "version/delete": ("batch-delete-table-versions", _BY_PATH),
 }
 _ELSEWHERE = {

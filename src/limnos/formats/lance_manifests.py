@@ -1,0 +1,115 @@
+"""How Lance names the manifests of a table's versions, and where they lie below the table's location.
+
+May import `model` and `names`. Pure, and knows no store: names go in and out. A version's manifest lies in `_versions`, that of a branch in
+`tree/BRANCH/_versions`; there are two schemes of names, the plain number and one that sorts the newest first. A manifest that
+a writer has written and nobody has committed yet has a suffix of its own, and no reader takes it for a version.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import BadRequest
+from limnos.names.percent import unquote_strict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+VERSIONS: Final = "_versions"
+V1: Final = 1
+V2: Final = 2
+SCHEMES: Final = {"V1": V1, "V2": V2}
+VERSION_MAX: Final = (1 << 63) - 1
+MAGIC: Final = b"LANC"
+"""How every manifest ends."""
+_TOP: Final = (1 << 64) - 1
+_FINAL: Final = re.compile(r"(\d{1,20})\.manifest")
+_STAGED: Final = re.compile(r"\d{1,20}\.manifest[-.][A-Za-z0-9._-]{1,80}")
+_BRANCH: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*(?:/[A-Za-z0-9_][A-Za-z0-9._-]*)*")
+_BRANCH_LENGTH_MAX: Final = 200
+
+
+class Manifest(NamedTuple):
+    """A version's manifest by its name."""
+
+    version: int
+    scheme: int
+
+
+def check_branch(branch: str) -> str:
+    """Return a branch's name, "" for the main one. Raises BadRequest for one that could lead elsewhere."""
+    if branch in ("", "main"):
+        return ""
+    if len(branch) > _BRANCH_LENGTH_MAX or not _BRANCH.fullmatch(branch) or ".." in branch or branch.endswith(".lock"):
+        raise BadRequest(
+            f"{branch[:80]!r} is no name of a branch: letters, digits, '.', '-' and '_', with '/' between parts"
+        )
+    return branch
+
+
+def directory_of(branch: str) -> str:
+    """Return where a branch's manifests lie below the table's location."""
+    return f"tree/{branch}/{VERSIONS}" if branch else VERSIONS
+
+
+def manifest_name(version: int, scheme: int) -> str:
+    """Return the name of a version's manifest."""
+    return f"{version}.manifest" if scheme == V1 else f"{_TOP - version:020d}.manifest"
+
+
+def manifest_of(name: str) -> Manifest | None:
+    """Read a manifest's name; None for whatever else lies beside them."""
+    found = _FINAL.fullmatch(name)
+    if found is None:
+        return None
+    digits = found[1]
+    number = int(digits)
+    if len(digits) == len(str(_TOP)) and number > VERSION_MAX:
+        return Manifest(_TOP - number, V2) if number <= _TOP else None
+    return Manifest(number, V1) if number <= VERSION_MAX else None
+
+
+def manifests_of(names: Iterable[str]) -> dict[int, str]:
+    """Return the manifests among names of files, by version."""
+    found: dict[int, str] = {}
+    for name in names:
+        manifest = manifest_of(name)
+        if manifest is not None:
+            found[manifest.version] = name
+    return found
+
+
+def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
+    """Return the name of a staged manifest that a writer names by its whole path in the store.
+
+    `table` are the segments of the table's own location. Raises BadRequest for a path that is not directly in the branch's
+    directory of manifests, or no staged manifest's name: whoever commits names its own table's files and nothing else.
+    """
+    expected = (*table, *directory_of(branch).split("/"))
+    segments = tuple(_bare(path).split("/"))
+    name = segments[-1]
+    if not _STAGED.fullmatch(name) or not _is_same(segments[:-1], expected):
+        raise BadRequest(
+            f"manifest_path {path[:200]!r} is no staged manifest of this table: write it as VERSION.manifest-UUID below "
+            f"{'/'.join(expected)}"
+        )
+    return name
+
+
+def _bare(path: str) -> str:
+    """Take scheme and bucket off a path, where a client sends them."""
+    scheme, separator, rest = path.partition("://")
+    if not separator:
+        return path.lstrip("/")
+    return rest.lstrip("/") if scheme == "file" else rest.partition("/")[2]
+
+
+def _is_same(found: tuple[str, ...], expected: tuple[str, ...]) -> bool:
+    """Say whether two paths are the same: clients' libraries send what is special in a name percent-encoded."""
+    return found == expected or tuple(map(unquote_strict, found)) == expected
+
+
+def staged_version(name: str) -> Manifest | None:
+    """Read which version a staged manifest's name says it is."""
+    return manifest_of(name.partition(".manifest")[0] + ".manifest")

@@ -1,0 +1,103 @@
+"""Routes of a table's versions: list, create, describe.
+
+May import `model`, `services` and this package. Which versions there are is told by the store or by the table's files: `services.lance_versions`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.lance.pages import asked_of, encoded
+from limnos.http.response import Response, json_response
+from limnos.model.errors import BadRequest
+from limnos.services import lance_versions
+from limnos.services.lance_versions import NewVersion, Window
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.lance_versions import Shown
+
+SCHEMES = ("v1", "v2")
+
+
+class AboutVersions(Named):
+    """The body of a list; clients send none, and say all in the query."""
+
+    branch: str | None = None
+
+
+class CreateVersion(Named, kw_only=True):
+    """The body of a commit."""
+
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+    metadata: dict[str, str] | None = None
+    naming_scheme: str | None = None
+    branch: str | None = None
+
+    def asked(self) -> NewVersion:
+        """Return what is to be committed. Raises BadRequest."""
+        if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
+            raise BadRequest(f"naming_scheme is V1 or V2, not {self.naming_scheme[:20]}")
+        metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
+        return NewVersion(self.version, self.manifest_path, self.manifest_size, self.e_tag, metadata, self.branch or "")
+
+
+class DescribeVersion(Named):
+    """The body of a describe; without a version the newest is meant."""
+
+    version: int | None = None
+    branch: str | None = None
+
+
+async def versions_list(request: Request, ctx: Context) -> Response:
+    """List the versions of a table or of a branch of it, the oldest first unless `descending` is asked for."""
+    body = request.decode(await body_of(request), AboutVersions)
+    place = place_of(request, ctx, body=body)
+    branch = body.branch or request.query("branch") or ""
+    found, last = await lance_versions.versions_list(
+        ctx, place.scope, levels=place.levels, branch=branch, window=_window(request)
+    )
+    answer: dict[str, object] = {"versions": [shown(each) for each in found]}
+    return json_response(answer if last is None else {**answer, "page_token": encoded(str(last))})
+
+
+def _window(request: Request) -> Window:
+    asked = asked_of(request)
+    if asked.after and not (asked.after.isascii() and asked.after.isdigit() and len(asked.after) < 20):
+        raise BadRequest("The page_token is not one that this server gave: start again without it")
+    after = int(asked.after) if asked.after else None
+    return Window(after, asked.size, request.query_flag("descending", default=False))
+
+
+def shown(version: Shown) -> dict[str, object]:
+    """Build a version's body."""
+    known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
+    told: dict[str, object] = {"version": version.version, "manifest_path": version.path}
+    told |= {key: value for key, value in known.items() if value is not None}
+    metadata = msgspec.json.decode(version.metadata)
+    return {**told, "metadata": metadata} if metadata else told
+
+
+async def version_create(request: Request, ctx: Context) -> Response:
+    """Commit a version whose manifest its writer has staged."""
+    body = request.decode(await body_of(request), CreateVersion)
+    place = place_of(request, ctx, body=body)
+    made = await lance_versions.version_create(ctx, place.scope, levels=place.levels, asked=body.asked())
+    return json_response({"version": shown(made)})
+
+
+async def version_describe(request: Request, ctx: Context) -> Response:
+    """Answer one version."""
+    body = request.decode(await body_of(request), DescribeVersion)
+    place = place_of(request, ctx, body=body)
+    found = await lance_versions.version_describe(
+        ctx, place.scope, levels=place.levels, branch=body.branch or "", version=body.version
+    )
+    return json_response({"version": shown(found)})

@@ -1,0 +1,128 @@
+"""Versions of Lance tables whose history the store keeps: a row for each, by table, branch and number.
+
+May import `model` and the room's `sql`, `trash`. Knows no file. A row is the commit: it is there before the version's manifest has its
+final name, and says under which name the writer has staged it. `settled` rows are those whose manifest was seen under its final name
+when the next version came, so that only the newest ever has to be looked after.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.lance import LanceVersion
+from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.tx import Tx
+
+_COLUMNS = "branch, version, scheme, staged, size, e_tag, metadata, created_at, settled"
+_OF = f"SELECT {_COLUMNS} FROM lance_version WHERE node_id = :id AND branch = :branch"
+UPWARDS = Sql(f"{_OF} AND version > :after ORDER BY version LIMIT :limit")
+DOWNWARDS = Sql(f"{_OF} AND version < :after ORDER BY version DESC LIMIT :limit")
+ONE = Sql(f"{_OF} AND version = :version")
+TOP = Sql(f"{_OF} ORDER BY version DESC LIMIT 1")
+BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
+INSERT = Sql(
+    f"INSERT INTO lance_version (node_id, {_COLUMNS}) VALUES"
+    " (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
+)
+SETTLE = Sql(
+    "UPDATE lance_version SET settled = :yes WHERE node_id = :id AND branch = :branch AND version <= :version AND settled <> :yes"
+)
+DELETE = Sql(
+    "DELETE FROM lance_version WHERE node_id = :id AND branch = :branch AND version >= :start AND version < :end"
+)
+DELETE_BRANCH = Sql("DELETE FROM lance_version WHERE node_id = :id AND branch = :branch")
+DELETE_ALL = Sql("DELETE FROM lance_version WHERE node_id = :id")
+SWEEP = Sql(
+    "DELETE FROM lance_version WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = lance_version.node_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('lance_version.node_id')}"
+)
+END = 1 << 62
+"""After the highest version."""
+
+
+def version_of(row: Row) -> LanceVersion:
+    """Build the value of a row whose columns are `_COLUMNS`."""
+    return LanceVersion(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8]))
+
+
+def lance_versions_read(
+    node_id: int, branch: str, *, after: int | None, descending: bool, limit: int
+) -> Load[list[LanceVersion]]:
+    """Read versions of a branch in order, those after one."""
+    start = after if after is not None else END if descending else -1
+    params: dict[str, Value] = {"id": node_id, "branch": branch, "after": start, "limit": limit}
+    rows = yield (DOWNWARDS if descending else UPWARDS), params
+    return [version_of(row) for row in rows]
+
+
+def lance_version_read(node_id: int, branch: str, *, version: int) -> Load[LanceVersion | None]:
+    """Read one version."""
+    rows = yield ONE, {"id": node_id, "branch": branch, "version": version}
+    return version_of(rows[0]) if rows else None
+
+
+def lance_top_read(node_id: int, branch: str) -> Load[LanceVersion | None]:
+    """Read the newest version of a branch; None when it has none."""
+    rows = yield TOP, {"id": node_id, "branch": branch}
+    return version_of(rows[0]) if rows else None
+
+
+def lance_branches_read(node_id: int) -> Load[list[str]]:
+    """Read the names of the branches that have a version, the main one as ""."""
+    rows = yield BRANCHES, {"id": node_id}
+    return [row[0] for row in rows]
+
+
+class LanceVersionWrites:
+    """What mutations do to versions. The change that they leave is that of the table."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def top(self, node_id: int, branch: str) -> LanceVersion | None:
+        """Read the newest version of a branch inside the transaction."""
+        return self._one(self.tx.rows(TOP, {"id": node_id, "branch": branch}))
+
+    def find(self, node_id: int, branch: str, *, version: int) -> LanceVersion | None:
+        """Read one version inside the transaction."""
+        return self._one(self.tx.rows(ONE, {"id": node_id, "branch": branch, "version": version}))
+
+    def _one(self, rows: list[Row]) -> LanceVersion | None:
+        return version_of(rows[0]) if rows else None
+
+    def create(self, node_id: int, version: LanceVersion) -> bool:
+        """Insert a version; says whether its number was free."""
+        return self.tx.count(INSERT, self._params(node_id, version)) > 0
+
+    def create_all(self, node_id: int, versions: Sequence[LanceVersion]) -> None:
+        """Insert the versions that a table comes with."""
+        if versions:
+            self.tx.session.many(INSERT, [self._params(node_id, each) for each in versions])
+
+    def settle(self, node_id: int, branch: str, *, version: int) -> None:
+        """Note that the manifests up to a version have their final names."""
+        self.tx.count(SETTLE, {"id": node_id, "branch": branch, "version": version, "yes": True})
+
+    def delete(self, node_id: int, branch: str, *, start: int, end: int) -> int:
+        """Forget versions from one up to before another; returns how many."""
+        return self.tx.count(DELETE, {"id": node_id, "branch": branch, "start": start, "end": end})
+
+    def delete_branch(self, node_id: int, branch: str) -> int:
+        """Forget a branch's versions; returns how many."""
+        return self.tx.count(DELETE_BRANCH, {"id": node_id, "branch": branch})
+
+    def delete_all(self, node_id: int) -> None:
+        """Forget a table's versions; its files stay."""
+        self.tx.count(DELETE_ALL, {"id": node_id})
+
+    def _params(self, node_id: int, version: LanceVersion) -> dict[str, Value]:
+        return {
+            "id": node_id, "branch": version.branch, "version": version.version, "scheme": version.scheme,
+            "staged": version.staged, "size": version.size, "e_tag": version.e_tag, "metadata": version.metadata,
+            "created_at": version.created_at, "settled": version.settled,
+        }  # fmt: skip

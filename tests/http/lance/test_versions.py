@@ -1,0 +1,214 @@
+"""Versions over Lance REST: of tables whose history the store keeps, and of those whose files say what there is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Node
+from tests.http.lance.wire import Json, commit, declare, manifest, stage, table, told
+
+ROWS = pa.table({"id": [1, 2]})
+KEPT = {"managed_versioning": "true"}
+AT = table("lance", "t")
+
+
+def managed(node: Node, **more: object) -> Json:
+    """Make a table whose versions the store keeps."""
+    return declare(node, "lance", "t", properties=KEPT, **more)
+
+
+def listed(node: Node, query: str = "") -> list[int]:
+    """The versions in the list."""
+    return [each["version"] for each in node.done("POST", f"{AT}/version/list{query}", {})["versions"]]
+
+
+def directory(made: Json) -> Path:
+    """Where a table's manifests lie."""
+    return Path(str(made["location"]).removeprefix("file://"), "_versions")
+
+
+def test_a_managed_table_has_the_versions_that_were_committed(lake: Node) -> None:
+    """Versions are committed one after the other, listed in either order and in pages, and described by number."""
+    made = managed(lake)
+    assert made["managed_versioning"] is True
+    assert listed(lake) == []
+
+    for version in (1, 2, 3):
+        answer = commit(lake, "lance", "t", location=made["location"], version=version)
+        assert answer.status == 200, answer.body
+
+    assert listed(lake) == [1, 2, 3]
+    assert listed(lake, "?descending=true") == [3, 2, 1]
+    assert listed(lake, "?descending=true&limit=1") == [3]
+    page = lake.done("POST", f"{AT}/version/list?limit=2", {})
+    assert [each["version"] for each in page["versions"]] == [1, 2]
+    assert listed(lake, f"?limit=2&page_token={page['page_token']}") == [3]
+    told_of = lake.done("POST", f"{AT}/version/describe", {"version": 2})["version"]
+    assert told_of["manifest_path"] == f"{str(directory(made)).lstrip('/')}/{manifest(2)}"
+    assert told_of["manifest_size"] == len(b"not readLANC")
+    assert Path(f"/{told_of['manifest_path']}").read_bytes() == b"not readLANC"
+
+
+def test_only_the_next_version_is_committed(lake: Node) -> None:
+    """A number that is taken or skips one is a conflict that says what is next; the same once more succeeds, and so do the same bytes."""
+    location = managed(lake)["location"]
+    commit(lake, "lance", "t", location=location, version=1)
+    commit(lake, "lance", "t", location=location, version=2)
+
+    assert told(commit(lake, "lance", "t", location=location, version=2, text=b"other", mark="x")) == (409, 14)
+    assert told(commit(lake, "lance", "t", location=location, version=4)) == (409, 14)
+    assert commit(lake, "lance", "t", location=location, version=2).status == 200
+    assert commit(lake, "lance", "t", location=location, version=2, mark="again").status == 200
+    assert listed(lake) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "etc/passwd", "../x/_versions/18446744073709551614.manifest-a", "", "/", "{own}/data/18446744073709551614.manifest-a",
+        "{own}/_versions/../../other/_versions/18446744073709551614.manifest-a", "{other}/_versions/18446744073709551614.manifest-a",
+        "{own}/_versions/18446744073709551614.manifest", "{own}/_versions/18446744073709551614.manifest-missing",
+        "{own}/_versions/18446744073709551613.manifest-two", "{own}/_versions/%2e%2e/18446744073709551614.manifest-a",
+    ],
+)  # fmt: skip
+def test_a_manifest_that_is_not_the_tables_own_is_refused(node: Node, path: str) -> None:
+    """Only a staged manifest of this version, directly in the table's own directory, is committed; nothing is kept otherwise."""
+    made = managed(node)
+    other = declare(node, "lance", "other", properties=KEPT)
+    for each in (made, other):
+        stage(each["location"], 1, mark="a")
+    stage(made["location"], 2, mark="two")
+    own, beside = (str(each["location"]).removeprefix("file:///") for each in (made, other))
+
+    answer = node.post(f"{AT}/version/create", {"version": 1, "manifest_path": path.format(own=own, other=beside)})
+
+    assert told(answer) == (400, 13)
+    assert listed(node) == []
+
+
+def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: Node, tmp_path: Path) -> None:
+    """What does not end as a manifest does, has another size than stated, or leads elsewhere is not committed."""
+    made = managed(node)
+    path = stage(made["location"], 1)
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secretLANC")
+    (directory(made) / f"{manifest(1)}-link").symlink_to(secret)
+
+    def answer(**more: object) -> tuple[int, object]:
+        return told(node.post(f"{AT}/version/create", {"version": 1, "manifest_path": path, **more}))
+
+    assert answer(manifest_size=3) == (400, 13)
+    assert answer(manifest_path=path.replace("-s", "-link")) == (400, 13)
+    Path(f"/{path}").write_bytes(b"cut off")
+    assert answer() == (400, 13)
+    assert listed(node) == []
+
+
+def test_what_bypassed_the_server_is_never_shown(lake: Node) -> None:
+    """Manifests that somebody laid past the newest version are moved aside before a list or a version is told, and commits go on."""
+    made = managed(lake)
+    rogue = directory(made)
+    rogue.mkdir(parents=True)
+    (rogue / manifest(1)).write_bytes(b"rogue")
+    assert listed(lake) == []
+    assert not (rogue / manifest(1)).exists()
+
+    commit(lake, "lance", "t", location=made["location"], version=1)
+    for version in (2, 3):
+        (rogue / manifest(version)).write_bytes(b"rogue")
+    assert told(lake.post(f"{AT}/version/describe", {"version": 2})) == (404, 11)
+    assert listed(lake, "?descending=true&limit=1") == [1]
+    (rogue / manifest(2)).write_bytes(b"rogue")
+    assert commit(lake, "lance", "t", location=made["location"], version=2).status == 200
+
+    assert (rogue / manifest(2)).read_bytes() == b"not readLANC"
+    assert len(list((rogue.parent / "_bypassed").iterdir())) == 4
+    assert listed(lake) == [1, 2]
+
+
+def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: Node) -> None:
+    """A committed version whose manifest has not got its final name yet gets it when anybody asks; an older one that is gone is not listed."""
+    made = managed(lake)
+    for version in (1, 2, 3):
+        commit(lake, "lance", "t", location=made["location"], version=version)
+    (directory(made) / manifest(3)).unlink()
+    assert listed(lake) == [1, 2, 3]
+    assert (directory(made) / manifest(3)).exists()
+
+    (directory(made) / manifest(1)).unlink()
+
+    assert listed(lake) == [2, 3]
+    assert told(lake.post(f"{AT}/version/describe", {"version": 1})) == (404, 11)
+    for each in directory(made).glob(f"{manifest(3)}*"):
+        each.unlink()
+    assert told(lake.post(f"{AT}/version/list", {})) == (409, 19)
+
+
+def test_a_table_brings_its_versions_along(node: Node, tmp_path: Path) -> None:
+    """A table that is registered as managed has the versions that lie there; those that are committed by path later are not shown."""
+    path = tmp_path / "data" / "warehouse" / "lance" / "old"
+    for mode in ("create", "append"):
+        lance.write_dataset(ROWS, str(path), mode=mode)
+    node.done("POST", f"{AT}/register", {"location": str(path), "properties": KEPT})
+    assert listed(node) == [1, 2]
+
+    lance.write_dataset(ROWS, str(path), mode="append")
+
+    assert listed(node) == [1, 2]
+    assert lance.dataset(str(path)).version == 2
+
+
+def test_the_catalog_says_it_for_its_tables(node: Node) -> None:
+    """`lance.managed-versioning` of the catalog holds for tables that do not say it themselves."""
+    node.done("POST", "/lance/v1/namespace/kept/create", {"properties": {"lance.managed-versioning": "true"}})
+
+    assert declare(node, "kept", "t")["managed_versioning"] is True
+    assert declare(node, "kept", "u", properties={"managed_versioning": "false"})["managed_versioning"] is False
+    assert told(node.post(f"{table('kept', 'v')}/declare", {"properties": {"managed_versioning": "yes"}})) == (400, 13)
+
+
+def test_versions_come_back_with_a_table(node: Node) -> None:
+    """A dropped table takes its versions along, and brings them back; a successor of its name begins anew."""
+    made = managed(node)
+    commit(node, "lance", "t", location=made["location"], version=1)
+    node.done("POST", f"{AT}/drop", {})
+    managed(node)
+    assert listed(node) == []
+    node.done("POST", f"{AT}/drop", {})
+    trash = "/api/limnos/v1/metalakes/lake/catalogs/lance/trash"
+    first = node.get(trash).json()["trash"][-1]
+
+    node.done("POST", f"{trash}/{first['id']}/undrop", {})
+
+    assert listed(node) == [1]
+
+
+def test_versions_in_storage_are_told(node: Node) -> None:
+    """Of a table whose files say what there is, those are listed and described, also what a client just wrote by path."""
+    made = declare(node, "lance", "t")
+    assert listed(node) == []
+    for mode in ("create", "append"):
+        lance.write_dataset(ROWS, str(made["location"]), mode=mode)
+
+    assert listed(node) == [1, 2]
+    assert listed(node, "?descending=true&limit=1") == [2]
+    found = node.done("POST", f"{AT}/version/describe", {"version": 1})["version"]
+    assert found["manifest_size"] == (directory(made) / manifest(1)).stat().st_size
+    assert told(node.post(f"{AT}/version/describe", {"version": 9})) == (404, 11)
+    assert told(node.post(f"{AT}/version/list", {"branch": "dev"})) == (404, 22)
+    assert told(node.post(f"{AT}/version/list", {"branch": "../x"})) == (400, 13)
+
+
+def test_a_version_is_committed_in_storage(node: Node) -> None:
+    """A staged manifest of a table that is not managed gets its final name, if that is free."""
+    made = declare(node, "lance", "t")
+
+    assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
+    assert commit(node, "lance", "t", location=made["location"], version=1).status == 200
+    assert told(commit(node, "lance", "t", location=made["location"], version=1, text=b"other")) == (409, 14)
+    assert told(commit(node, "lance", "t", location=made["location"], version=3)) == (409, 14)
+    assert listed(node) == [1]
