@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -156,10 +156,18 @@ def _wait_until_told(log: Path, words: str) -> None:
         time.sleep(0.1)
 
 
+@dataclass(frozen=True)
+class Connect:
+    """A Spark Connect server: its address, and where its web pages are."""
+
+    address: str
+    pages: str
+
+
 @contextmanager
-def connect_server(directory: Path, *, master: str = "local[2]") -> Iterator[str]:
-    """A Spark Connect server with Iceberg on its class path; its address."""
-    port = free_port()
+def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) -> Iterator[Connect]:
+    """A Spark Connect server with Iceberg on its class path, and further settings."""
+    port, pages = free_port(), free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
@@ -168,13 +176,13 @@ def connect_server(directory: Path, *, master: str = "local[2]") -> Iterator[str
         "spark.jars": str(ensure_runtime()),
         "spark.sql.extensions": EXTENSIONS,
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
+        "spark.ui.port": str(pages),
         "spark.scheduler.mode": "FAIR",
         "spark.sql.artifact.isolation.enabled": "true",
     }
-    words = [str(HOME / "bin" / "spark-submit"), "--master", master]
-    for key, value in settings.items():
+    words = [str(HOME / "bin" / "spark-submit"), "--master", "local[2]"]
+    for key, value in {**settings, **(config or {})}.items():
         words += ["--conf", f"{key}={value}"]
     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     with running(words, log=directory / "connect.log", port=port, SPARK_DAEMON_MEMORY="1500m"):
-        yield f"sc://127.0.0.1:{port}"
+        yield Connect(address=f"sc://127.0.0.1:{port}", pages=f"http://127.0.0.1:{pages}")

@@ -7,7 +7,7 @@ session.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,7 +83,7 @@ class Project:
         with ExitStack() as opened:
             given = client or opened.enter_context(client_of(spark, self.declaration.catalog))
             heart = client or opened.enter_context(client_of(spark, self.declaration.catalog, timeout_s=10))
-            engine = SparkEngine(spark)
+            engine = opened.enter_context(closing(SparkEngine(spark)))
             engine.ship(self.declaration, directory=self.directory)
             yield Means(client=given, heart=heart, engine=engine, stop=Stop(), listener=listener or nobody)
 

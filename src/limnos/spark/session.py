@@ -42,6 +42,9 @@ _CATALOG_PREFIX = "spark.sql.catalog."
 _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 # Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
 _REDACTION = "(?i)secret|password|token|access[.]?key|authorization"
+_HEADER = ".header.Authorization"
+_SET_LATER = "set on each session"
+"""Stands for a credential where Spark starts. Its event log hides, of what jobs are told, only what it was started with."""
 
 
 def session(
@@ -90,9 +93,13 @@ def session(
         for key, value in settings.items():
             if not key.startswith(_CATALOG_PREFIX):
                 builder = builder.config(key, value)
+            elif key.endswith(_HEADER):
+                builder = builder.config(key, _SET_LATER)
         told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
         with _environment(_launch_environment(master) | told):
             spark = builder.getOrCreate()
+    for name in catalogs:
+        spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
     for key, value in settings.items():
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
@@ -112,7 +119,8 @@ def config_for(
 ) -> dict[str, str]:
     """Return every Spark setting of such a session; pure.
 
-    `authorization` is the whole header value. No `io-impl` is set: a catalog's own configuration answer may name one,
+    `authorization` is the whole header value. With a `master` that is the address of a Spark Connect server, a token goes
+    by a name that such a server hides from its pages however it was started. No `io-impl` is set: a catalog's own configuration answer may name one,
     and Iceberg's default picks the file reader by the location's scheme, local files included.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
@@ -124,7 +132,8 @@ def config_for(
     if is_local(master):
         settings |= _local_settings()
     for name in catalogs:
-        settings |= _catalog_settings(name, uri=uri, metalake=metalake, authorization=authorization)
+        settings |= _catalog_settings(name, uri=uri, metalake=metalake)
+        settings |= _credential(f"{_CATALOG_PREFIX}{name}", authorization, uri=uri, connect=master.startswith("sc://"))
     extra = dict(config or {})
     for key, own in (("spark.jars", archives), ("spark.extraListeners", settings.get("spark.extraListeners"))):
         if key in extra and own:
@@ -182,22 +191,40 @@ def _local_settings() -> dict[str, str]:
     }
 
 
-def _catalog_settings(name: str, *, uri: str, metalake: str, authorization: str | None) -> dict[str, str]:
+def _catalog_settings(name: str, *, uri: str, metalake: str) -> dict[str, str]:
     if not _CATALOG_NAME.fullmatch(name):
         raise BadRequest(f"{name!r} is no catalog name: letters, digits, `_` and `-`, at most 64 characters.")
     prefix = f"{_CATALOG_PREFIX}{name}"
-    settings = {
+    return {
         prefix: CATALOG_CLASS,
         f"{prefix}.type": "rest",
-        f"{prefix}.uri": f"{uri.rstrip('/')}/iceberg",
+        f"{prefix}.uri": _iceberg(uri),
         f"{prefix}.warehouse": f"{metalake}/{name}",
         # Who may see what can change between two statements; a table object kept from before must not hide it.
         f"{prefix}.cache-enabled": "false",
     }
-    if authorization is not None:
+
+
+def _credential(prefix: str, authorization: str | None, *, uri: str, connect: bool) -> dict[str, str]:
+    """A catalog's settings that say who asks."""
+    if authorization is None:
+        return {}
+    kind, _, token = authorization.partition(" ")
+    if not connect or kind != "Bearer":
         # A plain header keeps Iceberg's OAuth client, its refreshes and its warnings out of it.
-        settings |= {f"{prefix}.rest.auth.type": "none", f"{prefix}.header.Authorization": authorization}
-    return settings
+        return {f"{prefix}.rest.auth.type": "none", f"{prefix}{_HEADER}": authorization}
+    return {
+        f"{prefix}.rest.auth.type": "oauth2",
+        f"{prefix}.token": token,
+        # The token is sent as it is, and nothing is ever asked there.
+        f"{prefix}.oauth2-server-uri": f"{_iceberg(uri)}/v1/oauth/tokens",
+        f"{prefix}.token-exchange-enabled": "false",
+        f"{prefix}.token-refresh-enabled": "false",
+    }
+
+
+def _iceberg(uri: str) -> str:
+    return f"{uri.rstrip('/')}/iceberg"
 
 
 def _running_session(*, lineage: bool) -> SparkSession | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from limnos.client import Client
 from limnos.model.errors import BadRequest
+from limnos.pipeline.engine.metadata import is_classic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,10 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
         raise BadRequest(
             f"This Spark session has no catalog {catalog} of a Limnos server: make it by "
             f"limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
+        )
+    if not is_classic(spark) and spark.conf.get(f"{prefix}.rest.auth.type", None) == "oauth2":
+        raise BadRequest(
+            "Spark Connect does not give a session's credential back: give `client`, limnos.client.Client with the same token."
         )
     metalake = warehouse.partition("/")[0]
     token, user = _credential(spark.conf.get(f"{prefix}.header.Authorization", None))

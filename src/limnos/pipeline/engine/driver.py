@@ -10,12 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
-
-from pyspark.errors import AnalysisException
 
 from limnos.model.errors import LimnosError
 from limnos.pipeline.engine.inputs import reads_of
@@ -23,6 +21,7 @@ from limnos.pipeline.engine.lineage import Lineage, of_tables, report
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.raised import failure_of
 from limnos.pipeline.engine.reading import pinned, reads
+from limnos.pipeline.engine.sessions import Sessions
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.run.stop import Stopped
@@ -40,9 +39,6 @@ logger = logging.getLogger(__name__)
 Session: TypeAlias = "SparkSession"
 """So that rooms without Spark can say what they pass on."""
 
-_RETRIES = {"rest.client.max-retries": "60"}
-"""A catalog that answers 503 is asked again for half a minute; Iceberg's own 5 tries take eight seconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class TaskCounts:
@@ -53,13 +49,13 @@ class TaskCounts:
 
 
 class SparkEngine:
-    """Carries steps out in sessions beside the one it is given, whose settings they take over."""
+    """Carries steps out in sessions beside the one it is given, whose settings they take over. `close` it before that one."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._classic = is_classic(spark)
+        self._sessions = Sessions(spark)
         self._lock = threading.Lock()
-        self._free: list[SparkSession] = []
         self._busy: dict[str, SparkSession] = {}
         self._told: dict[str, TaskCounts] = {}
         self._lineages: dict[str, Lineage] = {}
@@ -123,6 +119,10 @@ class SparkEngine:
             except Exception:
                 logger.debug("Spark did not take an interrupt", exc_info=True)
 
+    def close(self) -> None:
+        """End the sessions beside the given one."""
+        self._sessions.close()
+
     def _is_there(self, table: Parts, pins: Mapping[Parts, Pin]) -> bool:
         known = pins if pins[table].fingerprint is not None else {table: pins[table]}
         try:
@@ -132,40 +132,29 @@ class SparkEngine:
 
     @contextmanager
     def _session(self, step: Step) -> Iterator[SparkSession]:
-        with self._lock:
-            spark = self._free.pop() if self._free else None
-        spark = spark or self._another()
-        with self._lock:
-            self._busy[step.name] = spark
-        if self._classic:
-            _activate(spark)
-            spark.sparkContext.setJobGroup(step.name, f"limnos: {step.name}", interruptOnCancel=True)
-        else:
-            spark.registerProgressHandler(self._listening(step.name))
-        try:
-            yield spark
-        finally:
+        with self._sessions.lent() as spark:
             with self._lock:
-                del self._busy[step.name]
-                if self._classic:
-                    self._free.append(spark)
+                self._busy[step.name] = spark
+            try:
+                with self._followed(spark, step.name):
+                    yield spark
+            finally:
+                with self._lock:
+                    del self._busy[step.name]
 
-    def _another(self) -> SparkSession:
-        """A session beside ours: the same Spark, the same settings, catalogs of its own."""
-        if not self._classic:
-            connected: Any = self._spark
-            cloned: SparkSession = connected.cloneSession()
-            return cloned
-        other = self._spark.newSession()
-        known = other.conf.getAll
-        for key, value in self._spark.conf.getAll.items():
-            if key.startswith("spark.sql.") and known.get(key) != value:
-                with suppress(AnalysisException):  # fixed for all sessions of this Spark
-                    other.conf.set(key, value)
-        for name in _catalogs(self._spark.conf.getAll):
-            for key, value in _RETRIES.items():
-                other.conf.set(f"spark.sql.catalog.{name}.{key}", value)
-        return other
+    @contextmanager
+    def _followed(self, spark: SparkSession, step: str) -> Iterator[None]:
+        """Have the tasks of what runs in the session counted as the step's."""
+        if self._classic:
+            spark.sparkContext.setJobGroup(step, f"limnos: {step}", interruptOnCancel=True)
+            yield
+            return
+        listening = self._listening(step)
+        spark.registerProgressHandler(listening)
+        try:
+            yield
+        finally:
+            spark.removeProgressHandler(listening)
 
     def _listening(self, step: str) -> Any:  # noqa: ANN401 - Spark Connect's own protocol for a function
         def hear(*, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, ARG001
@@ -186,22 +175,6 @@ def _told() -> Iterator[None]:
         raise
     except Exception as error:
         raise failure_of(error) from error
-
-
-def _activate(spark: SparkSession) -> None:
-    """Make it this thread's session: Iceberg's own helpers look a table up in the catalogs of the thread's."""
-    machine: Any = spark._jvm  # noqa: SLF001
-    machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
-
-
-def _catalogs(settings: Mapping[str, str]) -> list[str]:
-    """The Iceberg catalogs of a session that are spoken to by REST."""
-    prefix, suffix = "spark.sql.catalog.", ".type"
-    return [
-        key.removeprefix(prefix).removesuffix(suffix)
-        for key, value in settings.items()
-        if key.startswith(prefix) and key.endswith(suffix) and value == "rest"
-    ]
 
 
 def _counted(spark: SparkSession, group: str) -> TaskCounts:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,9 +125,9 @@ def _means(project: Project, *, door: Door, spark: Spark, listener: Listener) ->
         door.client() as client,
         door.client(timeout_s=10) as heart,
         spark_for(door, master=spark.master, connect=spark.connect) as session,
+        closing(SparkEngine(session)) as engine,
         stopping(stop),
     ):
-        engine = SparkEngine(session)
         engine.ship(project.declaration, directory=project.directory)
         yield Means(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
 

@@ -1,0 +1,116 @@
+"""Sessions beside the one that an engine is given: one for each step that is under way, used again, ended in order.
+
+Job: lend sessions of the same Spark with the same settings and catalogs. May import this room and PySpark. It must not
+know what a step does with one.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import AnalysisException
+
+from limnos.pipeline.engine.metadata import is_classic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_RETRIES = {"rest.client.max-retries": "60"}
+"""A catalog that answers 503 is asked again for half a minute; Iceberg's own 5 tries take eight seconds."""
+
+
+class Sessions:
+    """Lends sessions to threads. They are kept until `close`: a session of Spark Connect that only the garbage collector
+    ends closes its channel in whatever thread that runs in, and waits there for itself.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._classic = is_classic(spark)
+        self._lock = threading.Lock()
+        self._free: list[SparkSession] = []
+        self._made: list[SparkSession] = []
+
+    @contextmanager
+    def lent(self) -> Iterator[SparkSession]:
+        """A session that nobody else uses meanwhile, as this thread's own while the body lasts."""
+        with self._lock:
+            spark = self._free.pop() if self._free else None
+        spark = spark or self._another()
+        try:
+            with _active(spark) if self._classic else _active_connected(spark):
+                yield spark
+        finally:
+            with self._lock:
+                self._free.append(spark)
+
+    def close(self) -> None:
+        """End the sessions that were made, and not the one that was given. Those of a classic Spark have no end of their own."""
+        with self._lock:
+            made, self._made, self._free = self._made, [], []
+        for spark in () if self._classic else made:
+            spark.stop()
+
+    def _another(self) -> SparkSession:
+        made = self._beside() if self._classic else _cloned(self._spark)
+        for name in _catalogs(self._spark.conf.getAll):
+            for key, value in _RETRIES.items():
+                made.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+        with self._lock:
+            self._made.append(made)
+        return made
+
+    def _beside(self) -> SparkSession:
+        other = self._spark.newSession()
+        known = other.conf.getAll
+        for key, value in self._spark.conf.getAll.items():
+            if key.startswith("spark.sql.") and known.get(key) != value:
+                with suppress(AnalysisException):  # fixed for all sessions of this Spark
+                    other.conf.set(key, value)
+        return other
+
+
+def _cloned(spark: SparkSession) -> SparkSession:
+    connected: Any = spark
+    cloned: Any = connected.cloneSession()
+    cloned.release_session_on_close = True  # a clone is made without it, and without it has no end
+    made: SparkSession = cloned
+    return made
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make it this thread's session: Iceberg's own helpers look a table up in the catalogs of the thread's."""
+    machine: Any = spark._jvm  # noqa: SLF001
+    machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    yield
+
+
+@contextmanager
+def _active_connected(spark: SparkSession) -> Iterator[None]:
+    """The same over Spark Connect, whose client reads rows that were held by the thread's session, not by the frame's."""
+    from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
+
+    threads: Any = Connected._active_session  # noqa: SLF001
+    before = getattr(threads, "session", None)
+    threads.session = spark
+    try:
+        yield
+    finally:
+        threads.session = before
+
+
+def _catalogs(settings: Mapping[str, str]) -> list[str]:
+    """The Iceberg catalogs of a session that are spoken to by REST."""
+    prefix, suffix = "spark.sql.catalog.", ".type"
+    return [
+        key.removeprefix(prefix).removesuffix(suffix)
+        for key, value in settings.items()
+        if key.startswith(prefix) and key.endswith(suffix) and value == "rest"
+    ]

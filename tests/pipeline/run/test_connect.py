@@ -1,0 +1,98 @@
+"""A whole run over a Spark Connect server, by the command that a user types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from tests.integration.live import LiveServer
+from tests.pipeline.cluster import Connect, connect_server
+from tests.pipeline.run.shop import ROWS, opened
+from tests.pipeline.run.test_kills import Driver
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+FAILS = """
+pipeline: failsoverconnect
+catalog: main
+steps:
+  failsoverconnect.a:
+    sql: SELECT 1 / id AS x FROM range(3)
+    expect: [{row: x > 0, action: quarantine}]
+"""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A server that shows and keeps all it can."""
+
+    server: Connect
+    events: Path
+
+    def all(self) -> list[str]:
+        """A statement's page and others, and what is kept of all that happened, which comes last."""
+        pages = [self._page(path) for path in ("/SQL/execution/?id=1", "/environment/", "/connect/")]
+        return [*pages, *(each.read_text() for each in self.events.rglob("events_*"))]
+
+    def _page(self, path: str) -> str:
+        with urlopen(f"{self.server.pages}{path}") as answer:
+            return str(answer.read().decode())
+
+
+@pytest.fixture(scope="module")
+def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
+    """A server that knows of our credential as docs/running.md says."""
+    events = tmp_path_factory.mktemp("events")
+    told = {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
+        "spark.sql.catalog.main.token": "set on each session",
+    }
+    with connect_server(tmp_path_factory.mktemp("connect"), config=told) as started:
+        yield Told(started, events)
+
+
+def test_a_whole_run_over_connect(
+    server: LiveServer, admin: Client, spark: SparkSession, connect: Told, tmp_path: Path
+) -> None:
+    """Merge, history, quarantine and Python over two days come to the right rows; the command ends; no page has the token."""
+    shop = opened(admin, tmp_path, space="overconnect")
+    where = ("--connect", connect.server.address)
+
+    for day in (0, 1):
+        shop.deliver(day)
+        driver = Driver(server, "run", str(shop.file), "--param", "least=2", where=where)
+        ended = driver.ended()
+        assert (ended["state"], driver.process.returncode) == ("published", 0), ended
+
+    assert shop.rows(spark) == ROWS
+    told = connect.all()
+    assert all("spark.sql.catalog.main.token" in each for each in (told[0], told[-1]))
+    assert not [each for each in told if server.token in each]
+
+
+def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+    """A query that fails when its rows are computed: the command says so, publishes nothing, and ends."""
+    admin.namespaces.create("main.failsoverconnect")
+    file = tmp_path / "failsoverconnect.yaml"
+    file.write_text(FAILS)
+
+    driver = Driver(server, "run", str(file), where=("--connect", connect.server.address))
+    ended = driver.ended()
+
+    assert (ended["state"], driver.process.returncode) == ("failed", 11), ended
+    assert "DIVIDE_BY_ZERO" in str(ended["message"])
+    assert list(admin.tables.list("main.failsoverconnect")) == []
