@@ -46,7 +46,8 @@ def test_runs_are_listed_over_pages(fake: Fake, limnos: Run) -> None:
 
 def test_a_run_is_shown_whole(fake: Fake, limnos: Run) -> None:
     """As JSON one document; as a table the run, its steps and what was found below each other."""
-    fake.on("GET", f"{RUNS}/r-1", {**RUN, "steps": [STEP], "findings": [FOUND]})
+    step = {**STEP, "phases_s": {"reading": 0.5, "writing": 1.25}}
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "phases_s": {"steps": 2.0}, "steps": [step], "findings": [FOUND]})
 
     shown = limnos("pipeline", "show", "r-1").result
     table = limnos("pipeline", "show", "r-1", "--output", "table")
@@ -54,6 +55,7 @@ def test_a_run_is_shown_whole(fake: Fake, limnos: Run) -> None:
     assert (shown["state"], shown["steps"][0]["rows"], shown["findings"][0]["rule"]) == ("running", 7, "not_empty")
     assert table.code == 0
     assert all(word in table.out for word in ("host:7", "raw", "done", "not_empty", "2 of 10"))
+    assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
 
 
 def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: Fake, limnos: Run) -> None:

@@ -295,6 +295,14 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"state": "running", "attempt": 2},
     ),
     (
+        "run-phases",
+        lambda c: c.runs.beat("r-1", 2, phases_s={"steps": 1.5}).attempt,
+        "POST",
+        f"{RUNS}/r-1/beat",
+        {"attempt": 2, "phases_s": {"steps": 1.5}},
+        {"state": "published", "attempt": 2},
+    ),
+    (
         "run-resume",
         lambda c: c.runs.resume("r-1", holder="h:2", lease_s=5, after=1).attempt,
         "POST",

@@ -36,7 +36,7 @@ class Runs:
         now = self.lab.store.time.now_ms()
         run = Run(
             0, self.world.lake.id, self.pipeline.id, 1, f"run-{self.made}", "ana", 7, "running", 1, "h:1", now, lease_ms,
-            "{}", "{}", None, None, None, None, now, None, None, owner,
+            "{}", "{}", None, None, None, None, now, None, None, None, owner,
         )  # fmt: skip
         told = [Step(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
         return self.lab.write(lambda tx: tx.runs.create(run, told), zone=self.world.lake.id)
@@ -164,6 +164,25 @@ def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.M
     assert len(asked) == 2
     assert runs.lab.database.sql("SELECT count(*) FROM change") == changes
     assert runs.load(run).progress == '{"s": {}}'
+
+
+def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
+    """They are written after the run's end as well, by its own user under its newest attempt; a resume takes them away."""
+    run = runs.start("s")
+    runs.to(run, "published")
+
+    def told(actor: Actor, phases: str) -> str | None:
+        runs.lab.write(lambda tx: tx.runs.phases_set(actor, phases))
+        return runs.load(run).phases
+
+    assert told(runs.actor(run), '{"steps": 1}') == '{"steps": 1}'
+    assert told(runs.actor(run)._replace(user="bob"), "{}") == '{"steps": 1}'
+    assert told(runs.actor(run)._replace(attempt=2), "{}") == '{"steps": 1}'
+    again = runs.start("s")
+    runs.to(again, "failed")
+    runs.lab.write(lambda tx: tx.runs.phases_set(runs.actor(again), "{}"))
+    runs.to(again, "running")
+    assert runs.load(again).phases is None
 
 
 def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:

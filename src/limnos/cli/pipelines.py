@@ -15,7 +15,7 @@ from limnos.cli.output import show_done, show_fields, show_rows
 from limnos.names import display
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from limnos.client.runs import Finding, Run, RunStep
 
@@ -87,14 +87,31 @@ def _for_people(run: Run) -> dict[str, object]:
     tables = options.get("tables")
     if isinstance(tables, list):
         options["tables"] = [display.render(path) if isinstance(path, list) else path for path in tables]
-    return {**_without_parts(run), "options": options}
+    return {**_without_parts(run), "options": options, "phases_s": _phases(run.phases_s)}
+
+
+def _phases(seconds: Mapping[str, float]) -> str:
+    """Spell what time was spent on."""
+    return ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
 
 
 def _show_steps(steps: Sequence[RunStep]) -> None:
     if steps:
         print()
-        columns = ["name", "state", "attempt", "rows", "bytes", "started_at", "ended_at", "output", "message"]
-        show_rows([msgspec.structs.asdict(step) for step in steps], columns, shape="table")
+        columns = [
+            "name",
+            "state",
+            "attempt",
+            "rows",
+            "bytes",
+            "started_at",
+            "ended_at",
+            "phases_s",
+            "output",
+            "message",
+        ]
+        rows = [msgspec.structs.asdict(step) | {"phases_s": _phases(step.phases_s)} for step in steps]
+        show_rows(rows, columns, shape="table")
 
 
 def _show_findings(findings: Sequence[Finding], *, shape: Literal["table", "json"], empty: str = "") -> None:

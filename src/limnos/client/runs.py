@@ -33,6 +33,7 @@ class RunStep(msgspec.Struct, frozen=True):
     progress: Json | None = None
     outputs: tuple[Json, ...] = ()
     inputs: tuple[Json, ...] = ()
+    phases_s: Mapping[str, float] = {}
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -70,6 +71,7 @@ class Run(msgspec.Struct, frozen=True):
     ended_at: str | None = None
     message: str | None = None
     revision: int | None = None
+    phases_s: Mapping[str, float] = {}
     parameters: Json = {}
     options: Json = {}
     steps: tuple[RunStep, ...] = ()
@@ -200,11 +202,16 @@ class Runs(Resource[S]):
 
     @verb
     def beat(
-        self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None
+        self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None,
+        phases_s: Mapping[str, float] | None = None,
     ) -> Flow[Standing]:  # fmt: skip
-        """Tell that the process lives, and how far its steps are; the answer says whether it should go on."""
+        """Tell that the process lives, and how far its steps are; the answer says whether it should go on.
+
+        `phases_s`, what the attempt spent its time on, is taken after the run's end as well.
+        """
         told = None if progress is None else {name: dict(each) for name, each in progress.items()}
-        sent = request("POST", self._path(run_id, "beat"), body={"attempt": attempt, "progress": told}, repeatable=True)
+        body = {"attempt": attempt, "progress": told, "phases_s": None if phases_s is None else dict(phases_s)}
+        sent = request("POST", self._path(run_id, "beat"), body=body, repeatable=True)
         return decode((yield sent), Standing)
 
     @verb
@@ -219,12 +226,12 @@ class Runs(Resource[S]):
         self, run_id: str, step: str, *, attempt: int, state: str, rows: int | None = None, bytes: int | None = None,
         started_at: str | int | None = None, ended_at: str | int | None = None, message: str | None = None,
         outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
-        findings: Sequence[Mapping[str, object]] | None = None,
+        findings: Sequence[Mapping[str, object]] | None = None, phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStep]:  # fmt: skip
         """Tell of a step. What is left out stays; times are ISO-8601 with a zone, or milliseconds since 1970."""
         body = {
             "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
-            "message": message, "outputs": outputs, "inputs": inputs, "findings": findings,
+            "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,
         }  # fmt: skip
         return decode((yield request("PUT", self._path(run_id, "steps", step), body=body)), RunStep)
 

@@ -1,7 +1,7 @@
 """Pipelines' runs as frozen values, and the rules of their states: what may become of a run, and when nobody holds it any longer.
 
 May import msgspec and `model` only. Knows no SQL and no wire format. What a runner tells of itself (parameters, progress, the
-inputs and outputs of steps, findings) is JSON text that the store keeps as it was sent. Times are milliseconds since 1970, UTC.
+inputs and outputs of steps, phases, findings) is JSON text that the store keeps as it was sent. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ class Declaration(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One run of a pipeline. `attempt` is the newest: the process that may act. `revision` is that of its publishing, in `catalog_id`."""
+    """One run of a pipeline. `attempt` is the newest: the process that may act. `revision` is that of its publishing, in `catalog_id`.
+
+    `phases` is what its process spent its time on, seconds by phase as JSON, as a step's are.
+    """
 
     id: int
     metalake_id: int
@@ -75,6 +78,7 @@ class Run(msgspec.Struct, frozen=True):
     started_at: int
     resumed_at: int | None
     ended_at: int | None
+    phases: str | None
     owner_id: int | None
 
     def is_held(self, now_ms: int) -> bool:
@@ -101,6 +105,7 @@ class Step(msgspec.Struct, frozen=True):
     message: str | None = None
     outputs: str = "[]"
     inputs: str = "[]"
+    phases: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -6,10 +6,12 @@ JSON. May import `declaration`; it must not know of Spark nor of servers.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.pipeline.declaration import Parts
 
 
@@ -78,3 +80,5 @@ class Outcome:
     rows: int
     bytes: int
     seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
+    """What the seconds were spent on: reading, planning, writing, expectations."""

@@ -39,6 +39,7 @@ class Beaten(msgspec.Struct, frozen=True):
 
     actor: Actor
     progress: str | None
+    phases: str | None = None
 
 
 class StepTold(msgspec.Struct, frozen=True):
@@ -54,6 +55,7 @@ class StepTold(msgspec.Struct, frozen=True):
     outputs: str | None = None
     inputs: str | None = None
     findings: tuple[Finding, ...] | None = None
+    phases: str | None = None
 
 
 class StepPut(msgspec.Struct, frozen=True):
@@ -70,10 +72,15 @@ class Standing(NamedTuple):
     attempt: int
 
 
-async def run_beat(ctx: Context, *, metalake: str, uuid: str, attempt: int, progress: str | None) -> Standing:
-    """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, Forbidden."""
+async def run_beat(
+    ctx: Context, *, metalake: str, uuid: str, attempt: int, progress: str | None, phases: str | None = None
+) -> Standing:
+    """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, Forbidden.
+
+    `phases`, what the attempt spent its time on, is noted after the run's end as well.
+    """
     actor = await ctx.read(Scope(metalake), lambda scene: _actor(scene, uuid, attempt=attempt))
-    permit = upkeep_permit(actor.user).about(Beaten(actor, progress))
+    permit = upkeep_permit(actor.user).about(Beaten(actor, progress, phases))
     found = await ctx.submit(permit, run_note)
     if found is not None:
         return Standing(*found)
@@ -88,6 +95,8 @@ def _actor(scene: Scene, uuid: str, *, attempt: int) -> Actor:
 
 def run_note(tx: Tx, permit: Permit[Beaten]) -> tuple[str, int] | None:
     """Write the sign of life."""
+    if permit.command.phases is not None:
+        tx.runs.phases_set(permit.command.actor, permit.command.phases)
     return tx.runs.beat(permit.command.actor, progress=permit.command.progress)
 
 
@@ -152,7 +161,7 @@ def _after(before: Step, told: StepTold, *, attempt: int) -> Step:
     """Lay what is told over what is known; another attempt begins anew."""
     if before.attempt != attempt:
         before = Step(before.name, before.reads, before.output, told.state, attempt)
-    kept = ("rows", "bytes", "started_at", "outputs", "inputs")
+    kept = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")
     said = {name: value for name in kept if (value := getattr(told, name)) is not None}
     return msgspec.structs.replace(
         before, state=told.state, attempt=attempt, ended_at=told.ended_at, message=told.message, **said

@@ -252,7 +252,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Run:
         id=0, metalake_id=pipeline.parent_id, pipeline_id=pipeline.id, version=version, uuid=begin.uuid, user=command.user,
         user_id=command.user_id, state=RUNNING, attempt=1, holder=begin.holder, beat_at=tx.now_ms, lease_ms=begin.lease_ms,
         parameters=begin.parameters, options=begin.options, progress=None, message=None, catalog_id=None, revision=None,
-        started_at=tx.now_ms, resumed_at=None, ended_at=None, owner_id=command.owner_id,
+        started_at=tx.now_ms, resumed_at=None, ended_at=None, phases=None, owner_id=command.owner_id,
     )  # fmt: skip
 
 

@@ -43,7 +43,7 @@ _IS_LIVE = f"state IN ({_words(LIVE)})"
 _COLUMNS = (
     "r.id, r.metalake_id, r.pipeline_id, r.version, r.uuid, r.user_name, r.user_id, r.state, r.attempt, r.holder, r.beat_at,"
     " r.lease_ms, r.parameters, r.options, r.progress, r.message, r.catalog_id, r.revision, r.started_at, r.resumed_at, r.ended_at,"
-    " o.principal_id"
+    " r.phases, o.principal_id"
 )
 _FROM = "FROM pipeline_run r LEFT JOIN owner o ON o.object_id = r.id"
 BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE r.metalake_id = :metalake AND r.uuid = :uuid")
@@ -75,11 +75,11 @@ PAGES = {
     for state, condition in _STATE.items()
 }
 STEPS = Sql(
-    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs FROM run_step"
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs, phases FROM run_step"
     " WHERE run_id = :id ORDER BY ordinal"
 )
 STEP = Sql(
-    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs FROM run_step"
+    "SELECT name, reads, output, state, attempt, row_count, byte_count, started_at, ended_at, message, outputs, inputs, phases FROM run_step"
     " WHERE run_id = :id AND name = :name"
 )
 _FINDING = (
@@ -106,17 +106,19 @@ STEP_NEW = Sql(
     "INSERT INTO run_step (run_id, ordinal, name, reads, output, state, attempt, outputs, inputs) VALUES"
     " (:id, :ordinal, :name, :reads, :output, 'waiting', 0, '[]', '[]')"
 )
-_OWN = (
+_MINE_ALONE = (
     "metalake_id = :metalake AND uuid = :uuid AND user_name = :user AND user_id = :user_id AND attempt = :attempt"
-    f" AND {_IS_LIVE}"
 )
+_OWN = f"{_MINE_ALONE} AND {_IS_LIVE}"
 BEAT = Sql(
     f"UPDATE pipeline_run SET beat_at = :now, progress = coalesce(:progress, progress) WHERE {_OWN} RETURNING state, attempt"
 )
 TOUCH = Sql(f"UPDATE pipeline_run SET beat_at = :now WHERE {_OWN} RETURNING id, pipeline_id")
+PHASES_SET = Sql(f"UPDATE pipeline_run SET phases = :phases WHERE {_MINE_ALONE}")
+"""Also of a run that has ended: only then is it known how long its publishing took."""
 STEP_SET = Sql(
     "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at = :started_at,"
-    " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs WHERE run_id = :id AND name = :name"
+    " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs, phases = :phases WHERE run_id = :id AND name = :name"
 )
 FINDINGS_DROP = Sql("DELETE FROM run_finding WHERE run_id = :id AND step = :step")
 FINDING_NEW = Sql(
@@ -146,7 +148,7 @@ PUBLISH = _becomes("published", "ended_at = :now, message = NULL, catalog_id = :
 RESUME = _becomes(
     "running",
     "attempt = attempt + 1, holder = :holder, lease_ms = :lease, beat_at = :now, resumed_at = :now, ended_at = NULL, message = NULL,"
-    " progress = NULL",
+    " progress = NULL, phases = NULL",
     only=f" AND (state NOT IN ({_words(LIVE)}) OR {_OUT})",
 )
 CANCEL = Sql("UPDATE pipeline_run SET state = 'cancelling' WHERE id = :id AND attempt = :attempt AND state = 'running'")
@@ -306,6 +308,10 @@ class RunWrites:
         rows = self.tx.rows(BEAT, {**actor.params(), "now": self.tx.now_ms, "progress": progress})
         return (rows[0][0], rows[0][1]) if rows else None
 
+    def phases_set(self, actor: Actor, phases: str) -> None:
+        """Write what the attempt spent its time on, if it is the newest."""
+        self.tx.count(PHASES_SET, {**actor.params(), "phases": phases})
+
     def touch(self, actor: Actor) -> tuple[int, int] | None:
         """Note a sign of life, and hold the run; returns its number and its pipeline's, None where it had no effect."""
         rows = self.tx.rows(TOUCH, {**actor.params(), "now": self.tx.now_ms})
@@ -325,7 +331,7 @@ class RunWrites:
         params: dict[str, Value] = {
             "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
             "bytes": step.bytes, "started_at": step.started_at, "ended_at": step.ended_at, "message": step.message,
-            "outputs": step.outputs, "inputs": step.inputs,
+            "outputs": step.outputs, "inputs": step.inputs, "phases": step.phases,
         }  # fmt: skip
         self.tx.count(STEP_SET, params)
 

@@ -282,6 +282,7 @@ pipeline_run = Table(
     Column("started_at", Id, nullable=False),
     Column("resumed_at", Id),
     Column("ended_at", Id),
+    Column("phases", Text),
 )
 Index("pipeline_run_uuid", pipeline_run.c.metalake_id, pipeline_run.c.uuid, unique=True)
 Index("pipeline_run_metalake", pipeline_run.c.metalake_id, pipeline_run.c.id)
@@ -305,6 +306,7 @@ run_step = Table(
     Column("message", Text),
     Column("outputs", Text, nullable=False),
     Column("inputs", Text, nullable=False),
+    Column("phases", Text),
     PrimaryKeyConstraint("run_id", "name"),
 )
 

@@ -91,6 +91,29 @@ def test_a_run_is_told_of_and_read(node: Node) -> None:
     assert told["findings"] == [{"step": "raw", **FINDING, "at": told["findings"][0]["at"]}]
 
 
+def test_phases_are_told_of_steps_and_after_the_end(node: Node) -> None:
+    """Seconds by phase stand in a step and in its run, also when they are told after its end; another attempt begins anew."""
+    run = started(node)
+    beat, step = f"{RUNS}/{run}/beat", f"{RUNS}/{run}/steps/raw"
+    spent, whole = {"reading": 0.25, "writing": 1.5}, {"planning": 0.5, "publishing": 0.125}
+
+    untold = node.get(f"{RUNS}/{run}").json()
+    node.done("PUT", step, {"attempt": 1, "state": "done", "phases_s": spent})
+    node.done("PUT", step, {"attempt": 1, "state": "done", "rows": 1})
+    finish(node, run, "failed")
+    late = node.done("POST", beat, {"attempt": 1, "phases_s": whole})
+    node.done("POST", beat, {"attempt": 1})
+    told = node.get(f"{RUNS}/{run}").json()
+    node.done("POST", f"{RUNS}/{run}/resume", {"holder": "host:2"})
+    superseded = node.post(beat, {"attempt": 1, "phases_s": spent})
+
+    assert (untold["phases_s"], untold["steps"][0]["phases_s"]) == ({}, {})
+    assert late == {"state": "failed", "attempt": 1}
+    assert (told["phases_s"], told["steps"][0]["phases_s"]) == (whole, spent)
+    assert node.get(RUNS).json()["runs"][0]["phases_s"] == {}
+    assert code(superseded) == (409, "attempt-superseded")
+
+
 def test_one_run_at_a_time(node: Node) -> None:
     """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is the same run."""
     run = started(node)
@@ -234,6 +257,9 @@ def test_a_pipeline_is_dropped_with_its_runs(node: Node) -> None:
         ("POST", "runs/RUN/finish", {"attempt": 1, "state": "published"}), ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "odd"}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "started_at": "2024-05-17T10:30:00"}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "rows": -1}),
+        ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "phases_s": {"reading": -1}}),
+        ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "phases_s": {"reading": "long"}}),
+        ("POST", "runs/RUN/beat", {"attempt": 1, "phases_s": {f"p{n}": 0 for n in range(21)}}),
         ("POST", "runs/RUN/resume", {"holder": "h" * 300}), ("GET", "runs?page=x", None), ("GET", "runs?limit=0", None),
         ("GET", "pipelines/nyc?version=x", None),
     ],

@@ -144,7 +144,9 @@ class FakeEngine:
         )
         self.after(step, context)
         context.check()
-        return Outcome(branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1)
+        return Outcome(
+            branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1, phases={"writing": 0.0625}
+        )
 
     def tasks(self, step: str) -> Counts:
         """Always half done."""

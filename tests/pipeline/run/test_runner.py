@@ -57,6 +57,20 @@ def test_a_run_publishes_all_its_tables_at_once(scene: Scene) -> None:
     assert [step.state for step in seen.steps] == ["done"] * 3
 
 
+@pytest.mark.parametrize("hold", [False, True])
+def test_the_record_tells_what_time_was_spent_on(scene: Scene, hold: bool) -> None:
+    """Of each step as its engine told it, of the run when it has ended: publishing where it published."""
+    ended = scene.run(scene.pipeline(a="", b="a"), hold=hold)
+
+    seen = scene.client.runs.load(ended.run)
+    assert [step.phases_s for step in seen.steps] == [{"writing": 0.062}] * 2
+    assert set(seen.phases_s) == {"planning", "steps", "publishing"}
+    assert seen.phases_s["planning"] > 0
+    assert seen.phases_s["steps"] > 0
+    assert (seen.phases_s["publishing"] > 0) is not hold
+    assert sum(seen.phases_s.values()) >= ended.seconds * 0.9
+
+
 def test_what_others_read_is_pinned_when_the_run_begins(scene: Scene) -> None:
     """A table that somebody writes during the run is read as it was before, by every step."""
     scene.run(scene.pipeline(source=""))

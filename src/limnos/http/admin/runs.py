@@ -22,7 +22,7 @@ from limnos.model.runs import Finding, Step
 from limnos.services import runners, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from limnos.http.application import Handler
     from limnos.model.runs import Run
@@ -36,6 +36,11 @@ LIMIT = 100
 Count = Annotated[int, msgspec.Meta(ge=0, le=ID_MAX)]
 Time = datetime | Annotated[int, msgspec.Meta(ge=0, le=253_402_300_799_000)]
 """ISO-8601 with a zone, or milliseconds since 1970, to the year 9999."""
+Phases = Annotated[
+    dict[Annotated[str, msgspec.Meta(min_length=1, max_length=40)], Annotated[float, msgspec.Meta(ge=0, le=1e9)]],
+    msgspec.Meta(max_length=20),
+]
+"""Seconds by phase, in the runner's own words."""
 
 
 class StepBegin(Body, frozen=True):
@@ -59,10 +64,14 @@ class RunStart(Body, frozen=True):
 
 
 class RunBeat(Body, frozen=True):
-    """A sign of life; `progress` says of each step at work how far it is, in the runner's own words."""
+    """A sign of life; `progress` says of each step at work how far it is, in the runner's own words.
+
+    `phases_s` is what the attempt spent its time on, seconds by phase; it is taken after the run's end as well.
+    """
 
     attempt: Attempt
     progress: dict[str, dict[str, object]] | None = None
+    phases_s: Phases | None = None
 
 
 class RunResume(Body, frozen=True):
@@ -134,6 +143,7 @@ class StepPut(Body, frozen=True):
     outputs: list[Output] | None = None
     inputs: list[Input] | None = None
     findings: list[Found] | None = None
+    phases_s: Phases | None = None
 
 
 async def run_start(request: Request, ctx: Context) -> Response:
@@ -188,8 +198,14 @@ async def run_beat(request: Request, ctx: Context) -> Response:
     """Note a sign of life, and answer what is wanted of the process: one that is not `running` stops."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunBeat)
-    progress = None if body.progress is None else _text(body.progress)
-    found = await runners.run_beat(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, progress=progress)
+    found = await runners.run_beat(
+        ctx,
+        metalake=metalake,
+        uuid=uuid,
+        attempt=body.attempt,
+        progress=_json(body.progress),
+        phases=_json(body.phases_s),
+    )
     return json_response({"state": found.state, "attempt": found.attempt})
 
 
@@ -200,6 +216,7 @@ async def step_put(request: Request, ctx: Context) -> Response:
     told = runners.StepTold(
         name, body.state, body.rows, body.bytes, _at(body.started_at), _at(body.ended_at), body.message,
         _json(body.outputs), _json(body.inputs), None if body.findings is None else tuple(map(_finding, body.findings)),
+        _json(body.phases_s),
     )  # fmt: skip
     found = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, told=told)
     return json_response(_encode_step(found, {}))
@@ -209,7 +226,7 @@ def _finding(found: Found) -> Finding:
     return Finding("", found.rule, _text(found))
 
 
-def _json(value: Sequence[Body] | None) -> str | None:
+def _json(value: Sequence[Body] | Mapping[str, object] | None) -> str | None:
     return None if value is None else _text(value)
 
 
@@ -266,6 +283,7 @@ def _encode(told: Told, *, whole: bool = True) -> dict[str, object]:
         "ended_at": instant(run.ended_at),
         "message": run.message,
         "revision": run.revision,
+        "phases_s": _raw(run.phases or "{}"),
         "parameters": _raw(run.parameters),
         "options": _raw(run.options),
     }
@@ -296,6 +314,7 @@ def _encode_step(step: Step, progress: dict[str, msgspec.Raw]) -> dict[str, obje
         "progress": progress.get(step.name),
         "outputs": _raw(step.outputs),
         "inputs": _raw(step.inputs),
+        "phases_s": _raw(step.phases or "{}"),
     }
 
 

@@ -7,6 +7,7 @@ room, `model`, `names` and PySpark. It must not know of servers nor of other ste
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ from limnos.pipeline.failures import DataBroken
 from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -64,6 +65,7 @@ class _Work:
         self.step = step
         self.context = context
         self.began = time.monotonic()
+        self.phases: dict[str, float] = {}
         self.values = values_of(context)
         self.branches: list[Branch] = []
         self.findings: list[Finding] = []
@@ -75,11 +77,13 @@ class _Work:
     def done(self, hear: Callable[[Lineage], None]) -> Outcome:
         """Do all of it."""
         rules = RowRules(self.step, parameters=self.values)
-        inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))
+        with self._phase("reading"):
+            inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))
         try:
             self.pins = inputs.pins
             self.whole = inputs.whole
-            hear(_lineage(inputs))
+            with self._phase("planning"):
+                hear(_lineage(inputs))
             self._write_all(rules, inputs)
         except KeysBroken as error:
             self.findings.append(error.finding)
@@ -87,8 +91,18 @@ class _Work:
         finally:
             inputs.release()
         self.context.check()
-        self.findings += self._table_findings()
+        with self._phase("expectations"):
+            self.findings += self._table_findings()
         return self._judged()
+
+    @contextmanager
+    def _phase(self, name: str) -> Iterator[None]:
+        """Count the time of the body to a phase; no phase has another one in it."""
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - began
 
     def _is_watched(self, rules: RowRules) -> bool:
         """Whether the rows of a source go into the table as they are, in one reading."""
@@ -99,14 +113,16 @@ class _Work:
         if inputs.nothing_new:
             self._begin(self.step, inputs.frame)
             return
-        rules.check(inputs.frame)
+        with self._phase("planning"):
+            rules.check(inputs.frame)
         self.context.check()
         if rules.need_stage:
             self._write_staged(rules, inputs)
         else:
             self._write_watched(rules, inputs)
         for malformed in inputs.malformed:
-            self.findings += malformed.findings()
+            with self._phase("expectations"):
+                self.findings += malformed.findings()
             if malformed.keep:
                 self._write(beside(self.step, MALFORMED), malformed.rows)
 
@@ -123,10 +139,12 @@ class _Work:
         frame, counted = rules.watched(inputs.frame)
         written = self._write(self.step, frame)
         exact = self.step.write.mode not in (Mode.MERGE, Mode.HISTORY)
-        self.findings += counted.findings(self._added(written), rows=written.rows if exact else None)
+        with self._phase("expectations"):
+            self.findings += counted.findings(self._added(written), rows=written.rows if exact else None)
 
     def _write_staged(self, rules: RowRules, inputs: Inputs) -> None:
-        staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
+        with self._phase("writing"):  # the rows are computed here, and written twice from what they came to
+            staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
         try:
             self.findings += staged.findings
             self._write(self.step, staged.rows)
@@ -140,7 +158,10 @@ class _Work:
         branch = self._begin(step, frame)
         marks = marks_of(self.step, self.pins, context=self.context)
         whole = self.whole and step is self.step
-        written = write(self.spark, step, frame=frame, branch=branch, marks=marks, whole=whole, run_at=self.context.at)
+        with self._phase("writing"):
+            written = write(
+                self.spark, step, frame=frame, branch=branch, marks=marks, whole=whole, run_at=self.context.at
+            )
         self.branches[-1] = replace(branch, head=written.head)
         if step is self.step:
             self.rows = written.rows
@@ -149,9 +170,10 @@ class _Work:
 
     def _begin(self, step: Step, frame: DataFrame) -> Branch:
         context = self.context
-        preparation = prepare(self.spark, step, frame=frame, branch=context.branch)
-        context.check()
-        begun = begin(self.spark, step, branch=context.branch)
+        with self._phase("planning"):
+            preparation = prepare(self.spark, step, frame=frame, branch=context.branch)
+            context.check()
+            begun = begin(self.spark, step, branch=context.branch)
         self.branches.append(replace(begun, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1]
 
@@ -195,6 +217,7 @@ class _Work:
             rows=self.rows,
             bytes=self.bytes,
             seconds=time.monotonic() - self.began,
+            phases=dict(self.phases),
         )
 
 

@@ -7,6 +7,7 @@ record names: what a killed process writes late is no part of it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +38,7 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's.
     """
     given = options or Options()
+    began = time.monotonic()
     patience = Patience(given.away_s, stop=means.stop)
     seen = patience.on(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
@@ -67,6 +69,7 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
         pins=pins,
         options=chosen,
         new=_new(seen),
+        planning_s=time.monotonic() - began,
         done={name: outcome for name, outcome in done.items() if name not in redo},
     )
     return perform(work, means, state="resumed")

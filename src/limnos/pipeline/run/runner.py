@@ -41,11 +41,11 @@ _AWAY_TRIES = 5
 
 @dataclass(slots=True)
 class _Times:
-    """Seconds per phase, for the run's record and for benchmarks."""
+    """Seconds per phase of the attempt, for the run's record."""
 
     began: float = field(default_factory=time.monotonic)
-    steps: dict[str, float] = field(default_factory=dict)
-    publish: float = 0.0
+    steps: float = 0.0
+    publishing: float = 0.0
 
 
 class Runner:
@@ -96,6 +96,7 @@ class Runner:
                 ended = self._away(error)
             except ClientError as error:
                 ended = self._end("failed", Why.CODE, message=error.message)
+        self._tell_phases(ended)
         self.board.tell(
             Event(
                 run=ended.run,
@@ -133,7 +134,9 @@ class Runner:
         for name in names:
             self._outcomes.pop(name, None)
         needs = {name: self.work.needs[name] for name in self._steps if name in names}
+        began = time.monotonic()
         carried = carry(needs, self._do, at_once=self.work.options.at_once, stop=self.stop, halt=self.engine.halt)
+        self.times.steps += time.monotonic() - began
         self.stop.check()
         if not carried.failed:
             return None
@@ -159,7 +162,6 @@ class Runner:
             self._record(name, "failed", message=error.message)
             self._tell(name, "failed", began=began, message=error.message)
             raise
-        self.times.steps[name] = time.monotonic() - began
         self._record(name, "done", outcome=outcome)
         self._outcomes[name] = outcome
         self._tell(name, "done", outcome=outcome, began=began)
@@ -276,7 +278,7 @@ class Runner:
             again=again,
             patience=self.patience,
         )
-        self.times.publish += time.monotonic() - began
+        self.times.publishing += time.monotonic() - began
         return found
 
     def _again(self, moved: tuple[Moved, ...]) -> frozenset[str]:
@@ -396,6 +398,20 @@ class Runner:
             rows=rows,
             seconds=time.monotonic() - self.times.began,
         )
+
+    def _tell_phases(self, ended: Ended) -> None:
+        """Say what the attempt spent its time on; it has ended whatever becomes of this."""
+        if ended.why in (Why.AWAY, Why.SUPERSEDED):
+            return
+        seconds = {
+            "planning": self.work.planning_s,
+            "steps": self.times.steps,
+            "publishing": self.times.publishing,
+        }
+        try:
+            self.client.runs.beat(self.work.run, self.work.attempt, phases_s=told.phases_told(seconds))
+        except ClientError as error:
+            logger.debug("the phases of run %s were not taken: %s", self.work.run, error)
 
     def _clear(self, *, keep_tables: bool) -> None:
         tables = {

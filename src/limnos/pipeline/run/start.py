@@ -64,6 +64,7 @@ def start(
     Raises BadRequest (options, parameters), InvalidPipeline, StepError (a table that is read is not there), and
     ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
     """
+    began = time.monotonic()
     options = options or Options()
     values = given(pipeline, parameters or {})
     reads = means.engine.reads(pipeline)
@@ -94,6 +95,7 @@ def start(
         pins=pins,
         options=options,
         new=new,
+        planning_s=time.monotonic() - began,
     )
     return perform(work, means, state="began")
 

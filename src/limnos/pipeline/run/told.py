@@ -100,6 +100,7 @@ class OutcomeTold(TypedDict, total=False):
     outputs: list[dict[str, object]]
     inputs: list[dict[str, object]]
     findings: list[dict[str, object]]
+    phases_s: dict[str, float]
 
 
 def outcome_told(outcome: Outcome) -> OutcomeTold:
@@ -110,7 +111,13 @@ def outcome_told(outcome: Outcome) -> OutcomeTold:
         "outputs": [_output(branch) for branch in outcome.branches],
         "inputs": [_input(pin) for pin in outcome.pins],
         "findings": findings_told(outcome.findings),
+        "phases_s": phases_told(outcome.phases),
     }
+
+
+def phases_told(seconds: Mapping[str, float]) -> dict[str, float]:
+    """Seconds by phase, to the millisecond."""
+    return {phase: round(value, 3) for phase, value in seconds.items()}
 
 
 def findings_told(findings: Iterable[Finding]) -> list[dict[str, object]]:

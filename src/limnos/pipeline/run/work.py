@@ -72,6 +72,8 @@ class Work:
     """Tables that were not there when the run began."""
     done: Mapping[str, Outcome] = field(default_factory=dict)
     """Of an earlier attempt, on branches of this one."""
+    planning_s: float = 0.0
+    """How long it took to come to this."""
 
     @property
     def steps(self) -> tuple[Step, ...]:

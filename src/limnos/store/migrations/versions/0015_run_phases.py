@@ -1,0 +1,27 @@
+"""What a run and its steps spent their time on.
+
+Revision ID: 0015
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0015"
+down_revision = "0014"
+TABLES = ("pipeline_run", "run_step")
+
+
+def upgrade() -> None:
+    """Add the columns; a store made by this release has them from the start. The release before leaves them empty."""
+    found = sa.inspect(op.get_bind())
+    for table in TABLES:
+        if "phases" not in {column["name"] for column in found.get_columns(table)}:
+            op.add_column(table, sa.Column("phases", sa.Text))
+
+
+def downgrade() -> None:
+    """Take them away."""
+    for table in TABLES:
+        op.drop_column(table, "phases")
