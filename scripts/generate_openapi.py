@@ -186,6 +186,11 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
     if known.body is not None:
         optional = any("data.strip()" in inspect.getsource(function) for function in known.functions)
         told["requestBody"] = {"required": not optional, "content": {"application/json": {"schema": refs[known.body]}}}
+    if any("rows_of(" in inspect.getsource(function) for function in known.functions):
+        told["requestBody"] = {
+            "required": True,
+            "content": {"application/vnd.apache.arrow.stream": {"schema": {"type": "string", "format": "binary"}}},
+        }
     if route.operation in protocol.anonymous:
         told["security"] = []
     told["responses"] = {

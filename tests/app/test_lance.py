@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TypeVar
 
 import lance
+import msgspec
 import pyarrow as pa
 import pytest
 
-from limnos.app.lance import lance_reader
+from limnos.app.lance import lance_processes
+from limnos.app.lance_processes import LanceProcesses
 from limnos.config.settings import Lance
 from limnos.model.errors import NotFound, TooLarge
-from limnos.services.lance_reading import ProcessReader, options_of
-from limnos.sources.lance.questions import Describe
+from limnos.services.lance_work import Errand, options_of
+from limnos.sources.lance.questions import Describe, Described
 
 T = TypeVar("T")
 
@@ -30,24 +32,30 @@ def location(tmp_path: Path) -> str:
     return place
 
 
-def run(story: Callable[[ProcessReader], Awaitable[T]], **settings: int) -> T:
-    """Run a story with a reader, and leave no process."""
+def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
+    """Run a story with processes, and leave none."""
 
     async def whole() -> T:
-        reader = lance_reader(Lance(**settings))
+        processes = lance_processes(Lance(**settings))
         try:
-            return await story(reader)
+            return await story(processes)
         finally:
-            reader.close()
+            processes.close()
 
     return asyncio.run(whole())
+
+
+async def described(processes: LanceProcesses, location: str, version: int | None = None) -> Described | None:
+    """Have a table described."""
+    told = await processes.ask(Errand(Describe(location, {}, version), caller="ana"))
+    return msgspec.json.decode(told, type=Described | None)
 
 
 def test_a_process_describes_a_table(location: str) -> None:
     """Version, columns and counts come from a process; where nothing was written there is no answer."""
 
-    async def story(reader: ProcessReader) -> tuple[object, object]:
-        return await reader.describe(Describe(location, {})), await reader.describe(Describe(f"{location}x", {}))
+    async def story(processes: LanceProcesses) -> tuple[object, object]:
+        return await described(processes, location), await described(processes, f"{location}x")
 
     found, nothing = run(story)
 
@@ -57,7 +65,7 @@ def test_a_process_describes_a_table(location: str) -> None:
 def test_what_is_missing_keeps_its_kind(location: str) -> None:
     """A version that is not there is told as that, across the process's border."""
     with pytest.raises(NotFound) as caught:
-        run(lambda reader: reader.describe(Describe(location, {}, version=9)))
+        run(lambda processes: described(processes, location, 9))
 
     assert (caught.value.kind, caught.value.message) == ("version", "9")
 
@@ -65,17 +73,18 @@ def test_what_is_missing_keeps_its_kind(location: str) -> None:
 def test_a_process_that_grows_too_large_is_ended(location: str) -> None:
     """One that has more memory than it may is ended, and whoever asked hears it; nobody waits for it."""
     with pytest.raises(TooLarge, match="more memory"):
-        run(lambda reader: reader.describe(Describe(location, {})), worker_bytes_max=1)
+        run(lambda processes: described(processes, location), worker_bytes_max=1)
 
 
 def test_a_dead_process_is_replaced(location: str) -> None:
     """A process that died while it was idle is replaced without a word."""
 
-    async def story(reader: ProcessReader) -> int:
-        await reader.describe(Describe(location, {}))
-        (pid,) = reader._processes.pids()  # type: ignore[attr-defined]
+    async def story(processes: LanceProcesses) -> int:
+        await described(processes, location)
+        (pid,) = processes.pids()
         os.kill(pid, signal.SIGKILL)
-        found = await reader.describe(Describe(location, {}))
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        found = await described(processes, location)
         return 0 if found is None else found.version
 
     assert run(story) == 1

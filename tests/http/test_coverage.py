@@ -15,6 +15,7 @@ import pytest
 from tests.http.driver import API, Answer, Node
 from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
+from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
@@ -68,6 +69,8 @@ BODIES: dict[str, object] = {
     "lance-table-exists": {}, "lance-drop-table": {}, "lance-deregister-table": {}, "lance-rename-table": {"new_table_name": "n"},
     "lance-list-table-versions": {}, "lance-describe-table-version": {"version": 1},
     "lance-create-table-version": {"version": 1, "manifest_path": "x"},
+    **dict.fromkeys(("lance-create-table", "lance-insert-into-table"), arrow()), "lance-count-table-rows": {}, "lance-query-table": {"k": 1},
+    "lance-explain-table-query-plan": {"query": {"k": 1}}, "lance-analyze-table-query-plan": {"k": 1},
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},

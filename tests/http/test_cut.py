@@ -31,7 +31,7 @@ from tests.http.iceberg.wire import (
     view_path,
     view_version,
 )
-from tests.http.lance.wire import lay, stage
+from tests.http.lance.wire import arrow, lay, stage
 from tests.http.test_coverage import LINEAGE
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
@@ -45,9 +45,10 @@ PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
     "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version",
+    "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
     "register-job-template", "run-job",
 }  # fmt: skip
-"""Operations with a body that write nothing."""
+"""Operations with a body that write nothing to the store."""
 
 
 class Write(NamedTuple):
@@ -91,6 +92,7 @@ WRITES: dict[str, Write] = {
     "lance-declare-table": Write("POST", f"{LANCE}$n/declare", {}),
     "lance-create-empty-table": Write("POST", f"{LANCE}$n/create-empty", {}),
     "lance-register-table": Write("POST", f"{LANCE}$n/register", {"location": "laid"}),
+    "lance-create-table": Write("POST", f"{LANCE}$n/create", arrow()),
     "lance-drop-table": Write("POST", f"{LANCE}$t/drop"),
     "lance-deregister-table": Write("POST", f"{LANCE}$t/deregister", {}),
     "lance-rename-table": Write("POST", f"{LANCE}$t/rename", {"new_table_name": "n"}),

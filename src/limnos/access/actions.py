@@ -67,6 +67,7 @@ class Action(StrEnum):
     TABLE_CREATE = "table_create", Kind.NAMESPACE
     TABLE_REGISTER = "table_register", Kind.NAMESPACE
     TABLE_LOAD = "table_load", Kind.TABLE
+    TABLE_READ = "table_read", Kind.TABLE
     TABLE_EXISTS = "table_exists", Kind.TABLE, Kind.VIEW
     TABLE_MAY_PROBE = "table_may_probe", Kind.TABLE, Kind.VIEW
     TABLE_ALTER = "table_alter", Kind.TABLE

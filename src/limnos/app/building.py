@@ -13,7 +13,7 @@ from limnos.access.authentication import Authenticator, trusted
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.chores import ChoreProcesses
 from limnos.app.deliveries import Deliveries
-from limnos.app.lance import lance_reader
+from limnos.app.lance import lance_processes
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import split_listen
 from limnos.files import Allowed, is_within, root_of
@@ -123,6 +123,8 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.iceberg.report_sample,
         settings.events.allowed_urls,
         settings.lance.root_schema,
+        settings.lance.batch_bytes_max,
+        settings.lance.body_bytes_max,
     )
 
 
@@ -159,11 +161,16 @@ def build(settings: Settings) -> Built:
         files=files,
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
-        lance=lance_reader(settings.lance),
+        lance=lance_processes(settings.lance),
     )
     application = Application(
         services,
-        [IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AdminProtocol()],
+        [
+            IcebergProtocol(),
+            GravitinoProtocol(),
+            LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
+            AdminProtocol(),
+        ],
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
         door=Door(hosts=settings.server.hosts, listens_on=_listens_on(settings)),

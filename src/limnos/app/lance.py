@@ -1,6 +1,6 @@
-"""The processes that read Lance tables, as the settings have them.
+"""The processes that work on Lance tables, as the settings have them.
 
-May import this room, `config`, `services`, `sources` for the name of their module, and `model`.
+May import this room, `config`, `sources` for the name of their module, and `model`.
 """
 
 from __future__ import annotations
@@ -8,9 +8,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from limnos.app.chores import REFUSALS, ChoreProcesses
-from limnos.model.errors import InvalidTable, NotFound, StorageFailed, Unsupported
-from limnos.services.lance_reading import ProcessReader
+from limnos.app.chores import REFUSALS
+from limnos.app.lance_processes import LanceProcesses
+from limnos.model.errors import (
+    AlreadyExists,
+    InvalidTable,
+    NotFound,
+    SchemaMismatch,
+    StorageFailed,
+    TooLarge,
+    Unsupported,
+)
 from limnos.sources.lance.questions import MODULE
 
 if TYPE_CHECKING:
@@ -19,22 +27,20 @@ if TYPE_CHECKING:
     from limnos.config.settings import Lance
     from limnos.model.errors import LimnosError
 
-_KINDS: Final = ("version", "tag", "branch", "table")
+_MISSING: Final = ("version", "tag", "branch", "table", "column", "index", "transaction")
+_TAKEN: Final = ("tag", "branch", "table", "index")
+_PLAIN: Final = (InvalidTable, SchemaMismatch, StorageFailed, TooLarge, Unsupported)
 TOLD: Mapping[str, Callable[[str], LimnosError]] = {
     **REFUSALS,
-    InvalidTable.code: InvalidTable,
-    StorageFailed.code: StorageFailed,
-    Unsupported.code: Unsupported,
-    **{f"{NotFound.code}:{kind}": partial(NotFound, kind=kind) for kind in _KINDS},
+    **{each.code: each for each in _PLAIN},
+    **{f"{NotFound.code}:{kind}": partial(NotFound, kind=kind) for kind in _MISSING},
+    **{f"{AlreadyExists.code}:{kind}": partial(AlreadyExists, kind=kind) for kind in _TAKEN},
 }
 """What such a process may refuse with."""
 
 
-def lance_reader(settings: Lance) -> ProcessReader:
-    """Build what reads Lance tables; no process is there before somebody asks."""
-    return ProcessReader(
-        ChoreProcesses(
-            processes_max=settings.workers_max, module=MODULE, refusals=TOLD,
-            resident_bytes_max=settings.worker_bytes_max,
-        )
-    )  # fmt: skip
+def lance_processes(settings: Lance) -> LanceProcesses:
+    """Build what works on Lance tables; no process is there before somebody asks."""
+    return LanceProcesses(
+        processes_max=settings.workers_max, resident_bytes_max=settings.worker_bytes_max, module=MODULE, refusals=TOLD
+    )

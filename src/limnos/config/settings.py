@@ -147,7 +147,8 @@ class Server(Section):
         default=10.0, description="Longest time for the head of a request to arrive, in seconds."
     )
     body_timeout_s: PositiveFloat = Field(
-        default=30.0, description="Longest time for the body of a request to arrive, in seconds."
+        default=30.0,
+        description="Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one.",
     )
     body_bytes_max: PositiveInt = Field(
         default=33_554_432,
@@ -311,12 +312,23 @@ class Lance(Section):
         description="Schema in which Gravitino's names have the tables that lie directly in a catalog, as only Lance's may.",
     )
     workers_max: PositiveInt = Field(
-        default=2,
-        description="Most processes that read Lance tables; started when there is something to read, ended after a minute.",
+        default=4,
+        description="Most processes that work on Lance tables; started when there is something to do, ended after a minute. "
+        "One table, and one caller, may have half of them, and one is left for short questions.",
     )
     worker_bytes_max: PositiveInt = Field(
         default=2_147_483_648,
         description="How much memory such a process may have, in bytes: one that has more is ended, and its request refused.",
+    )
+    batch_bytes_max: PositiveInt = Field(
+        default=536_870_912,
+        description="Largest batch of rows that is taken, in bytes when it is decoded; a process has about three times as much for it.",
+    )
+    body_bytes_max: NonNegativeInt = Field(
+        default=0, description="Most bytes of rows in one request; 0: as many as come within the time."
+    )
+    data_timeout_s: PositiveFloat = Field(
+        default=600.0, description="Longest time for one request that reads or writes rows, in seconds."
     )
 
 

@@ -35,6 +35,8 @@ PIECE_BYTES: Final = HEAD_BYTES_MAX
 """What came in at once is parsed in pieces of this length, so that a head over the limit is seen before all of it is read."""
 UNWANTED_BYTES_MAX: Final = 1 << 26
 """How much of a body that nobody wants any more is passed over, for the sake of the connection."""
+STEP_BYTES: Final = 1 << 20
+"""How much of a long body has to come within the time for a body: a client that sends so much is not slow."""
 _IDLE, _HEAD, _BODY = Phase.IDLE, Phase.HEAD, Phase.BODY
 """Names of their own: to take one from its enum costs a tenth of a microsecond, and each request goes through all three."""
 log = get_logger("limnos.http")
@@ -109,6 +111,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _unparsed_bytes = 0
     """Bytes that came since the last head, piece of a body or message was complete: never more than a head may have."""
     _unwanted_bytes = 0
+    _body_bytes = 0
+    """Of the body that is coming, since the last step."""
     _parting = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -173,6 +177,10 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body, or pass it over when its request is answered already."""
         self._unparsed_bytes = 0
+        self._body_bytes += len(body)
+        if self._body_bytes >= STEP_BYTES:
+            self._body_bytes = 0
+            self._steps += 1
         if self.cycle.response_complete:
             self._pass_over(len(body))
         else:

@@ -16,7 +16,7 @@ from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
 
     from limnos.access.authentication import Credential
     from limnos.http.routing import Takes
@@ -35,6 +35,12 @@ def _kind_of(content_type: bytes) -> str:
     if media_type == b"application/json" or (media_type.startswith(b"application/") and media_type.endswith(b"+json")):
         return "json"
     return "form" if media_type == _FORM else "other"
+
+
+def _too_long(bytes_max: int) -> TooLarge:
+    return TooLarge(
+        f"The body is over the limit of {bytes_max} bytes (setting lance.body_bytes_max): send less at once"
+    )
 
 
 class Request:
@@ -98,6 +104,11 @@ class Request:
         raw = self.query_raw(name)
         return None if raw is None else unquote_form(raw)
 
+    def query_each(self, name: str) -> list[str]:
+        """Return every value of a query parameter that may be repeated, in the order in which they were sent."""
+        pairs = (pair.partition(b"=") for pair in self.query_string.split(b"&") if pair)
+        return [unquote_form(value) for key, _, value in pairs if unquote_form(key) == name]
+
     def query_flag(self, name: str, *, default: bool = False) -> bool:
         """Return a query parameter that is true or false, in any case. Raises BadRequest."""
         text = self.query(name)
@@ -147,6 +158,32 @@ class Request:
             more = bool(message.get("more_body", False))
         self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # it may be asked for again
         return self._body
+
+    async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:
+        """Give the body in pieces as they come, for who was admitted already; `bytes_max` is 0 where there is no limit.
+
+        Raises TooLarge, and BadRequest for a body that does not come to its end.
+        """
+        if isinstance(self._body, bytes):
+            if self._body:
+                yield self._body
+            return
+        length = self.headers.get(b"content-length", b"0")
+        size, more = int(length) if length.isdigit() else 0, True
+        if bytes_max and size > bytes_max:
+            raise _too_long(bytes_max)
+        size = 0
+        while more:
+            message = await self._body()
+            if message["type"] == "http.disconnect":
+                raise BadRequest("The client went away before its body was complete; nothing was changed")
+            chunk = cast("bytes", message.get("body", b""))
+            size += len(chunk)
+            if bytes_max and size > bytes_max:
+                raise _too_long(bytes_max)
+            more = bool(message.get("more_body", False))
+            if chunk:
+                yield chunk
 
     async def _admit(self) -> None:
         admit, self.admit = self.admit, None

@@ -59,6 +59,12 @@ class OutsideRoots(BadRequest):
     code = "outside-roots"
 
 
+class SchemaMismatch(BadRequest):
+    """Rows that do not have the columns of the table they are for."""
+
+    code = "schema-mismatch"
+
+
 class KeyReused(BadRequest):
     """An `Idempotency-Key` that its caller used for another request."""
 

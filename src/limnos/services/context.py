@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
-from limnos.services.lance_reading import NoReader
+from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.reports import Reports
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from limnos.services.chores import Chores
     from limnos.services.defaults import Defaults, Rules
     from limnos.services.files import Files
-    from limnos.services.lance_reading import LanceReader
+    from limnos.services.lance_work import LanceWorkers
     from limnos.services.once import Once
     from limnos.services.sqlpp_engine import Engine
     from limnos.store.interface import Store
@@ -63,7 +63,7 @@ class Services:
         files: Files,
         wake_worker: Callable[[], None],
         chores: Chores | None = None,
-        lance: LanceReader | None = None,
+        lance: LanceWorkers | None = None,
         engine: Engine | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
@@ -77,7 +77,7 @@ class Services:
         self.wake_worker = wake_worker
         self.wake_deliveries = wake_deliveries
         self.chores: Chores = OwnChores() if chores is None else chores
-        self.lance: LanceReader = NoReader() if lance is None else lance
+        self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.engine: Engine = NoEngine() if engine is None else engine
         self.recent = RecentMetadata()
         self.lines = Lines()

@@ -32,6 +32,9 @@ class Defaults(NamedTuple):
     """Below which addresses webhooks may lie."""
     root_schema: str = "default"
     """The schema in which full names have what lies directly in a catalog, as only Lance tables may."""
+    lance_batch_bytes_max: int = 1 << 29
+    lance_body_bytes_max: int = 0
+    """How many bytes of rows one request may bring; 0: any."""
 
 
 class Rules(NamedTuple):

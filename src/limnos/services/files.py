@@ -206,6 +206,10 @@ class Files:
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
 
+    async def apart(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
+        """Do something to the files below a location in a thread of its catalog's. Raises StorageFailed, Unavailable."""
+        await self._run(location, properties, lambda _: call())
+
     def written(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> Written:
         """Write a file before a commit that points to it; delete it when it is certain that the commit was not made."""
         return Written(self, location, data, properties, first=first)

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
 from limnos.model.errors import NotFound
-from limnos.services.lance_reading import options_of
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
-from limnos.sources.lance.questions import Describe
+from limnos.services.lance_work import answer, errand_of, options_of
+from limnos.sources.lance.questions import Describe, Described
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scope
-    from limnos.sources.lance.questions import Described
 
 
 VERSION_END: Final = 1 << 63
@@ -97,7 +96,8 @@ async def _read(ctx: Context, table: LanceTable, *, at: At) -> Described | None:
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
     options = options_of(table.place.catalog.properties)
-    return await ctx.services.lance.describe(Describe(table.location, options, at.version, at.tag, at.branch))
+    question = Describe(table.location, options, at.version, at.tag, at.branch)
+    return await answer(ctx, errand_of(ctx, question, quick=True), shape=Described | None)  # type: ignore[arg-type]  # a union is a shape
 
 
 def _refuse_past(at: At) -> None:

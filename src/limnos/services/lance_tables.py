@@ -1,7 +1,7 @@
 """Lance tables as nodes of the tree: find, declare, register, drop, deregister, and where their files are.
 
 May import the rooms below. Knows no wire format, and never looks into a table: what is in it is read by processes of their own
-(`services.lance_reading`). The document of such a table says where it lies, and nothing else: what it holds, its directory says.
+(`services.lance_work`). The document of such a table says where it lies, and nothing else: what it holds, its directory says.
 A table may lie directly in its catalog; then the catalog's node is its parent.
 """
 
@@ -141,12 +141,13 @@ def _loaded(scene: Scene, node: Node) -> LanceTable:
 
 def draft_of(scene: Scene, levels: Levels, *, action: Action) -> Draft:
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists, BadRequest in a catalog of another format."""
-    draft, _ = _drafted(scene, levels, action=action)
+    draft, _ = drafted(scene, levels, action=action)
     require_free(scene, draft.parent.id, levels, wanted=Kind.TABLE)
     return draft
 
 
-def _drafted(scene: Scene, levels: Levels, *, action: Action) -> tuple[Draft, Decision]:
+def drafted(scene: Scene, levels: Levels, *, action: Action) -> tuple[Draft, Decision]:
+    """Decide on making a table, whatever has its name. Raises NotFound (namespace), BadRequest in a catalog of another format."""
     scene.require_in_use()
     if not levels:
         raise BadRequest("A table's identifier has two names at least: its catalog's, then its own")
@@ -173,13 +174,13 @@ async def table_declare(
     draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE))
     record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
-    versions = await _versions_of(ctx, document, draft=draft, record=record) if location else ()
+    versions = await versions_of(ctx, document, draft=draft, record=record) if location else ()
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted = draft_of(scene, levels, action=Action.TABLE_CREATE)
         return drafted.command(levels[-1], document, record=record, versions=versions)
 
-    node = await _made(ctx, scope, decide=decide, levels=levels)
+    node = await lance_made(ctx, scope, decide=decide, levels=levels)
     return LanceTable(node, record, document.location, draft.place)
 
 
@@ -196,17 +197,17 @@ async def table_register(
     if not await has_data(ctx, document.location, place=draft.place):
         raise InvalidTable(f"At {document.location} lies no Lance table: write one there first, or declare the table")
     record = TableRecord(None, properties, managed=draft.is_managed(properties))
-    versions = await _versions_of(ctx, document, draft=draft, record=record)
+    versions = await versions_of(ctx, document, draft=draft, record=record)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted, instead = _registered(scene, levels, overwrite=overwrite)
         return drafted.command(levels[-1], document, record=record, instead=instead, versions=versions)
 
-    node = await _made(ctx, scope, decide=decide, levels=levels)
+    node = await lance_made(ctx, scope, decide=decide, levels=levels)
     return LanceTable(node, record, document.location, draft.place)
 
 
-async def _versions_of(
+async def versions_of(
     ctx: Context, document: Document, *, draft: Draft, record: TableRecord
 ) -> tuple[LanceVersion, ...]:
     """Return the versions that a managed table comes with, as its files have them."""
@@ -218,7 +219,7 @@ async def _versions_of(
 
 def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft, Node | None]:
     """Decide on registering a table, and on taking away the one that it replaces."""
-    draft, decision = _drafted(scene, levels, action=Action.TABLE_REGISTER)
+    draft, decision = drafted(scene, levels, action=Action.TABLE_REGISTER)
     taken, chain = scene.find(levels, Kind.TABLE)
     if taken is None or not overwrite or taken.kind is not Kind.TABLE:
         require_free(scene, draft.parent.id, levels, wanted=Kind.TABLE)
@@ -227,7 +228,8 @@ def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft
     return draft._replace(permit=scene.permit(None, decision, dropping)), taken
 
 
-async def _made(ctx: Context, scope: Scope, *, decide: object, levels: Levels) -> Node:
+async def lance_made(ctx: Context, scope: Scope, *, decide: object, levels: Levels) -> Node:
+    """Put a table into the tree. Raises AlreadyExists in words of the whole path."""
     try:
         return await ctx.write(scope, decide, lance_insert)  # type: ignore[arg-type]  # a function from a scene to a permit
     except AlreadyExists as error:

@@ -14,11 +14,11 @@ from tests.http import cells
 from tests.http.cells import CALLERS, Case, Row, case, own
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg import wire as iceberg
-from tests.http.lance.wire import ROOT, declare, lay, make_space, stage, table
+from tests.http.lance.wire import ROOT, arrow, declare, fill, lay, make_space, stage, table
 
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
-OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over")
+OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over", "anew")
 """Tables of each caller's own, for rows that change them."""
 STAGED: dict[str, str] = {}
 """What each caller has staged for its table whose versions the store keeps."""
@@ -35,6 +35,7 @@ def prepare(node: Node) -> None:
     for path in (("there", "t"), ("closed", "t"), ("r",)):
         declare(node, "lance", *path)
     node.done("POST", f"{table('lance', 'there', 'held')}/register", {"location": lay(node, "held")})
+    fill(node, "lance", "there", "rows")
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
@@ -44,7 +45,7 @@ def prepare(node: Node) -> None:
                 grant(node, who, on_catalog, kind="CATALOG", on=catalog)
     for space in ("there", "other", *(f"{name}_{who}" for name in ("gone", "full") for who in CALLERS)):
         own(node, "keeper", "SCHEMA", f"lance.{space}")
-    for name in ("t", "held", *(f"{name}_{who}" for name in (*OWN_TABLES, "kept") for who in CALLERS)):
+    for name in ("t", "held", "rows", *(f"{name}_{who}" for name in (*OWN_TABLES, "kept") for who in CALLERS)):
         own(node, "tabler", "TABLE", f"lance.there.{name}")
     own(node, "owner", "CATALOG", "lance")
     own(node, "laker", "METALAKE", "lake")
@@ -123,8 +124,24 @@ def _tables(who: str) -> Iterator[Case]:
     yield from _each("version/list", "held", {})
     yield from _each("version/describe", "held", {"version": 1})
     yield from _each("version/create", f"kept_{who}", {"version": 1, "manifest_path": STAGED[who]})
+    yield from _rows(who)
     over = {"location": f"older_{who}", "mode": "Overwrite"}
     yield _about("POST /table/{table_id}/register", "overwrite", "lance", "there", f"over_{who}", body=over)
+
+
+def _rows(who: str) -> Iterator[Case]:
+    """What is done with rows."""
+    create = "POST /table/{table_id}/create"
+    yield from _new("create", f"filled_{who}", arrow(), taken="rows")
+    for thing, name, mode in (
+        ("declared before", f"anew_{who}", "create"), ("taken name, exist ok", "t", "exist_ok"), ("overwrite", f"anew_{who}", "overwrite"),
+    ):  # fmt: skip
+        yield case(create, thing, f"lance$there${name}", root=ROOT, body=arrow(), query=f"?mode={mode}")
+    yield from _each("insert", "rows", arrow())
+    for action, body in (
+        ("count_rows", {}), ("query", {"k": 1}), ("explain_plan", {"query": {"k": 1}}), ("analyze_plan", {"k": 1}),
+    ):  # fmt: skip
+        yield from _each(action, "rows", body)
 
 
 def _each(action: str, name: str, body: object) -> Iterator[Case]:
@@ -136,10 +153,10 @@ def _each(action: str, name: str, body: object) -> Iterator[Case]:
     yield _about(route, "no table in the catalog", "lance", "gone_t", body=body)
 
 
-def _new(action: str, name: str, body: object) -> Iterator[Case]:
+def _new(action: str, name: str, body: object, *, taken: str = "t") -> Iterator[Case]:
     route = f"POST /table/{{table_id}}/{action}"
     yield _about(route, "free name", "lance", "there", name, body=body)
-    yield _about(route, "taken name", "lance", "there", "t", body=body)
+    yield _about(route, "taken name", "lance", "there", taken, body=body)
     yield _about(route, "no namespace", "lance", "gone", name, body=body)
     if action == "declare":
         yield _about(route, "in the catalog", "lance", name, body=body)
@@ -152,11 +169,13 @@ def routes() -> set[str]:
 
 def cell(answer: Answer) -> str:
     """A status; of a list how much it shows, of a refusal the code."""
-    if not answer.body:
+    if not answer.body or answer.headers["content-type"] != "application/json":
         return str(answer.status)
     body = answer.json()
     if answer.status != 200:
         return f"{answer.status}/{body['code']}"
+    if not isinstance(body, dict):
+        return str(answer.status)
     sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables", "versions")]
     return f"200:{sizes[0]}" if sizes else "200"
 

@@ -49,8 +49,8 @@ def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair
     """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name."""
     route, there, missing = pair
     for who in CALLERS:
-        first, second = (json.loads(asked[route, thing][who].body or b"{}") for thing in (there, missing))
         if asked[route, there][who].status == asked[route, missing][who].status == 403:
+            first, second = (json.loads(asked[route, thing][who].body or b"{}") for thing in (there, missing))
             assert _unnamed(first, who) == _unnamed(second, who), who
 
 
@@ -67,6 +67,7 @@ def _unnamed(body: dict[str, object], who: str) -> str:
         f"side_{who}",
         "nowhere",
         "lance",
+        "rows",
         "there",
         "gone",
     ):

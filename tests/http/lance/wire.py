@@ -5,10 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
+import pyarrow as pa
+
 from tests.http.driver import Answer, Node
 
 ROOT = "/lance/v1"
 Json = dict[str, object]
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "text": ["a cat", "a dog", "cat and dog"],
+        "vector": pa.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], pa.list_(pa.float32(), 2)),
+    }
+)
 
 
 def space(*path: str) -> str:
@@ -69,6 +78,28 @@ def told(answer: Answer) -> tuple[int, object]:
     assert isinstance(body["error"], str)
     assert answer.headers["content-type"] == "application/json"
     return answer.status, body["code"]
+
+
+def arrow(table: pa.Table | None = None, **options: object) -> bytes:
+    """Rows as a stream."""
+    table = ROWS if table is None else table
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def fill(node: Node, *path: str, user: str = "admin", mode: str = "create", rows: pa.Table | None = None) -> Json:
+    """Make a table with rows."""
+    return node.done("POST", f"{table(*path)}/create?mode={mode}", arrow(rows), user=user)
+
+
+def rows_of(answer: Answer) -> list[Json]:
+    """The rows of an answer that is an Arrow file."""
+    assert answer.status == 200, answer
+    assert answer.headers["content-type"] == "application/vnd.apache.arrow.file"
+    found: list[Json] = pa.ipc.open_file(answer.body).read_all().to_pylist()
+    return found
 
 
 def names(answer: Answer) -> object:

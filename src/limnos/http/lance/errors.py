@@ -37,10 +37,12 @@ _NOT_FOUND: Final = {
     "metalake": 1, "catalog": 1, "namespace": 1, "table": 4, "index": 6, "tag": 8, "transaction": 10, "version": 11, "column": 12,
     "branch": 22, "route": UNSUPPORTED,
 }  # fmt: skip
+_TAKEN: Final = {"index": 7, "tag": 9, "branch": 23}
 _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.NotEmpty, 409, 3),
     (errors.InUse, 409, BAD_STATE),
     (errors.InvalidTable, 409, BAD_STATE),
+    (errors.SchemaMismatch, 400, 20),
     (errors.BadRequest, 400, INVALID),
     (errors.Unprocessable, 400, INVALID),
     (errors.CommitConflict, 409, CONFLICT),
@@ -88,7 +90,7 @@ def classify(error: LimnosError | InvalidName, operation: str) -> tuple[int, int
     if isinstance(error, errors.NotFound):
         return 404, _NOT_FOUND.get(error.kind, UNSUPPORTED)
     if isinstance(error, errors.AlreadyExists):
-        return 409, 2 if operation in _SPACES else 5
+        return 409, _TAKEN.get(error.kind, 2 if operation in _SPACES else 5)
     if isinstance(error, errors.Unsupported):
         return (405 if operation == "unknown-method" else 406), UNSUPPORTED
     for kind, status, code in _TABLE:

@@ -1,13 +1,14 @@
 """The protocol as the application sees it: routes below `/lance/v1`, and below `/v1` as clients of its own port have them.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.lance import namespaces, tables, versions
+from limnos.access.actions import Action
+from limnos.http.lance import namespaces, queries, rows, tables, versions
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import place_of
 from limnos.http.lance.unserved import unserved
@@ -29,7 +30,7 @@ _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialize
 """How the protocol's paths go on: what else begins with `/v1` is not meant for it."""
 
 _SPACE, _TABLE = "/namespace/{namespace_id}", "/table/{table_id}"
-ROUTES: tuple[Route[Handler], ...] = (
+_QUICK: tuple[Route[Handler], ...] = (
     Route("POST", f"{_SPACE}/create", namespaces.namespace_create, "lance-create-namespace"),
     Route("GET", f"{_SPACE}/list", namespaces.namespaces_page, "lance-list-namespaces"),
     Route("POST", f"{_SPACE}/describe", namespaces.namespace_describe, "lance-describe-namespace"),
@@ -49,6 +50,18 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/version/create", versions.version_create, "lance-create-table-version"),
     Route("POST", f"{_TABLE}/version/describe", versions.version_describe, "lance-describe-table-version"),
 )
+
+_READS, _WRITES = (Action.TABLE_READ,), (Action.TABLE_COMMIT,)
+_SLOW: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_TABLE}/create", rows.table_create, "lance-create-table", takes="any"),
+    Route("POST", f"{_TABLE}/insert", rows.rows_insert, "lance-insert-into-table", takes="any"),
+    Route("POST", f"{_TABLE}/count_rows", rows.rows_count, "lance-count-table-rows", asks=_READS),
+    Route("POST", f"{_TABLE}/query", queries.table_query, "lance-query-table", asks=_READS),
+    Route("POST", f"{_TABLE}/explain_plan", queries.query_explain, "lance-explain-table-query-plan", asks=_READS),
+    Route("POST", f"{_TABLE}/analyze_plan", queries.query_analyze, "lance-analyze-table-query-plan", asks=_READS),
+)
+"""What is done to a table's rows: it has a time of its own. Bodies that are rows have no limit but the settings'."""
+ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
 def _rootless() -> tuple[Route[Handler], ...]:
@@ -92,8 +105,10 @@ class LanceProtocol:
     anonymous: frozenset[str] = frozenset()
     takes_key = True
 
-    def __init__(self) -> None:
-        self.router: Router[Handler] = LanceRouter(ROOT, ROUTES, refusing=(*_rootless(), *unserved()))
+    def __init__(self, *, data_timeout_s: float = 600.0) -> None:
+        slow = {route.operation for route in _SLOW}
+        routes = [each._replace(deadline_s=data_timeout_s) if each.operation in slow else each for each in ROUTES]
+        self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(), *unserved()))
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a path names: the metalake, a catalog, or a namespace or table of it."""

@@ -19,15 +19,9 @@ if TYPE_CHECKING:
 _BY_PATH = "open the table at its location, which describe tells, and do it there"
 _ENTERPRISE = "only LanceDB Enterprise does it"
 _ON_TABLE = {
-    "create": ("create-table", "declare the table, and write it at its location"),
-    "insert": ("insert-into-table", _BY_PATH),
     "merge_insert": ("merge-insert-into-table", _BY_PATH),
     "update": ("update-table", _BY_PATH),
     "delete": ("delete-from-table", _BY_PATH),
-    "query": ("query-table", _BY_PATH),
-    "count_rows": ("count-table-rows", _BY_PATH),
-    "explain_plan": ("explain-table-query-plan", _BY_PATH),
-    "analyze_plan": ("analyze-table-query-plan", _BY_PATH),
     "restore": ("restore-table", _BY_PATH),
     "schema_metadata/update": ("update-table-schema-metadata", _BY_PATH),
     "update_field_metadata": ("update-field-metadata", _BY_PATH),

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from limnos.formats.lance import MANIFEST, RowKind, object_id_of, row_of
 from limnos.model.errors import InvalidTable
-from limnos.sources.lance.reading import opened, said
+from limnos.sources.lance.failures import said
+from limnos.sources.lance.opening import opened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,6 +1,7 @@
-"""What a process that reads Lance tables is asked, and what it answers, as JSON on the wire.
+"""What a process that works on Lance tables is asked, and what it answers, as JSON on the wire.
 
-May import msgspec and `model`. Must not import Lance's library: a serving process imports this.
+May import msgspec and `model`. Must not import Lance's library: a serving process imports this. A question's name on the wire is that
+of its type. Versions, tags and branches that a question names are of the table as it is read; who writes names a branch at most.
 """
 
 from __future__ import annotations
@@ -9,9 +10,23 @@ from typing import Final
 
 import msgspec
 
-DESCRIBE: Final = "describe"
 MODULE: Final = "limnos.sources.lance.worker"
 """The module that such a process runs."""
+Vector = list[float]
+
+
+class Question(msgspec.Struct, frozen=True):
+    """About the table at a location: its latest version, or one by number, of a branch, or by tag."""
+
+    location: str
+    options: dict[str, str]
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+
+class Describe(Question, frozen=True):
+    """Describe the table."""
 
 
 class Described(msgspec.Struct, frozen=True):
@@ -25,11 +40,55 @@ class Described(msgspec.Struct, frozen=True):
     stats: dict[str, int]
 
 
-class Describe(msgspec.Struct, frozen=True):
-    """Describe the table at a location: its latest version, or one by number, of a branch, or by tag."""
+class Count(Question, frozen=True, kw_only=True):
+    """Count the rows for which a predicate holds; all without one. The answer is a number."""
 
-    location: str
-    options: dict[str, str]
-    version: int | None = None
-    tag: str | None = None
-    branch: str | None = None
+    predicate: str | None = None
+
+
+class Query(Question, frozen=True, kw_only=True):
+    """Find rows: the nearest to vectors, those with words, or all, which a filter leaves; the answer is an Arrow file.
+
+    `text` is a full-text query as Lance has it, its words or its structure. With both vectors and words the two lists
+    are merged by rank.
+    """
+
+    limit: int | None = None
+    offset: int = 0
+    columns: list[str] | None = None
+    aliases: dict[str, str] | None = None
+    filter: str | None = None
+    prefilter: bool = True
+    vectors: list[Vector] = []
+    vector_column: str | None = None
+    text: dict[str, object] | None = None
+    text_columns: list[str] = []
+    nearest: dict[str, object] = {}
+    """What else Lance is told of a search for vectors, in its words."""
+    with_row_id: bool = False
+    fast_search: bool = False
+
+
+class Explain(Question, frozen=True, kw_only=True):
+    """Tell how a query would be done; with `runs` do it, and tell how it went. The answer is text."""
+
+    query: Query
+    verbose: bool = False
+    runs: bool = False
+
+
+class Write(Question, frozen=True, kw_only=True):
+    """Write the rows that follow: `create` a table that holds none, `append` to it or `overwrite` it, `any`: as append, or create."""
+
+    mode: str
+    batch_bytes_max: int
+
+
+class Written(msgspec.Struct, frozen=True):
+    """What a change left: the table's version, its transaction, and how many rows it was about."""
+
+    version: int
+    transaction_id: str | None = None
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0

@@ -1,49 +1,93 @@
-"""A process that reads Lance tables: `python -m limnos.sources.lance.worker`, standard input is a socket to who started it.
+"""A process that works on Lance tables: `python -m limnos.sources.lance.worker`, standard input is a socket to who started it.
 
-May import this room and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
-each question.
+May import this room, the wire of `sources` and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
+each question. Lance's library is loaded with the first question: it may be missing, which is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from limnos.model.errors import LimnosError, NotFound
+from limnos.model.errors import AlreadyExists, LimnosError, NotFound
 from limnos.sources.lance import questions
-from limnos.sources.wire import serve
+from limnos.sources.wire import die_with_parent, serve_on
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.sources.wire import Wire
 
 
-def _describe(text: bytes) -> bytes:
-    from limnos.sources.lance.reading import describe  # noqa: PLC0415 - the extra `lance` may be missing, which is told
+class Work(NamedTuple):
+    """What answers the questions there are, by their names: from the question alone, from what comes behind it too, or in pieces."""
 
-    return msgspec.json.encode(describe(msgspec.json.decode(text, type=questions.Describe)))
+    plain: dict[str, tuple[type, Callable[[Any], object]]]
+    fed: dict[str, tuple[type, Callable[[Any, Any], object]]]
+    in_pieces: dict[str, tuple[type, Callable[[Any, Callable[[list[bytes]], None]], None]]]
 
 
-WORK: dict[str, Callable[[bytes], bytes]] = {questions.DESCRIBE: _describe}
+@cache
+def work() -> Work:
+    """Load Lance's library, and say what can be done with it."""
+    from limnos.sources.lance import querying, reading, writing  # noqa: PLC0415 - the extra `lance` may be missing
+
+    return Work(
+        plain={
+            "Describe": (questions.Describe, reading.describe),
+            "Count": (questions.Count, reading.count),
+            "Explain": (questions.Explain, querying.explain),
+        },
+        fed={"Write": (questions.Write, writing.write)},
+        in_pieces={"Query": (questions.Query, querying.query)},
+    )
 
 
-def done(parts: list[bytes]) -> list[bytes]:
-    """Answer one question: `done` and the answer, `refused` with a code and words, or `failed` with the words alone."""
+def answer(wire: Wire) -> None:
+    """Answer one question, and pass over what is left of what it was fed with."""
+    name, text, *more = wire.receive()
+    body = None
+    if more:
+        from limnos.sources.lance.bodies import Body  # noqa: PLC0415 - it needs pyarrow, which comes with the extra
+
+        body = Body(wire)
+    wire.send(_told(name.decode(), text, body=body, wire=wire))
+    if body is not None:
+        body.drain()
+
+
+def _told(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
+    """Answer with `done` and the answer, `refused` with a code and words, or `failed` with the words alone."""
     try:
-        return [b"done", WORK[parts[0].decode()](parts[1])]
+        return [b"done", msgspec.json.encode(_done(name, text, body=body, wire=wire))]
     except LimnosError as error:
         return [b"refused", code_of(error).encode(), error.message.encode(errors="replace")]
     except ImportError as error:
-        return [
-            b"refused",
-            b"unsupported",
-            f"This server cannot read Lance tables ({error}): install its extra lance".encode(),
-        ]
-    except Exception as error:  # noqa: BLE001 - told to whoever asked, who logs it
+        told = f"This server cannot work on Lance tables ({error}): install its extra lance"
+        return [b"refused", b"unsupported", told.encode()]
+    except BaseException as error:  # noqa: BLE001 - told to whoever asked, who logs it; what panics in Rust is no Exception
         return [b"failed", f"{type(error).__name__}: {error}".encode(errors="replace")]
 
 
+def _done(name: str, text: bytes, *, body: object, wire: Wire) -> object:
+    known = work()
+    if name in known.fed:
+        shape, fed = known.fed[name]
+        return fed(msgspec.json.decode(text, type=shape), body)
+    if name in known.in_pieces:
+        shape, in_pieces = known.in_pieces[name]
+        return in_pieces(msgspec.json.decode(text, type=shape), wire.send)
+    shape, plain = known.plain[name]
+    return plain(msgspec.json.decode(text, type=shape))
+
+
 def code_of(error: LimnosError) -> str:
-    """The code of a failure; for what was not found with its kind behind it."""
-    return f"{error.code}:{error.kind}" if isinstance(error, NotFound) else error.code
+    """The code of a failure; for what was not found, or is there already, with its kind behind it."""
+    return f"{error.code}:{error.kind}" if isinstance(error, NotFound | AlreadyExists) else error.code
 
 
 if __name__ == "__main__":
-    serve(done)
+    die_with_parent()
+    serve_on(answer)

@@ -1,0 +1,99 @@
+"""A process that works for this one, and the socket to it.
+
+May import the wire of `sources` and the standard library. Knows no work. It is spawned, not forked, with an environment that holds no
+secret, and leaves by itself when this process is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from limnos.sources.wire import COUNT, LENGTH, pack
+
+PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
+PIECE_BYTES: Final = 1 << 20
+
+
+class Hand:
+    """One process, and the socket to it."""
+
+    def __init__(self, module: str) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        environment = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        command = [sys.executable, "-P", "-m", module]
+        with theirs:
+            actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
+            self.pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+        self._wire = ours
+        self._ended = False
+        self.used_at = 0.0
+
+    async def ask(self, parts: list[bytes]) -> list[bytes]:
+        """Send a chore and wait for what comes of it. Raises ConnectionError when the process is gone."""
+        await self.send(parts)
+        return await self.receive()
+
+    async def send(self, parts: list[bytes]) -> None:
+        """Send a message whole. Raises ConnectionError when the process is gone."""
+        try:
+            await asyncio.get_running_loop().sock_sendall(self._wire, pack(parts))
+        except (OSError, ValueError) as error:
+            raise ConnectionResetError("The process has ended") from error
+
+    async def receive(self) -> list[bytes]:
+        """Wait for a message. Raises ConnectionError when the process is gone."""
+        (count,) = COUNT.unpack(await self._exactly(COUNT.size))
+        return [await self._exactly(LENGTH.unpack(await self._exactly(LENGTH.size))[0]) for _ in range(count)]
+
+    async def _exactly(self, size: int) -> bytes:
+        loop, chunks, left = asyncio.get_running_loop(), [], size
+        while left:
+            try:
+                chunk = await loop.sock_recv(self._wire, min(left, PIECE_BYTES))
+            except (OSError, ValueError) as error:
+                raise ConnectionResetError("The process has ended") from error
+            if not chunk:
+                raise ConnectionResetError("The process has ended")
+            chunks.append(chunk)
+            left -= len(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def is_there(self) -> bool:
+        """Say whether an idle process is still there: one that has gone has hung up."""
+        try:
+            return self._wire.recv(1, socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def resident_bytes(self) -> int:
+        """Return how much memory the process has; 0 when nobody can tell."""
+        try:
+            return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def kill(self) -> None:
+        """End the process at once; whoever waits for it hears that it is gone."""
+        if not self._ended:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """End the process, whatever it is at, and see it off."""
+        self.kill()
+        self._wire.close()
+        if not self._ended:
+            self._ended = True
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)  # it was killed: that takes no time

@@ -1,0 +1,234 @@
+"""The processes that work on Lance tables: started when there is something to do, watched from outside, ended and replaced.
+
+May import this room, `model`, `telemetry`, the shapes of `services` and `sources`, and the standard library. Knows no operation: it passes
+questions, what they are fed with and what comes of them. How much memory a process has is looked at from here: a limit of its own would end it in
+the middle of a library that cannot bear that. A question that changes something is begun when the process has all of it;
+before that nothing can have been changed, after that nobody knows unless the process says so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from limnos.app.hands import Hand
+from limnos.app.turns import Key, Turns
+from limnos.model.errors import BadRequest, LimnosError, StateUnknown, TooLarge, Unavailable
+from limnos.sources.wire import COMPLETE, CUT, MORE
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+
+    from limnos.services.lance_work import Errand
+
+log = get_logger("limnos.lance")
+IDLE_S: Final = 60.0
+LOOK_S: Final = 0.1
+"""How often processes at work are looked at."""
+DONE = Counter(
+    "limnos_lance_work_total", "Work on Lance tables done in processes of its own, by kind and outcome.", ("kind", "outcome")
+)  # fmt: skip
+
+
+class LanceProcesses:
+    """Does what is asked about Lance tables in a few processes."""
+
+    def __init__(
+        self, *, processes_max: int, resident_bytes_max: int, module: str, refusals: Mapping[str, Callable[[str], LimnosError]]
+    ) -> None:  # fmt: skip
+        half = max(1, processes_max // 2)
+        self._turns = Turns(processes_max, limits={"slow": max(1, processes_max - 1), "table": half, "caller": half})
+        self._resident_bytes_max = resident_bytes_max
+        self._module = module
+        self._refusals = refusals
+        self._idle: list[Hand] = []
+        self._busy: dict[Hand, bool] = {}
+        """Those at work, and whether they were ended as they had grown too large."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._looking: asyncio.TimerHandle | None = None
+
+    async def ask(self, errand: Errand) -> bytes:
+        """Have a question answered; whoever cancels ends it. Raises what it is refused with, Unavailable, TooLarge, StateUnknown."""
+        async with self._hand(errand) as hand:
+            await errand.begin()
+            errand.is_open = True
+            return self._taken(errand, await hand.ask([errand.name, errand.question]))
+
+    async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
+        """Have a question answered that is fed with a body. It is begun only when the body has ended as it should."""
+        async with aclosing(body), self._hand(errand) as hand:
+            errand.is_open = True
+            await hand.send([errand.name, errand.question, MORE])
+            answer = asyncio.create_task(hand.receive())
+            try:
+                cut = await self._pass_on(errand, hand, body=body, answer=answer)
+                told = await answer
+            finally:
+                answer.cancel()
+            if cut is not None:
+                errand.is_open = False
+                raise cut
+            return self._taken(errand, told)
+
+    @staticmethod
+    async def _pass_on(
+        errand: Errand, hand: Hand, *, body: AsyncGenerator[bytes, None], answer: asyncio.Task[list[bytes]]
+    ) -> LimnosError | None:
+        """Send a body on until it ends, or until an answer comes. Returns why it was cut, if it was."""
+
+        async def following() -> bytes | None:
+            return await anext(body, None)
+
+        while True:
+            reading = asyncio.create_task(following())
+            try:
+                await asyncio.wait({reading, answer}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                if not reading.done():
+                    reading.cancel()
+                    await asyncio.wait({reading})
+            if answer.done():
+                if answer.exception() is None:
+                    await hand.send([CUT])
+                return None
+            try:
+                piece = reading.result()
+                if piece is None:
+                    await errand.begin()
+            except LimnosError as error:
+                await hand.send([CUT])
+                return error
+            await hand.send([MORE, piece] if piece is not None else [COMPLETE])
+            if piece is None:
+                return None
+
+    async def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
+        """Give an answer in pieces; the first one comes when it is certain that there is an answer."""
+        async with self._hand(errand) as hand:
+            await errand.begin()
+            errand.is_open = True
+            await hand.send([errand.name, errand.question])
+            while True:
+                told = await hand.receive()
+                if told[0] != MORE:
+                    self._taken(errand, told)
+                    return
+                yield told[1]
+
+    # -- the processes -----------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def _hand(self, errand: Errand) -> AsyncIterator[Hand]:
+        """Hold a process; it is ended unless what was to be done with it was done to its end."""
+        async with self._turns.turn(self._keys(errand)):
+            hand = self._one()
+            self._busy[hand] = False
+            self._look_later()
+            try:
+                yield hand
+            except LimnosError:
+                self._after(hand, errand)
+                raise
+            except ConnectionError as error:
+                grown = self._busy.pop(hand)
+                hand.end()
+                raise self._lost(errand, grown=grown) from error
+            except BaseException:
+                DONE[errand.kind, "ended"] += 1
+                self._busy.pop(hand, None)
+                hand.end()
+                raise
+            self._after(hand, errand)
+
+    def _after(self, hand: Hand, errand: Errand) -> None:
+        """Keep a process that has answered, with whatever, or was not asked; a failure in between leaves it at work."""
+        self._busy.pop(hand, None)
+        if errand.is_open:
+            hand.end()
+        else:
+            self._rest(hand)
+
+    def _lost(self, errand: Errand, *, grown: bool) -> LimnosError:
+        """Say what it means that a process is gone."""
+        DONE[errand.kind, "too large" if grown else "died"] += 1
+        log.warning("a process that worked on a table was lost", kind=errand.kind, grown=grown, begun=errand.is_begun)
+        why = "This takes more memory than a request may have" if grown else "The process that did this has died"
+        if errand.writes and errand.is_begun:
+            return StateUnknown(f"{why}, and the change may have been made: look before you repeat it")
+        if grown:
+            return TooLarge(f"{why}; nothing was changed: ask for less at once, or send smaller batches")
+        return Unavailable(f"{why}, and nothing was changed: try again, or ask for less")
+
+    @staticmethod
+    def _keys(errand: Errand) -> tuple[Key, ...]:
+        if errand.is_quick:
+            return ()
+        return ("slow", ""), ("table", errand.table), ("caller", errand.caller)
+
+    def _one(self) -> Hand:
+        while self._idle:
+            hand = self._idle.pop()
+            if hand.is_there():
+                return hand
+            hand.end()
+        return Hand(self._module)
+
+    def _taken(self, errand: Errand, told: list[bytes]) -> bytes:
+        outcome, *parts = told
+        errand.is_open = False
+        DONE[errand.kind, outcome.decode()] += 1
+        if outcome == b"done":
+            return parts[0]
+        errand.refused()
+        if outcome == b"refused":
+            raise self._refusals.get(parts[0].decode(), BadRequest)(parts[1].decode())
+        raise RuntimeError(f"{errand.kind} failed: {parts[0].decode()}")
+
+    def _look_later(self) -> None:
+        if self._looking is None:
+            self._looking = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+
+    def _look(self) -> None:
+        """End processes that have grown too large."""
+        self._looking = None
+        for hand, grown in tuple(self._busy.items()):
+            if not grown and hand.resident_bytes() > self._resident_bytes_max:
+                self._busy[hand] = True
+                hand.kill()
+        if self._busy:
+            self._look_later()
+
+    def _rest(self, hand: Hand) -> None:
+        """Keep a process for the next question, and let it go when there is none for a while."""
+        loop = asyncio.get_running_loop()
+        if hand.resident_bytes() > self._resident_bytes_max // 2:
+            hand.end()  # what it has grown to it does not give back
+            return
+        hand.used_at = loop.time()
+        self._idle.append(hand)
+        if self._timer is None:
+            self._timer = loop.call_later(IDLE_S, self._dismiss)
+
+    def _dismiss(self) -> None:
+        loop = asyncio.get_running_loop()
+        for hand in [each for each in self._idle if loop.time() - each.used_at >= IDLE_S]:
+            self._idle.remove(hand)
+            hand.end()
+        self._timer = loop.call_later(IDLE_S, self._dismiss) if self._idle else None
+
+    def pids(self) -> list[int]:
+        """Return the processes that are there."""
+        return [hand.pid for hand in (*self._busy, *self._idle)]
+
+    def close(self) -> None:
+        """End every process."""
+        for timer in (self._timer, self._looking):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._looking = None
+        for hand in (*self._busy, *self._idle):
+            hand.end()
+        self._idle.clear()

@@ -1,0 +1,76 @@
+"""Whose turn it is: places that many want, of which nobody may hold all.
+
+May import `model` and the standard library. Knows no process: a place is a number. Who asks says what it is for (a table, a caller, slow
+work); of each there may only be so many at once, so one slow table holds up nobody but who waits for that table.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+WAITING_MAX: Final = 64
+Key = tuple[str, str]
+"""What a place is wanted for: the sort of thing, and which one."""
+
+
+class Turns:
+    """So many places; `limits` says how many of them may go to one thing of a sort."""
+
+    def __init__(self, places: int, *, limits: dict[str, int]) -> None:
+        self._free = places
+        self._limits = limits
+        self._held: Counter[Key] = Counter()
+        self._waiting: list[tuple[tuple[Key, ...], asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def turn(self, keys: tuple[Key, ...]) -> AsyncIterator[None]:
+        """Hold a place; waits for one, in the order of who came. Raises Unavailable when too many wait."""
+        await self._enter(keys)
+        try:
+            yield
+        finally:
+            self._leave(keys)
+
+    async def _enter(self, keys: tuple[Key, ...]) -> None:
+        if not any(self._may(waiting) for waiting, _ in self._waiting) and self._may(keys):
+            self._take(keys)
+            return
+        if len(self._waiting) >= WAITING_MAX:
+            raise Unavailable("Too much work on tables at once; nothing was changed: try again", retry_after_s=2)
+        mine = (keys, asyncio.get_running_loop().create_future())
+        self._waiting.append(mine)
+        try:
+            await mine[1]
+        except asyncio.CancelledError:
+            if mine[1].done() and not mine[1].cancelled():
+                self._leave(keys)  # it was given in the same moment
+            else:
+                self._waiting.remove(mine)
+            raise
+
+    def _may(self, keys: tuple[Key, ...]) -> bool:
+        return self._free > 0 and all(self._held[key] < self._limits[key[0]] for key in keys if key[0] in self._limits)
+
+    def _take(self, keys: tuple[Key, ...]) -> None:
+        self._free -= 1
+        self._held.update(keys)
+
+    def _leave(self, keys: tuple[Key, ...]) -> None:
+        self._free += 1
+        self._held.subtract(keys)
+        for key in keys:
+            if not self._held[key]:
+                del self._held[key]
+        for waiting in tuple(self._waiting):
+            if self._may(waiting[0]):
+                self._waiting.remove(waiting)
+                self._take(waiting[0])
+                waiting[1].set_result(None)

@@ -1,0 +1,217 @@
+"""Queries: rows that are near to vectors, that have words, that a filter leaves; and how they are found.
+
+May import `model`, `services`, `sources` for the shape of a query, and this package. LanceDB's remote clients spell a query otherwise than the protocol does (bare
+lists, pairs); both are read here, whoever sends them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.response import json_response, stream_response
+from limnos.model.errors import BadRequest
+from limnos.services import lance_data
+from limnos.services.lance_describing import At
+from limnos.sources.lance.questions import Query
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
+EVERY: Final = 1 << 31
+"""A number of rows that is as good as all of them: what LanceDB's clients send for no limit is larger."""
+METRICS: Final = ("l2", "cosine", "dot", "hamming")
+
+
+class Vectors(msgspec.Struct):
+    """Vectors as the protocol has them; without any there is no search for them."""
+
+    single_vector: list[float] | None = None
+    multi_vector: list[list[float]] | None = None
+
+
+class Columns(msgspec.Struct):
+    """Columns as the protocol has them: by their names, or as expressions under new names."""
+
+    column_names: list[str] | None = None
+    column_aliases: dict[str, str] | None = None
+
+
+class Words(msgspec.Struct):
+    """Words to look for, in some columns or all; LanceDB's clients may have a structure in their place."""
+
+    query: str | dict[str, object]
+    columns: list[str] | None = None
+
+
+class Structure(msgspec.Struct):
+    """A full-text query of parts."""
+
+    query: dict[str, object]
+
+
+class FullText(msgspec.Struct):
+    """A full-text query: as words, or of parts; or LanceDB's, which is not wrapped."""
+
+    string_query: Words | None = None
+    structured_query: Structure | None = None
+    query: str | dict[str, object] | None = None
+    columns: list[str] | None = None
+
+
+class QueryBody(Named):
+    """The body of a query."""
+
+    vector: list[float | list[float]] | Vectors | None = None
+    k: int | None = None
+    offset: int | None = None
+    columns: list[str | list[str]] | Columns | None = None
+    filter: str | None = None
+    prefilter: bool | None = None
+    full_text_query: FullText | None = None
+    vector_column: str | None = None
+    distance_type: str | None = None
+    nprobes: int | None = None
+    minimum_nprobes: int | None = None
+    maximum_nprobes: int | None = None
+    refine_factor: int | None = None
+    ef: int | None = None
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    bypass_vector_index: bool | None = None
+    fast_search: bool | None = None
+    with_row_id: bool | None = None
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+
+    @property
+    def at(self) -> At:
+        """The state of the table that is meant."""
+        return At(self.version, self.tag, self.branch)
+
+
+class ExplainBody(Named, kw_only=True):
+    """The body of a question how a query is done."""
+
+    query: QueryBody
+    verbose: bool | None = None
+    branch: str | None = None
+
+
+async def table_query(request: Request, ctx: Context) -> Response:
+    """Answer rows as an Arrow file, which is sent while it is made."""
+    body = request.decode(await body_of(request), QueryBody)
+    place = place_of(request, ctx, body=body)
+    pieces = await lance_data.rows_query(ctx, place.scope, levels=place.levels, at=body.at, question=query_of(body))
+    return stream_response(pieces, (ARROW_FILE,))
+
+
+async def query_explain(request: Request, ctx: Context) -> Response:
+    """Answer how a query would be done, as text."""
+    body = request.decode(await body_of(request), ExplainBody)
+    place = place_of(request, ctx, body=body)
+    at = body.query.at if body.query.branch or not body.branch else body.query.at._replace(branch=body.branch)
+    told = await lance_data.query_explain(
+        ctx, place.scope, levels=place.levels, at=at, query=query_of(body.query), verbose=bool(body.verbose)
+    )
+    return json_response(told)
+
+
+async def query_analyze(request: Request, ctx: Context) -> Response:
+    """Do a query, and answer how it went, as text."""
+    body = request.decode(await body_of(request), QueryBody)
+    place = place_of(request, ctx, body=body)
+    told = await lance_data.query_explain(
+        ctx, place.scope, levels=place.levels, at=body.at, query=query_of(body), runs=True
+    )
+    return json_response(told)
+
+
+def query_of(body: QueryBody) -> Query:
+    """Return the query, whoever's words it was written in. Raises BadRequest."""
+    columns, aliases = _columns_of(body)
+    vectors = _vectors_of(body)
+    text, text_columns = _text_of(body)
+    if body.k is None and vectors:
+        raise BadRequest("A search for vectors says how many rows it wants: send k")
+    for name, number in (("k", body.k), ("offset", body.offset)):
+        if number is not None and number < 0:
+            raise BadRequest(f"{name} is a number from 0 on, not {number}")
+    return Query(
+        "", {}, limit=None if body.k is None or body.k >= EVERY else body.k, offset=body.offset or 0, columns=columns, aliases=aliases,
+        filter=body.filter or None, prefilter=True if body.prefilter is None else body.prefilter, vectors=vectors,
+        vector_column=body.vector_column or None, text=text, text_columns=text_columns, nearest=_nearest_of(body),
+        with_row_id=bool(body.with_row_id), fast_search=bool(body.fast_search),
+    )  # fmt: skip
+
+
+def _vectors_of(body: QueryBody) -> list[list[float]]:
+    given = body.vector
+    if isinstance(given, Vectors):
+        if given.multi_vector:
+            return given.multi_vector
+        return [given.single_vector] if given.single_vector else []
+    flat = [each for each in given or () if not isinstance(each, list)]
+    several = [each for each in given or () if isinstance(each, list)]
+    if flat and several:
+        raise BadRequest("The vector is a list of numbers, or a list of such lists")
+    return [flat] if flat else several
+
+
+def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | None]:
+    given = body.columns
+    if given is None:
+        return None, None
+    if isinstance(given, Columns):
+        if given.column_names is not None and given.column_aliases is not None:
+            raise BadRequest(
+                "Columns are given by their names, or as expressions under new names (column_aliases), not both"
+            )
+        return given.column_names, given.column_aliases
+    names = [each for each in given if isinstance(each, str)]
+    pairs = [each for each in given if isinstance(each, list)]
+    if any(len(each) != 2 for each in pairs) or (names and pairs):
+        raise BadRequest("Columns are a list of names, or of pairs of a new name and an expression")
+    return (None, {each[0]: each[1] for each in pairs}) if pairs else (names, None)
+
+
+def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
+    given = body.full_text_query
+    if given is None:
+        return None, []
+    if given.structured_query is not None:
+        query = given.structured_query.query
+        return {"query": query.get("query", query)}, []
+    words = given.string_query
+    if words is None:
+        if given.query is None:
+            raise BadRequest("A full_text_query is a string_query or a structured_query")
+        words = Words(given.query, given.columns)
+    return {"query": words.query}, words.columns or []
+
+
+def _nearest_of(body: QueryBody) -> dict[str, object]:
+    """What a search for vectors is told beside them; a number of 0 is one that was left out."""
+    told: dict[str, object] = {}
+    if body.distance_type:
+        if body.distance_type.lower() not in METRICS:
+            raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {body.distance_type[:40]}")
+        told["metric"] = body.distance_type.lower()
+    if body.minimum_nprobes or body.maximum_nprobes:
+        told |= {"minimum_nprobes": body.minimum_nprobes or None, "maximum_nprobes": body.maximum_nprobes or None}
+    elif body.nprobes:
+        told["nprobes"] = body.nprobes
+    told |= {
+        "refine_factor": body.refine_factor or None,
+        "ef": body.ef or None,
+        "use_index": not body.bypass_vector_index,
+    }
+    if body.lower_bound is not None or body.upper_bound is not None:
+        told["distance_range"] = [body.lower_bound, body.upper_bound]
+    return {name: value for name, value in told.items() if value is not None}

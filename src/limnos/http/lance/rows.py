@@ -1,0 +1,90 @@
+"""Rows of tables: create with rows, insert, count.
+
+May import `model`, `names`, `services` and this package. Rows come as an Arrow stream, which is passed on as it arrives; what is said about them is in the query.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.lance.namespaces import word_of
+from limnos.http.response import json_response
+from limnos.model.errors import BadRequest
+from limnos.services import lance_creating, lance_data
+from limnos.services.lance_creating import Wanted
+from limnos.services.lance_describing import At
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+INSERT_MODES = ("append", "overwrite")
+LOCATION, PROPERTIES = b"x-lance-table-location", b"x-lance-table-properties"
+
+
+class CountRows(Named):
+    """The body of a count."""
+
+    version: int | None = None
+    tag: str | None = None
+    branch: str | None = None
+    predicate: str | None = None
+
+
+def rows_of(request: Request, ctx: Context) -> AsyncGenerator[bytes, None]:
+    """The rows that a request brings, as they come."""
+    return request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max)
+
+
+def branch_of(request: Request) -> str | None:
+    """The branch that a query names; the main one when it names none."""
+    return request.query("branch") or None
+
+
+async def table_create(request: Request, ctx: Context) -> Response:
+    """Make a table of the rows in the body. Options for storage are the catalog's alone: what a caller sends as such is not used."""
+    place = place_of(request, ctx)
+    mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
+    location = request.headers.get(LOCATION, b"").decode("latin-1") or None
+    wanted = Wanted(place.levels, mode, location, _properties_of(request))
+    made = await lance_creating.table_create(ctx, place.scope, wanted=wanted, body=rows_of(request, ctx))
+    told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
+    if made.written is not None:
+        told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
+    return json_response(told)
+
+
+def _properties_of(request: Request) -> dict[str, str]:
+    """Read the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest."""
+    text = request.query("properties") or request.headers.get(PROPERTIES, b"").decode("utf-8", "replace")
+    try:
+        return msgspec.json.decode(text, type=dict[str, str]) if text else {}
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise BadRequest(f"The properties are a JSON object of texts: {error}") from None
+
+
+async def rows_insert(request: Request, ctx: Context) -> Response:
+    """Add the rows in the body to a table, or write them in place of all it has."""
+    place = place_of(request, ctx)
+    mode = word_of(request.query("mode"), INSERT_MODES, field="mode")
+    done = await lance_data.rows_insert(
+        ctx, place.scope, levels=place.levels, branch=branch_of(request), mode=mode, body=rows_of(request, ctx)
+    )
+    told = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
+    return json_response(told)
+
+
+async def rows_count(request: Request, ctx: Context) -> Response:
+    """Answer how many rows there are, for which a predicate holds: a bare number."""
+    body = request.decode(await body_of(request), CountRows)
+    place = place_of(request, ctx, body=body)
+    at = At(body.version, body.tag, body.branch)
+    return json_response(
+        await lance_data.rows_count(ctx, place.scope, levels=place.levels, at=at, predicate=body.predicate)
+    )

@@ -1,0 +1,145 @@
+"""What is done with the rows of a Lance table: counted, queried, written.
+
+May import the rooms below. The store is asked first, and decides; the work is that of processes of their own (`services.lance_work`). To read rows takes
+another right than to be told of a table: TABLE_READ. To change them takes TABLE_COMMIT, and it is looked at twice: before a body is read, and again when all of it
+is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_local, leads_within
+from limnos.model.errors import CommitConflict, NotFound, OutsideRoots, Unsupported
+from limnos.services.lance_describing import VERSION_END, At, state_of
+from limnos.services.lance_tables import lance_load
+from limnos.services.lance_work import answer, errand_of, options_of
+from limnos.sources.lance.questions import Count, Explain, Query, Question, Write, Written
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.lance_tables import LanceTable
+    from limnos.services.scene import Scene, Scope
+
+NOTHING_YET = "The table was declared and holds no data yet: insert some first"
+
+
+async def table_for_rows(
+    ctx: Context, scope: Scope, *, levels: Levels, at: At, action: Action = Action.TABLE_READ
+) -> tuple[LanceTable, At]:
+    """Find a table that holds rows, for who may do the action to it, and the state of it that is meant.
+
+    Raises NotFound, also where nothing was written yet, Forbidden.
+    """
+    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=action))
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+    state = await state_of(ctx, table, at=at)
+    if state is None:
+        raise NotFound(NOTHING_YET, kind="table")
+    return table, state
+
+
+def table_to_change(scene: Scene, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
+    """Return a table whose files this server changes, for who may do the action to it. Raises Unsupported, NotFound, Forbidden."""
+    table = lance_load(scene, levels, action=action)
+    if table.record.managed:
+        raise Unsupported(
+            "The versions of this table are kept by the server: write it by its location, and commit by CreateTableVersion"
+        )
+    return table
+
+
+def asked_of(table: LanceTable, question: Question, *, at: At = At()) -> Question:  # noqa: B008 - a frozen value
+    """Say of a question which table, and which state of it, it is about. Raises OutsideRoots for one that may not lie where it does."""
+    place = table.place
+    place.check(table.location)
+    if not is_local(table.location):
+        place.allowed.check_endpoints(place.catalog.properties)
+    elif not leads_within(table.location, place.roots, allowed=place.allowed):
+        raise OutsideRoots(
+            f"A link leads from {table.location} out of the catalog's roots: nobody reads or writes there"
+        )
+    return msgspec.structs.replace(
+        question, location=table.location, options=options_of(place.catalog.properties), version=at.version, tag=at.tag,
+        branch=at.branch,
+    )  # fmt: skip
+
+
+def settled(
+    ctx: Context, scope: Scope, *, table: LanceTable, decide: Callable[[Scene], LanceTable]
+) -> Callable[[], Awaitable[None]]:
+    """Return what looks, just before a change is made, whether the caller still may make it to the same table."""
+
+    async def again() -> None:
+        now = await ctx.read(scope, decide)
+        if (now.node.id, now.location) != (table.node.id, table.location):
+            raise CommitConflict("The table was replaced by another one meanwhile, and nothing was changed: look again")
+
+    return again
+
+
+async def rows_count(ctx: Context, scope: Scope, *, levels: Levels, at: At, predicate: str | None) -> int:
+    """Count rows. Raises NotFound (table, version, branch, column), BadRequest for a predicate that is none, Forbidden."""
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
+    return await answer(ctx, errand_of(ctx, asked_of(table, Count("", {}, predicate=predicate), at=at)), shape=int)
+
+
+async def rows_query(
+    ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question
+) -> AsyncGenerator[bytes, None]:
+    """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `rows_count`."""
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
+    pieces = ctx.services.lance.stream(errand_of(ctx, asked_of(table, question, at=at)))
+    first = await anext(pieces)
+    return _following(first, pieces)
+
+
+async def _following(first: bytes, pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for piece in pieces:
+            yield piece
+    finally:
+        await pieces.aclose()
+
+
+async def query_explain(
+    ctx: Context, scope: Scope, *, levels: Levels, at: At, query: Query, verbose: bool = False, runs: bool = False
+) -> str:
+    """Tell how a query would be done; with `runs` do it, and tell how it went. Raises as `rows_count`."""
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
+    asked = cast("Query", asked_of(table, query, at=at))
+    question = Explain(asked.location, asked.options, query=asked, verbose=verbose, runs=runs)
+    return await answer(ctx, errand_of(ctx, question), shape=str)
+
+
+async def rows_insert(
+    ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, mode: str, body: AsyncGenerator[bytes, None]
+) -> Written:
+    """Write rows into a table, which may hold none yet; `mode` is `append` or `overwrite`.
+
+    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
+    """
+
+    def decide(scene: Scene) -> LanceTable:
+        return table_to_change(scene, levels)
+
+    table = await ctx.read(scope, decide)
+    question = Write("", {}, mode=mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
+    return await fed(ctx, scope, table=table, question=question, at=At(branch=branch), decide=decide, body=body)
+
+
+async def fed(
+    ctx: Context, scope: Scope, *, table: LanceTable, question: Question, at: At, decide: Callable[[Scene], LanceTable],
+    body: AsyncGenerator[bytes, None],
+) -> Written:  # fmt: skip
+    """Have a table changed by what a body brings."""
+    errand = errand_of(ctx, asked_of(table, question, at=at), settled=settled(ctx, scope, table=table, decide=decide))
+    return msgspec.json.decode(await ctx.services.lance.feed(errand, body), type=Written)

@@ -1,0 +1,159 @@
+"""What is done with a Lance table itself, by processes of their own: what they are asked, by whom, and who does it.
+
+May import `access` for a caller's name, `sources` for the shapes of questions, and `model`. Never imports Lance's library, and knows no process: `app` chooses
+those.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar
+
+import msgspec
+
+from limnos.access.authentication import known_user
+from limnos.model.errors import Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+
+    from limnos.services.context import Context
+    from limnos.sources.lance.questions import Question
+
+    Settled = Callable[[], Awaitable[None]]
+
+T = TypeVar("T")
+_OPTIONS: Final = {
+    "s3.endpoint": "aws_endpoint",
+    "s3.region": "aws_region",
+    "client.region": "aws_region",
+    "s3.access-key-id": "aws_access_key_id",
+    "s3.secret-access-key": "aws_secret_access_key",
+    "s3.session-token": "aws_session_token",
+}
+"""Properties of catalogs, and what Lance calls the same."""
+
+
+class Errand:
+    """One question on its way: what is asked about which table for whom, and how far it has come.
+
+    `quick` work is not held up by slow work. What `writes` is begun only after `settled`, which looks once more
+    whether the caller may; from then on nobody can say that nothing was changed.
+    """
+
+    __slots__ = (
+        "_mark",
+        "_settled",
+        "caller",
+        "is_begun",
+        "is_open",
+        "is_quick",
+        "name",
+        "question",
+        "table",
+        "writes",
+    )
+
+    def __init__(
+        self, question: Question, *, caller: str, quick: bool = False, settled: Settled | None = None,
+        mark: Callable[[bool], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        self.name = type(question).__name__.encode()
+        self.question = msgspec.json.encode(question)
+        self.table = question.location
+        self.caller = caller
+        self.is_quick = quick
+        self.writes = settled is not None
+        self.is_begun = False
+        self.is_open = False
+        """Asked, and not answered yet."""
+        self._settled = settled
+        self._mark = mark
+        """Told whether something may have been changed."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of question, for metrics and the log."""
+        return self.name.decode().lower()
+
+    async def begin(self) -> None:
+        """Look once more whether this may be done, now that it would be. Raises what forbids it."""
+        if self._settled is not None:
+            await self._settled()
+            self._mark(True)
+        self.is_begun = True
+
+    def refused(self) -> None:
+        """It is certain that nothing came of it."""
+        if self._settled is not None:
+            self._mark(False)
+
+
+class LanceWorkers(Protocol):
+    """Whoever works on Lance tables. Whoever cancels a call ends the work."""
+
+    async def ask(self, errand: Errand) -> bytes:
+        """Have a question answered. Raises what it is refused with, TooLarge, Unavailable, StateUnknown."""
+        ...
+
+    async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
+        """Have a question answered that is fed with a body; a body that fails is one that was cut."""
+        ...
+
+    def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
+        """Give an answer in pieces; raises before the first one what it is refused with."""
+        ...
+
+    def close(self) -> None:
+        """End whatever is under way."""
+        ...
+
+
+class NoWorkers:
+    """Do nothing: for services that nobody asks for a Lance table's contents."""
+
+    async def ask(self, errand: Errand) -> bytes:
+        """Refuse."""
+        self._refuse(errand)
+
+    async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
+        """Refuse."""
+        await body.aclose()
+        self._refuse(errand)
+
+    async def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
+        """Refuse."""
+        for _ in ():
+            yield b""
+        self._refuse(errand)
+
+    @staticmethod
+    def _refuse(errand: Errand) -> NoReturn:
+        raise Unsupported(f"Nobody works on the table at {errand.table} here")
+
+    def close(self) -> None:
+        """Nothing is under way."""
+
+
+def errand_of(ctx: Context, question: Question, *, quick: bool = False, settled: Settled | None = None) -> Errand:
+    """Send a question on its way for who asks."""
+
+    def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
+        ctx.submitted = is_submitted
+
+    caller = known_user(ctx.services.view, ctx.credential) or ""
+    return Errand(question, caller=caller, quick=quick, settled=settled, mark=mark)
+
+
+async def answer(ctx: Context, errand: Errand, *, shape: type[T]) -> T:
+    """Have a question answered in a shape."""
+    return msgspec.json.decode(await ctx.services.lance.ask(errand), type=shape)
+
+
+def options_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what Lance is told of a catalog's object store."""
+    found = {_OPTIONS[key]: value for key, value in properties.items() if key in _OPTIONS}
+    if found.get("aws_endpoint", "").startswith("http://"):
+        found["allow_http"] = "true"
+    if properties.get("s3.path-style-access", "").lower() == "false":
+        found["aws_virtual_hosted_style_request"] = "true"
+    return found

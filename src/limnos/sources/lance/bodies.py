@@ -1,0 +1,182 @@
+"""The rows of a request as Lance's library reads them: an Arrow stream that is looked at before it is decoded.
+
+May import pyarrow, the wire of `sources`, `model` and this room. A stream that just ends is a good one to pyarrow, and the library would commit what had come
+till then: so its end is given on only when whoever sends it has said that it was complete.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from limnos.model.errors import BadRequest, TooLarge
+from limnos.sources.lance import headers
+from limnos.sources.wire import COMPLETE, CUT, MORE
+
+if TYPE_CHECKING:
+    from limnos.model.errors import LimnosError
+    from limnos.sources.wire import Wire
+
+_LENGTH: Final = struct.Struct("<I")
+_GOES_ON: Final = b"\xff\xff\xff\xff"
+_END: Final = bytes(4)
+_HEADER_BYTES_MAX: Final = 1 << 26
+NO_STREAM: Final = (
+    "The body is no Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
+)
+
+
+class Cut(BadRequest):
+    """A body did not end as it should; whoever sent it is gone."""
+
+
+class Body:
+    """What a question is fed with, as its pieces come."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.has_ended = False
+
+    def piece(self) -> bytes | None:
+        """Give the next piece; None when all has come. Raises Cut."""
+        if self.has_ended:
+            return None
+        told = self._wire.receive()
+        if told[0] == MORE:
+            return told[1]
+        self.has_ended = True
+        if told[0] == COMPLETE:
+            return None
+        raise Cut("The body did not come to its end; nothing was changed")
+
+    def drain(self) -> None:
+        """Pass over what is still to come, so that the next question can be read."""
+        while not self.has_ended:
+            self.has_ended = self._wire.receive()[0] in (COMPLETE, CUT)
+
+
+class ArrowBody:
+    """A body as the file that pyarrow reads a stream from.
+
+    `failure` is what was wrong with it: the library wraps what a file raises in words of its own.
+    """
+
+    closed = False
+
+    def __init__(self, body: Body, *, batch_bytes_max: int) -> None:
+        self._body = body
+        self._batch_bytes_max = batch_bytes_max
+        self._pieces: memoryview = memoryview(b"")
+        self._ready = bytearray()
+        """Of the message under way: what was read to look at it, and is still to be given on."""
+        self._given = 0
+        self._passing = 0
+        """How much of its body is given on as it comes."""
+        self._is_over = False
+        self.failure: LimnosError | None = None
+        self.rows = 0
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Begin to read. Raises BadRequest for what is no Arrow stream, Cut."""
+        try:
+            return pa.ipc.open_stream(self)
+        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            raise self.failure or BadRequest(f"{NO_STREAM} ({str(error)[:200]})") from None
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def close(self) -> None:
+        """Nothing is open."""
+        self.closed = True
+
+    def read(self, size: int = -1) -> bytearray:
+        """Give just so many bytes, less only at the end."""
+        try:
+            return self._read(size)
+        except (BadRequest, TooLarge) as error:
+            self.failure = error
+            raise
+
+    def _read(self, size: int) -> bytearray:
+        found = bytearray()
+        while len(found) < size and not self._is_over:
+            wanted = size - len(found)
+            if self._given < len(self._ready):
+                part = self._ready[self._given : self._given + wanted]
+                self._given += len(part)
+                found = part if not found else found + part
+            elif self._passing:
+                part = self._from_body(min(wanted, self._passing))
+                self._passing -= len(part)
+                found = part if not found else found + part
+            else:
+                self._next_message()
+        return found
+
+    def _next_message(self) -> None:
+        """Look at the next message, and say how it is given on."""
+        self._ready, self._given = bytearray(), 0
+        prefix = self._from_body(_LENGTH.size, may_end=True)
+        if not prefix:
+            self._is_over = True
+            return
+        if prefix == _GOES_ON:
+            prefix += self._from_body(_LENGTH.size)
+        (length,) = _LENGTH.unpack_from(prefix, len(prefix) - _LENGTH.size)
+        if length == 0:
+            self._end()
+        elif length > _HEADER_BYTES_MAX:
+            raise BadRequest(NO_STREAM)
+        else:
+            self._begin(prefix, self._from_body(length))
+
+    def _begin(self, prefix: bytearray, metadata: bytearray) -> None:
+        batch = headers.read(bytes(metadata))
+        limit = self._batch_bytes_max
+        if batch.body_bytes > limit or batch.rows > limit:
+            raise self._too_large(max(batch.body_bytes, batch.rows))
+        self._ready = prefix + metadata
+        if batch.buffers is None:
+            self._passing = batch.body_bytes
+        else:
+            body = self._from_body(batch.body_bytes)
+            size = batch.decoded_bytes(memoryview(body))
+            if size > limit:
+                raise self._too_large(size)
+            self._ready += body
+        if batch.is_rows:
+            self.rows += batch.rows
+
+    def _end(self) -> None:
+        """Give the stream's end on, if the body has ended with it."""
+        if self._pieces or self._body.piece() is not None:
+            raise BadRequest("Behind the end of its Arrow stream the body goes on: send one stream")
+        self._ready = bytearray(_GOES_ON + _END)
+
+    def _from_body(self, size: int, *, may_end: bool = False) -> bytearray:
+        """Read so many bytes of the body. Raises BadRequest when it ends before."""
+        found = bytearray(size)
+        got = 0
+        while got < size:
+            if not self._pieces:
+                piece = self._body.piece()
+                if piece is None:
+                    if may_end and not got:
+                        return bytearray()
+                    raise BadRequest(f"{NO_STREAM} (it ends in the middle of a message)")
+                self._pieces = memoryview(piece)
+            part = self._pieces[: size - got]
+            found[got : got + len(part)] = part
+            self._pieces = self._pieces[len(part) :]
+            got += len(part)
+        return found
+
+    def _too_large(self, size: int) -> TooLarge:
+        return TooLarge(
+            f"A batch of {size} bytes when decoded is over the limit of {self._batch_bytes_max} (setting lance.batch_bytes_max): "
+            "send smaller batches; nothing was changed"
+        )

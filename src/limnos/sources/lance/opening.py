@@ -1,0 +1,126 @@
+"""Opens Lance tables: for who reads, at any of their versions, and for who writes, which is done nowhere else.
+
+May import Lance's library, `model` and this room. Runs in a process of its own: the library starts threads, maps much memory, and is
+not fit for a process that forks.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import lance
+
+from limnos.model.errors import BadRequest, InvalidTable, NotFound
+from limnos.sources.lance.failures import NO_TABLE, NO_TAG, REMOTE, said
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.sources.lance.questions import Question
+
+_ROWS: Final = frozenset({"data", "_indices"})
+
+
+def opened(location: str, options: dict[str, str], *, rows: bool = False) -> lance.LanceDataset | None:
+    """Open a table at its latest version; None when there is none. Raises InvalidTable for one whose files lie elsewhere.
+
+    With `rows` its rows are read, too, so that none of them may lie elsewhere.
+    """
+    if not REMOTE.match(location):
+        _refuse_strays(location.removeprefix("file://"), rows=rows)
+    with said(location):
+        try:
+            found = lance.dataset(location, storage_options=options or None)
+        except ValueError as error:
+            if NO_TABLE.search(str(error)):
+                return None
+            raise
+    if found.base_paths():
+        raise InvalidTable(
+            f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
+        )
+    return found
+
+
+def opened_for_rows(asked: Question) -> lance.LanceDataset:
+    """Open a table at the version that is asked for, to read its rows. Raises NotFound, also where nothing was written yet."""
+    found = opened(asked.location, asked.options, rows=True)
+    if found is None:
+        raise empty(asked)
+    return at(found, asked)
+
+
+def opened_for_writing(asked: Question) -> lance.LanceDataset:
+    """Open a table to change it, on the branch that is asked for. Raises NotFound where nothing was written yet."""
+    return opened_for_rows(asked)
+
+
+def empty(asked: Question) -> NotFound:
+    """Say that a table holds no data yet."""
+    if asked.version is not None:
+        return no_version(asked.version)
+    if asked.tag is not None:
+        return NotFound(asked.tag, kind="tag")
+    if asked.branch is not None:
+        return NotFound(asked.branch, kind="branch")
+    return NotFound("The table was declared and holds no data yet: insert some first", kind="table")
+
+
+def _refuse_strays(path: str, *, rows: bool) -> None:
+    """Refuse a local table of which a link leads out: who may lay files below a warehouse must not have others read."""
+    own = os.path.realpath(path)
+    for link in _links(path, rows=rows):
+        if os.path.commonpath([own, os.path.realpath(link)]) != own:
+            raise InvalidTable(
+                f"The table at {path} has a link that leads out of it, {link}: put the file itself there, or deregister the table"
+            )
+
+
+def _links(directory: str, *, rows: bool) -> Iterator[str]:
+    """List the symbolic links in a table's directory and below, those among its rows only when these are read."""
+    try:
+        with os.scandir(directory) as entries:
+            found = list(entries)
+    except OSError:
+        return  # the library says what is wrong with it
+    for entry in found:
+        if entry.is_symlink():
+            yield entry.path
+        elif entry.is_dir() and (rows or entry.name not in _ROWS):
+            yield from _links(entry.path, rows=rows)
+
+
+def at(found: lance.LanceDataset, asked: Question) -> lance.LanceDataset:
+    """Go to the version, tag or branch that is asked for. Raises NotFound, BadRequest."""
+    if asked.tag is not None and (asked.version is not None or asked.branch is not None):
+        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+    if asked.tag is not None:
+        if asked.tag not in found.tags.list():
+            raise NotFound(asked.tag, kind="tag")
+        return _checked_out(found, asked.tag, missing=NotFound(asked.tag, kind="tag"))
+    if asked.branch is not None:
+        if asked.branch not in found.branches.list():
+            raise NotFound(asked.branch, kind="branch")
+        missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version(asked.version)
+        return _checked_out(found, (asked.branch, asked.version), missing=missing)
+    if asked.version is None or asked.version == found.version:
+        return found
+    return _checked_out(found, asked.version, missing=no_version(asked.version))
+
+
+def _checked_out(
+    found: lance.LanceDataset, reference: int | str | tuple[str | None, int | None], *, missing: NotFound
+) -> lance.LanceDataset:
+    with said(found.uri):
+        try:
+            return found.checkout_version(reference)
+        except (ValueError, OSError, RuntimeError) as error:
+            if NO_TABLE.search(str(error)) or NO_TAG.search(str(error)) or "was not found" in str(error):
+                raise missing from error
+            raise
+
+
+def no_version(version: int) -> NotFound:
+    """Say that a version is not there."""
+    return NotFound(str(version), kind="version")

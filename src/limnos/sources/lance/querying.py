@@ -1,0 +1,161 @@
+"""Finds rows of a Lance table, and sends them as an Arrow file while they are read.
+
+May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own; what it holds is bounded by a few batches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from limnos.model.errors import BadRequest, NotFound
+from limnos.sources.lance import merging, words
+from limnos.sources.lance.failures import said
+from limnos.sources.lance.opening import opened_for_rows
+from limnos.sources.wire import MORE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import lance
+
+    from limnos.sources.lance.questions import Explain, Query
+
+PIECE_BYTES: Final = 1 << 20
+BATCH_ROWS: Final = 1024
+READAHEAD_BYTES: Final = 64 << 20
+DEFAULT_COLUMN: Final = "vector"
+
+
+class Sink:
+    """A file that can only be written, and sends what it is given on in pieces."""
+
+    closed = False
+
+    def __init__(self, send: Callable[[list[bytes]], None]) -> None:
+        self._send = send
+        self._held: list[bytes] = []
+        self._size = 0
+
+    def writable(self) -> bool:
+        """Say that it can be written."""
+        return True
+
+    def write(self, data: Any) -> int:  # noqa: ANN401 - whatever pyarrow has bytes in
+        """Take bytes."""
+        piece = bytes(data)
+        self._held.append(piece)
+        self._size += len(piece)
+        if self._size >= PIECE_BYTES:
+            self.flush()
+        return len(piece)
+
+    def flush(self) -> None:
+        """Send what is held."""
+        if self._held:
+            self._send([MORE, b"".join(self._held)])
+            self._held, self._size = [], 0
+
+    def close(self) -> None:
+        """Send the rest."""
+        self.flush()
+        self.closed = True
+
+
+def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
+    """Send the rows that were asked for as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
+    found = opened_for_rows(asked)
+    with said(asked.location):
+        schema, batches = _rows(found, asked)
+        sink = Sink(send)
+        first = next(batches, None)  # what is wrong with a query is often known only now, and can still be said
+        with pa.ipc.new_file(sink, schema) as writer:
+            if first is not None:
+                writer.write_batch(first)
+            for batch in batches:
+                writer.write_batch(batch)
+        sink.flush()
+
+
+def explain(asked: Explain) -> str:
+    """Tell how a query is done, or how it went. Raises what the query does."""
+    found = opened_for_rows(asked.query)
+    with said(asked.location):
+        return "\n".join(
+            each.analyze_plan() if asked.runs else each.explain_plan(asked.verbose)
+            for each in _scanners(found, asked.query)
+        )
+
+
+def _rows(found: lance.LanceDataset, asked: Query) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    scanners = _scanners(found, asked)
+    if len(scanners) == 1:
+        reader = scanners[0].to_reader()
+        return reader.schema, iter(reader)
+    tables = [each.to_table() for each in scanners]
+    merged = merging.by_rank(tables, limit=asked.limit, offset=asked.offset, with_row_id=asked.with_row_id)
+    return merged.schema, iter(merged.to_batches(max_chunksize=BATCH_ROWS))
+
+
+def _scanners(found: lance.LanceDataset, asked: Query) -> list[lance.LanceScanner]:
+    """A search for its vectors, and one for its words; one that searches nothing for neither."""
+    common = _common(asked)
+    text = None if asked.text is None else words.query_of(asked.text, asked.text_columns)
+    if not asked.vectors:
+        return [found.scanner(full_text_query=text, **common)]
+    if text is None:
+        return [_nearest(found, asked, common=common)]
+    if len(asked.vectors) > 1:
+        raise BadRequest("A search for words has one vector beside them at most: send one for each")
+    common |= {"with_row_id": True, "offset": None, "limit": merging.depth(asked.limit, asked.offset)}
+    return [_nearest(found, asked, common=common), found.scanner(full_text_query=text, **common)]
+
+
+def _common(asked: Query) -> dict[str, Any]:
+    columns: list[str] | dict[str, str] | None = asked.aliases or asked.columns
+    return {
+        "columns": columns, "filter": asked.filter or None, "prefilter": asked.prefilter, "limit": asked.limit,
+        "offset": asked.offset or None, "with_row_id": asked.with_row_id, "fast_search": asked.fast_search or None,
+        "batch_size": BATCH_ROWS, "io_buffer_size": READAHEAD_BYTES,
+    }  # fmt: skip
+
+
+def _nearest(found: lance.LanceDataset, asked: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
+    """Search for one vector, or for several: of those each has its rows, and says in `query_index` whose they are."""
+    nearest = {
+        "column": _vector_column(found, asked), "k": merging.depth(common["limit"], common["offset"] or 0), **asked.nearest,
+        "q": asked.vectors[0] if len(asked.vectors) == 1 else asked.vectors,
+    }  # fmt: skip
+    bounds = asked.nearest.get("distance_range")
+    if isinstance(bounds, list):
+        nearest["distance_range"] = tuple(bounds)
+    if len(asked.vectors) > 1:
+        common = {**common, "limit": None, "offset": None}
+    return found.scanner(nearest=nearest, **common)
+
+
+def _vector_column(found: lance.LanceDataset, asked: Query) -> str:
+    column = asked.vector_column or _only_vector(found)
+    if "." not in column and column not in found.schema.names:
+        raise NotFound(f"No field named {column}: the columns are {', '.join(found.schema.names)}", kind="column")
+    return column
+
+
+def _only_vector(found: lance.LanceDataset) -> str:
+    """Return the column of vectors where there is one alone, or it has the usual name. Raises BadRequest."""
+    if DEFAULT_COLUMN in found.schema.names:
+        return DEFAULT_COLUMN
+    vectors = [field.name for field in found.schema if _holds_vectors(field.type)]
+    if len(vectors) == 1:
+        return str(vectors[0])
+    raise BadRequest(
+        f"The table has {'several columns' if vectors else 'no column'} of vectors{': ' if vectors else ''}{', '.join(vectors)}: "
+        "name one as vector_column"
+    )
+
+
+def _holds_vectors(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type))

@@ -1,0 +1,116 @@
+"""A full-text query as Lance's library has it, from what clients write of it.
+
+May import Lance's library and `model`. The structure is that of the protocol: an object with one of match, phrase, boost, multi_match, boolean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from lance.query import (
+    BooleanQuery,
+    BoostQuery,
+    FullTextOperator,
+    FullTextQuery,
+    MatchQuery,
+    MultiMatchQuery,
+    Occur,
+    PhraseQuery,
+)
+
+from limnos.model.errors import BadRequest
+
+_SORTS: Final = ("match", "phrase", "boost", "multi_match", "boolean")
+_DEPTH_MAX: Final = 20
+Json = Mapping[str, Any]
+
+
+def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
+    """Return what a scanner takes: words (`{"query": "…"}`) in some columns or all, or a structure. Raises BadRequest."""
+    query = text.get("query")
+    if isinstance(query, str):
+        return {"query": query, "columns": columns or None}
+    if not isinstance(query, Mapping):
+        raise BadRequest("A full-text query has words, or a structure, as its 'query'")
+    return _structure(query, columns, depth=0)
+
+
+def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
+    named = [sort for sort in _SORTS if query.get(sort) is not None]
+    if len(named) != 1 or depth > _DEPTH_MAX:
+        raise BadRequest(f"A full-text query is one of {', '.join(_SORTS)}, at most {_DEPTH_MAX} in each other")
+    sort = named[0]
+    try:
+        told: Json = query[sort]
+        if sort == "match":
+            return _match(told, columns)
+        if sort == "phrase":
+            return PhraseQuery(_terms(told), _column(told, columns), slop=told.get("slop") or 0)
+        if sort == "multi_match":
+            return _multi(told)
+        if sort == "boost":
+            negative = told.get("negative_boost")
+            return BoostQuery(
+                _structure(told["positive"], columns, depth=depth + 1),
+                _structure(told["negative"], columns, depth=depth + 1),
+                negative_boost=0.5 if negative is None else float(negative),
+            )
+        parts = ((Occur.MUST, "must"), (Occur.SHOULD, "should"), (Occur.MUST_NOT, "must_not"))
+        return BooleanQuery(
+            [
+                (occur, _structure(each, columns, depth=depth + 1))
+                for occur, key in parts
+                for each in told.get(key) or ()
+            ]
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        raise BadRequest(f"The {sort} of a full-text query cannot be read: {type(error).__name__} {error}") from None
+
+
+def _match(told: Json, columns: list[str]) -> MatchQuery:
+    boost, expansions = told.get("boost"), told.get("max_expansions")
+    return MatchQuery(
+        _terms(told), _column(told, columns), boost=1.0 if boost is None else float(boost), fuzziness=told.get("fuzziness") or 0,
+        max_expansions=50 if expansions is None else expansions, operator=_operator(told), prefix_length=told.get("prefix_length") or 0,
+    )  # fmt: skip
+
+
+def _multi(told: Json) -> MultiMatchQuery:
+    """Many matches of the same words, as the protocol has them; LanceDB's clients name the words once, and columns."""
+    matches = told.get("match_queries")
+    if matches is None:
+        return MultiMatchQuery(
+            _terms(told),
+            list(told["columns"]),
+            boosts=told.get("boosts") or told.get("boost"),
+            operator=_operator(told),
+        )
+    words = {_terms(each) for each in matches}
+    if len(words) != 1:
+        raise BadRequest("A multi_match looks for the same words in several columns; join others by a boolean")
+    boosts = [1.0 if each.get("boost") is None else float(each["boost"]) for each in matches]
+    return MultiMatchQuery(
+        words.pop(), [_column(each, []) for each in matches], boosts=boosts, operator=_operator(matches[0])
+    )
+
+
+def _terms(told: Json) -> str:
+    terms = told.get("terms", told.get("query"))
+    if not isinstance(terms, str):
+        raise BadRequest("A full-text query has the words to look for as 'terms'")
+    return terms
+
+
+def _column(told: Json, columns: list[str]) -> str:
+    column = told.get("column") or (columns[0] if len(columns) == 1 else None)
+    if not isinstance(column, str):
+        raise BadRequest("A full-text query with a structure names the 'column' to look in")
+    return column
+
+
+def _operator(told: Json) -> FullTextOperator:
+    word = str(told.get("operator") or "or").upper()
+    if word not in ("AND", "OR"):
+        raise BadRequest(f"The operator of a full-text query is And or Or, not {word[:40]}")
+    return FullTextOperator(word)

@@ -1,0 +1,71 @@
+"""Writes the rows of a request into a Lance table.
+
+May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own. A table is opened for it in one place
+(`opening.opened_for_writing`), and made in one (`made`): where versions are kept by somebody else, that is where a commit goes by them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lance
+
+from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
+from limnos.sources.lance.bodies import ArrowBody
+from limnos.sources.lance.failures import said
+from limnos.sources.lance.opening import empty, opened_for_writing
+from limnos.sources.lance.opening import opened as opened_latest
+from limnos.sources.lance.questions import Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from limnos.sources.lance.bodies import Body
+    from limnos.sources.lance.questions import Write
+
+CREATE, APPEND, OVERWRITE = "create", "append", "overwrite"
+
+
+def write(asked: Write, body: Body) -> Written:
+    """Write rows, as the mode says; a table that holds none yet is made by any mode.
+
+    Raises AlreadyExists to `create` one that holds data, SchemaMismatch, BadRequest for what is no Arrow stream or did not end, TooLarge.
+    """
+    rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
+    held = opened_latest(asked.location, asked.options, rows=True)
+    if held is not None and asked.mode == CREATE:
+        raise AlreadyExists("The table holds data already", kind="table")
+    if held is None and asked.branch is not None:
+        raise empty(asked)
+    reader = rows.reader()
+    try:
+        with said(asked.location):
+            found = made(asked, reader) if held is None else _written(asked, reader)
+    except LimnosError as error:
+        raise _why(error, rows=rows, mode=asked.mode) from error
+    return written(found, inserted=rows.rows)
+
+
+def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
+    """Say what was wrong with the body, if that was it."""
+    if rows.failure is not None:
+        return rows.failure
+    if mode == CREATE and isinstance(error, CommitConflict):
+        return AlreadyExists("The table holds data already", kind="table")
+    return error
+
+
+def made(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
+    """Make a table's first version."""
+    return lance.write_dataset(reader, asked.location, mode=CREATE, storage_options=asked.options or None)
+
+
+def _written(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
+    return lance.write_dataset(reader, opened_for_writing(asked), mode=asked.mode)
+
+
+def written(found: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0) -> Written:
+    """Say what a change left."""
+    transaction = found.read_transaction(found.version)
+    uuid = None if transaction is None else transaction.uuid
+    return Written(found.version, uuid, inserted=inserted, updated=updated, deleted=deleted)

@@ -1,0 +1,108 @@
+"""Queries over Lance REST: in the protocol's words and in those of LanceDB's remote clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Answer, Node
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import fill, make_space, rows_of, table, told
+
+T = table("lance", "s", "t")
+NEAR = [1.0, 0.0]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a table of three rows."""
+    with node_over(tmp_path_factory.mktemp("queries")) as node:
+        make_space(node, "lance", "s")
+        fill(node, "lance", "s", "t")
+        yield node
+
+
+def ids(answer: Answer) -> list[object]:
+    """The ids of what was found, in order."""
+    return [row["id"] for row in rows_of(answer)]
+
+
+def ask(node: Node, **body: object) -> Answer:
+    """Query the table."""
+    return node.post(f"{T}/query", body)
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ({"k": 10, "vector": {}}, [1, 2, 3]), ({"k": 10, "vector": {"single_vector": []}, "filter": "id > 1"}, [2, 3]), ({"k": 10, "vector": []}, [1, 2, 3]),
+        ({"k": 2, "vector": [], "offset": 1}, [2, 3]), ({"k": 0, "vector": {}}, []), ({"vector": None}, [1, 2, 3]), ({"k": 18446744073709551615, "vector": []}, [1, 2, 3]),
+        ({"k": 2, "vector": {"single_vector": NEAR}}, [2, 3]), ({"k": 2, "vector": NEAR, "vector_column": "vector"}, [2, 3]),
+        ({"k": 1, "vector": NEAR, "offset": 1}, [3]), ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": True}, [3]),
+        ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": False}, []), ({"k": 1, "vector": NEAR, "distance_type": "Cosine", "bypass_vector_index": True}, [2]),
+        ({"k": 9, "vector": NEAR, "upper_bound": 1.5}, [2, 3]), ({"k": 1, "vector": {"multi_vector": [NEAR, [0.0, 1.0]]}}, [2, 1]), ({"k": 1, "vector": [NEAR, [0.0, 1.0]]}, [2, 1]),
+        ({"k": 1, "vector": NEAR, "nprobes": 20, "minimum_nprobes": 20, "maximum_nprobes": 0, "refine_factor": None, "version": 1}, [2]),
+    ],
+)  # fmt: skip
+def test_rows_that_are_found(home: Node, body: dict[str, object], expected: list[object]) -> None:
+    """Vectors, filters, pages and versions, as either sort of client writes them."""
+    assert ids(ask(home, **body)) == expected
+
+
+@pytest.mark.parametrize(
+    "columns, expected",
+    [
+        (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}),
+    ],
+)  # fmt: skip
+def test_columns(home: Node, columns: object, expected: dict[str, object]) -> None:
+    """Names or expressions; the distance comes beside what was asked for, the row's id when it is asked for."""
+    (row,) = rows_of(ask(home, k=1, vector=NEAR, columns=columns, with_row_id=True))
+
+    assert row == {**expected, "_distance": 0.0, "_rowid": 1}
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ({"k": -1}, (400, 13)), ({"k": 1, "offset": -1}, (400, 13)), ({"vector": NEAR}, (400, 13)), ({"k": 1, "vector": [1.0, 2.0, 3.0]}, (400, 13)),
+        ({"k": 1, "vector": [1.0, [2.0]]}, (400, 13)), ({"k": 1, "vector": NEAR, "vector_column": "nope"}, (404, 12)), ({"k": 1, "vector": NEAR, "distance_type": "far"}, (400, 13)),
+        ({"k": 1, "filter": "nope > 1"}, (404, 12)), ({"k": 1, "filter": "id >"}, (400, 13)), ({"k": 1, "columns": ["nope"]}, (404, 12)), ({"k": 1, "columns": [["a"]]}, (400, 13)),
+        ({"k": 1, "columns": {"column_aliases": {"x": "id +"}}}, (400, 13)), ({"k": 1, "version": 9}, (404, 11)), ({"k": 1, "branch": "b"}, (404, 22)),
+        ({"k": 1, "full_text_query": {}}, (400, 13)), ({"k": 1, "full_text_query": {"string_query": {"query": "cat"}}}, (400, 13)), ({"k": 200_000, "vector": NEAR}, (400, 13)),
+        ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)), ({"k": "many"}, (400, 13)),
+    ],
+)  # fmt: skip
+def test_queries_that_are_refused(home: Node, body: dict[str, object], expected: tuple[int, int]) -> None:
+    """What is wrong is told before an answer begins, with its code."""
+    assert told(ask(home, **body)) == expected
+
+
+def test_a_long_answer_comes_whole(home: Node) -> None:
+    """An answer of many pieces is one file."""
+    rows = pa.table({"id": pa.array(range(200_000), pa.int64()), "text": ["some words"] * 200_000})
+    fill(home, "lance", "s", "long", rows=rows)
+
+    answer = home.post(f"{table('lance', 's', 'long')}/query", {"k": 1 << 40, "vector": []})
+
+    assert pa.ipc.open_file(answer.body).read_all().equals(rows)
+
+
+def test_several_vectors_say_whose_rows_are_whose(home: Node) -> None:
+    """Each row of a query of several vectors has the place of its vector."""
+    found = rows_of(ask(home, k=1, vector={"multi_vector": [NEAR, [0.0, 1.0]]}, columns=["id"]))
+
+    assert [(row["query_index"], row["id"]) for row in found] == [(0, 2), (1, 1)]
+
+
+def test_plans(home: Node) -> None:
+    """How a query would be done, and how it went, are texts; what is wrong with it has its code."""
+    plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()
+    ran = home.post(f"{T}/analyze_plan", {"k": 1, "vector": NEAR}).json()
+
+    assert "full_filter=id > Int64(1)" in plan
+    assert "metrics=" in ran
+    assert told(home.post(f"{T}/explain_plan", {"query": {"k": 1, "filter": "nope > 1"}})) == (404, 12)
+    assert told(home.post(f"{T}/explain_plan", {})) == (400, 13)

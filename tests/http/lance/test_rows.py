@@ -1,0 +1,181 @@
+"""Tables with rows over Lance REST: created, added to, counted."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Node, grant
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import ROWS, arrow, declare, fill, lay, make_space, table, told
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a namespace `s`, and processes that have read Lance's library."""
+    with node_over(tmp_path_factory.mktemp("rows")) as node:
+        make_space(node, "lance", "s")
+        yield node
+
+
+@pytest.fixture
+def t(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The name of a table of the test's own."""
+    return "lance", "s", re.sub(r"\W", "_", request.node.name)
+
+
+def properties(**told: str) -> str:
+    """Properties as the query has them."""
+    return f"properties={quote(json.dumps(told))}"
+
+
+def count(node: Node, *path: str, user: str = "admin", **body: object) -> object:
+    """How many rows a table has; status and code of a refusal."""
+    answer = node.ask("POST", f"{table(*path)}/count_rows", body, user=user)
+    return answer.json() if answer.status == 200 else told(answer)
+
+
+def create(
+    node: Node, query: str, *path: str, body: bytes | None = None, user: str = "admin", **headers: str
+) -> object:
+    """Ask for a table with rows."""
+    return node.ask("POST", f"{table(*path)}/create?{query}", arrow() if body is None else body, user=user, **headers)
+
+
+def test_a_table_is_made_of_rows(home: Node, t: tuple[str, ...]) -> None:
+    """The rows are there, at version 1, in a place of the table's own, and the properties are kept."""
+    made = create(home, f"mode=Create&{properties(k='v')}", *t).json()
+
+    assert (made["version"], made["properties"], count(home, *t)) == (1, {"k": "v"}, 3)
+    assert t[-1] not in str(made["location"])
+    found = home.done("POST", f"{table(*t)}/describe", {})
+    assert (found["version"], found["properties"], found["location"]) == (1, {"k": "v"}, made["location"])
+
+
+def test_headers_of_older_clients(home: Node, t: tuple[str, ...]) -> None:
+    """The location and the properties may come in headers."""
+    place = f"file://{home.data}/warehouse/lance/mine"
+    headers = {"x_lance_table_location": place, "x_lance_table_properties": '{"k":"v"}'}
+
+    made = create(home, "", *t, **headers).json()
+
+    assert (made["location"], made["properties"]) == (place, {"k": "v"})
+
+
+def test_a_name_that_is_taken(home: Node, t: tuple[str, ...]) -> None:
+    """Create is refused, exist_ok leaves the table alone, overwrite writes its next version and drops its properties."""
+    first = create(home, f"{properties(k='v')}", *t).json()
+
+    assert told(create(home, "mode=create", *t)) == (409, 5)
+    kept = create(home, "mode=ExistOk", *t, body=arrow(ROWS.slice(0, 1))).json()
+    assert (kept.get("version"), kept["properties"], count(home, *t)) == (None, {"k": "v"}, 3)
+    other = pa.table({"name": ["x"]})
+    over = create(home, "mode=overwrite", *t, body=arrow(other)).json()
+    assert (over["version"], over["location"], over["properties"], count(home, *t)) == (2, first["location"], {}, 1)
+    assert told(create(home, "mode=nonsense", *t)) == (400, 13)
+    assert told(create(home, "", "lance", "s")) == (409, 5)
+
+
+def test_a_declared_table_is_filled(home: Node, t: tuple[str, ...]) -> None:
+    """By create, or by the first insert; before that it has no rows that could be counted."""
+    first, second = (*t[:-1], "a"), (*t[:-1], "b")
+    for path in (first, second):
+        declare(home, *path, properties={"k": "v"})
+    assert count(home, *first) == (404, 4)
+
+    made = create(home, f"{properties(m='n')}", *first).json()
+    home.done("POST", f"{table(*second)}/insert", arrow())
+
+    assert made["properties"] == {"k": "v", "m": "n"}
+    assert [count(home, *path) for path in (first, second)] == [3, 3]
+
+
+def test_rows_are_added(home: Node, t: tuple[str, ...]) -> None:
+    """Append adds a version with more rows, overwrite one with other rows; old versions can still be counted."""
+    fill(home, *t)
+
+    added = home.done("POST", f"{table(*t)}/insert?mode=append", arrow())
+    assert (added["num_inserted_rows"], added["version"], count(home, *t)) == (3, 2, 6)
+    over = home.done("POST", f"{table(*t)}/insert?mode=overwrite", arrow(ROWS.slice(0, 1)))
+    assert (over["num_inserted_rows"], count(home, *t), count(home, *t, version=2)) == (1, 1, 6)
+    assert told(home.post(f"{table(*t)}/insert?mode=merge", arrow())) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "body, code",
+    [
+        (b"", 13), (b"no arrow at all, but long enough to be some", 13), (arrow()[:-30], 13), (arrow() + b"more", 13),
+        (arrow(pa.table({"id": pa.array([1], pa.int32())})), 20), (arrow(pa.table({"other": [1]})), 20),
+    ],
+)  # fmt: skip
+def test_bodies_that_are_refused(home: Node, t: tuple[str, ...], body: bytes, code: int) -> None:
+    """What is no Arrow stream is 400 with code 13, other columns are code 20; the table stays as it was."""
+    fill(home, *t)
+
+    assert told(home.post(f"{table(*t)}/insert", body)) == (400, code)
+    assert count(home, *t) == 3
+    assert home.done("POST", f"{table(*t)}/describe", {})["version"] == 1
+
+
+def test_a_table_that_did_not_come_to_be(home: Node, t: tuple[str, ...]) -> None:
+    """A body that cannot be read leaves neither a name nor a file."""
+    before = {path for path in (home.data / "warehouse").rglob("*") if path.is_file()}
+
+    assert told(create(home, "", *t, body=arrow()[:-30])) == (400, 13)
+
+    assert told(home.post(f"{table(*t)}/describe", {})) == (404, 4)
+    assert {path for path in (home.data / "warehouse").rglob("*") if path.is_file()} == before
+
+
+def test_a_place_that_holds_a_table_already(home: Node, t: tuple[str, ...]) -> None:
+    """Rows are not written over what lies at a location."""
+    answer = create(home, "", *t, x_lance_table_location=lay(home, "old"))
+
+    assert told(answer) == (409, 5)
+    assert told(create(home, "", *t, x_lance_table_location="file:///etc/t")) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "body, expected",
+    [
+        ({"predicate": "id > 1"}, 2), ({"predicate": ""}, 3), ({"version": 1}, 3), ({"predicate": "nope > 1"}, (404, 12)), ({"predicate": "id >"}, (400, 13)),
+        ({"predicate": "id + 1"}, (400, 13)), ({"version": 9}, (404, 11)), ({"version": 0}, (404, 11)), ({"tag": "x"}, (404, 8)), ({"branch": "x"}, (404, 22)),
+    ],
+)  # fmt: skip
+def test_rows_are_counted(home: Node, t: tuple[str, ...], body: dict[str, object], expected: object) -> None:
+    """All of them, those of a version, those for which a predicate holds; what is wrong has its code."""
+    fill(home, *t)
+
+    assert count(home, *t, **body) == expected
+
+
+def test_a_link_out_of_the_warehouse(home: Node, t: tuple[str, ...], tmp_path: Path) -> None:
+    """Nobody writes through a link that leads out of the catalog's roots."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    place = home.data / "warehouse" / "lance" / "led"
+    declare(home, *t, location=f"file://{place}")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(outside)
+
+    assert told(home.post(f"{table(*t)}/insert", arrow())) == (400, 13)
+    assert not list(outside.iterdir())
+
+
+def test_rights(home: Node, t: tuple[str, ...]) -> None:
+    """Who may only read does not write; who may only write does not read."""
+    fill(home, *t)
+    for user, privilege in (("reader", "select_table"), ("writer", "modify_table")):
+        grant(home, user, f"use_catalog use_schema {privilege}", kind="CATALOG", on="lance")
+
+    assert count(home, *t, user="reader") == 3
+    assert count(home, *t, user="writer") == (403, 15)
+    assert told(home.ask("POST", f"{table(*t)}/insert", arrow(), user="reader")) == (403, 15)
+    assert home.ask("POST", f"{table(*t)}/insert", arrow(), user="writer").status == 200
+    assert told(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
