@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from limnos.client import Client
 from limnos.spark import session
 from tests.http.iceberg import wire
+from tests.integration.conftest import STEERING
 from tests.integration.live import LiveServer
 
 pytestmark = [
@@ -24,23 +25,7 @@ pytestmark = [
 ]
 
 REFUSAL = (PySparkException, Py4JJavaError)
-STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")
 ODD_NAMES = ["dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "q?u#ery"]
-
-
-@pytest.fixture(scope="session")
-def environment() -> dict[str, str | None]:
-    """The variables that steer a Spark start, before any."""
-    return {name: os.environ.get(name) for name in STEERING}
-
-
-@pytest.fixture(scope="session")
-def spark(server: LiveServer, environment: dict[str, str | None]) -> Iterator[SparkSession]:
-    """One Spark for the whole run, as the server's administrator."""
-    running = session(server.uri, token=server.token, config={"spark.sql.session.timeZone": "UTC"})
-    running.sparkContext.setLogLevel("OFF")
-    yield running
-    running.stop()
 
 
 @pytest.fixture

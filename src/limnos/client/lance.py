@@ -29,6 +29,8 @@ class _DescribeAnswer(msgspec.Struct):
     version: int | None = None
     table_schema: Json | None = msgspec.field(default=None, name="schema")
     stats: dict[str, int] = {}
+    storage_options: dict[str, str] | None = None
+    managed_versioning: bool | None = None
 
 
 def lance_request(
@@ -76,14 +78,18 @@ class LanceTables(Resource[S]):
             more["page_token"] = answer.page_token
 
     @verb
-    def load(self, path: str | Sequence[str]) -> Flow[LanceTable]:
-        """Load a table: where it lies, and its version and schema when it holds data."""
+    def load(
+        self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
+    ) -> Flow[LanceTable]:
+        """Load a table: where it lies, and its version and schema when it holds data; the latest, or one by number or tag."""
         parts = parts_of(path, least=2)
-        reply = yield lance_request(self.scope.metalake, parts, action="describe")
+        body = {"version": version, "tag": tag}
+        reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
         answer = decode(reply, _DescribeAnswer)
         return LanceTable(
             path=parts, location=answer.location, properties=answer.properties, version=answer.version,
-            table_schema=answer.table_schema or {}, stats=answer.stats,
+            table_schema=answer.table_schema or {}, stats=answer.stats, storage_options=answer.storage_options or {},
+            managed=bool(answer.managed_versioning),
         )  # fmt: skip
 
     @verb
@@ -103,6 +109,11 @@ class LanceTables(Resource[S]):
         body = {"location": location, "properties": dict(properties or {})}
         reply = yield lance_request(self.scope.metalake, parts_of(path, least=2), action="register", body=body)
         return decode(reply, _DescribeAnswer).location
+
+    @verb
+    def deregister(self, path: str | Sequence[str]) -> Flow[None]:
+        """Forget a table; its files stay."""
+        yield lance_request(self.scope.metalake, parts_of(path, least=2), action="deregister")
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:

@@ -101,7 +101,10 @@ class Table(msgspec.Struct, frozen=True):
 
 
 class LanceTable(msgspec.Struct, frozen=True):
-    """A Lance table: where it lies and what its files say; without data it has no version. `path` starts with the catalog."""
+    """A Lance table: where it lies and what its files say; without data it has no version. `path` starts with the catalog.
+
+    `storage_options` are what Lance needs to reach it there. Of a `managed` one the server says what its versions are.
+    """
 
     path: Parts
     location: str
@@ -109,6 +112,8 @@ class LanceTable(msgspec.Struct, frozen=True):
     version: int | None
     table_schema: Json
     stats: dict[str, int]
+    storage_options: dict[str, str] = {}
+    managed: bool = False
 
 
 class View(msgspec.Struct, frozen=True):

@@ -18,6 +18,7 @@ import re
 import sys
 from contextlib import contextmanager
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from limnos.client import Client
 from limnos.model.errors import BadRequest, Unsupported
 from limnos.spark.jars import cache_directory, ensure_listener, ensure_runtime, installed_pyspark
 from limnos.spark.java import find_java
+from limnos.spark.lance.home import Home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +40,7 @@ CATALOG_CLASS = "org.apache.iceberg.spark.SparkCatalog"
 EXTENSIONS = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
 PROVIDER = "lakehouse-iceberg"
 LISTENER = "io.openlineage.spark.agent.OpenLineageSparkListener"
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _CATALOG_PREFIX = "spark.sql.catalog."
 _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
 # Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
@@ -65,7 +68,8 @@ def session(
     `catalogs` None: every Iceberg catalog the caller may see, asked from the server. `master` is any Spark master
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
     same Spark is returned, with its own catalogs and credential. With `lineage` each statement's sources and targets are told to
-    the server by OpenLineage's listener, under this credential: the one of the session that started Spark.
+    the server by OpenLineage's listener, under this credential: the one of the session that started Spark. Where the extra `lance`
+    is installed, the session has the source `limnos.lance` for the server's Lance tables.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
@@ -103,7 +107,33 @@ def session(
     for key, value in settings.items():
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
+    if find_spec("lance") is not None:
+        _register_lance(spark, Home(uri, metalake, token=token, user=user, authorization=header))
     return spark
+
+
+def _register_lance(spark: SparkSession, home: Home) -> None:
+    """Give the session its data source of Lance tables, and have Spark offer conditions to it."""
+    from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
+
+    spark.conf.set(PUSHDOWN, "true")
+    with _active(spark):  # whether the name is free is asked of the session that is active, not of this one
+        spark.dataSource.register(source_of(home))
+
+
+@contextmanager
+def _active(spark: SparkSession) -> Iterator[None]:
+    """Make a session the active one, for a while."""
+    sessions = spark._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no call for it
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def config_for(

@@ -1,0 +1,1 @@
+"""Lance tables of a server in Spark: a data source in Python, without a jar."""

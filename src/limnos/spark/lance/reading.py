@@ -1,0 +1,112 @@
+"""Reading a Lance table in Spark: its fragments are shared out, each task reads some of one version.
+
+May import Lance's library, PySpark, pyarrow, `model` and this room. What a task is given is where the table lies, not who asks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import lance
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from limnos.model.errors import BadRequest, NotFound
+from limnos.spark.lance.filters import condition_of, sql_of
+from limnos.spark.lance.types import as_schema, spark_schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
+
+    from limnos.spark.lance.home import Asked, Home
+
+_TASKS_MAX: Final = 1000
+_ROWS: Final = 8192
+
+
+@dataclass(frozen=True)
+class Files:
+    """A table's files at one version, and what reaches them."""
+
+    location: str
+    version: int
+    options: dict[str, str]
+
+    def open(self) -> lance.LanceDataset:
+        """Open the table."""
+        return lance.dataset(self.location, version=self.version, storage_options=self.options or None)
+
+
+@dataclass
+class Share(InputPartition):
+    """The fragments that one task reads."""
+
+    fragments: tuple[int, ...]
+
+
+def files_of(home: Home, asked: Asked) -> Files:
+    """Ask the server where a table lies. Raises NotFound for one without data, and what the client raises."""
+    with home.client() as client:
+        found = asked.load(client)
+    if found.version is None:
+        raise NotFound(
+            f"{asked.name} was declared, and nothing was written to it yet: write to it first", kind="version"
+        )
+    return Files(found.location, found.version, found.storage_options)
+
+
+def columns_of(files: Files, asked: Asked) -> StructType:
+    """Return the columns that a read gives. Raises BadRequest for one that the table has not."""
+    schema = files.open().schema
+    for name in asked.columns or ():
+        if name not in schema.names:
+            raise BadRequest(f"{asked.name} has no column {name}: it has {', '.join(schema.names)}")
+    wanted = [schema.field(name) for name in asked.columns] if asked.columns is not None else list(schema)
+    return spark_schema_of(wanted)
+
+
+class LanceReader(DataSourceReader):
+    """Reads one version of a table."""
+
+    def __init__(self, files: Files, schema: StructType) -> None:
+        self._files = files
+        self._names = schema.fieldNames()
+        self._schema = to_arrow_schema(schema, timestamp_utc=True)
+        self._filters: list[str] = []
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - PySpark's name
+        """Take the conditions that Lance reads as Spark does; the others are left to Spark."""
+        for each in filters:
+            sql = sql_of(each)
+            if sql is None:
+                yield each
+            else:
+                self._filters.append(sql)
+
+    def partitions(self) -> list[Share]:
+        """Share out the fragments."""
+        found = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
+        size = -(-len(found) // _TASKS_MAX) or 1
+        return [Share(tuple(found[start : start + size])) for start in range(0, len(found), size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read a task's fragments; a table without any has one task with nothing."""
+        if not isinstance(partition, Share):
+            return
+        found = self._files.open()
+        fragments = [each for number in partition.fragments if (each := found.get_fragment(number)) is not None]
+        scanner = found.scanner(
+            columns=self._names,
+            filter=condition_of(self._filters),
+            fragments=fragments,
+            batch_size=_ROWS,
+            prefilter=True,
+        )
+        for batch in scanner.to_batches():
+            if batch.num_rows:
+                yield as_schema(batch, self._schema)

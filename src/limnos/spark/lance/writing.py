@@ -1,0 +1,169 @@
+"""Writing a Lance table from Spark: tasks write fragments, the driver commits them as one version.
+
+May import Lance's library, PySpark, pyarrow, `client`, `model` and this room. What a write needs is settled before the first task: the caller's right,
+the table's place, and whether its columns can take what is sent. A task that is run again has its first fragments committed by nobody.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import lance
+import pyarrow as pa
+from lance.fragment import FragmentMetadata, write_fragments
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+
+from limnos.client import ConflictError
+from limnos.model.errors import BadRequest, Forbidden
+from limnos.spark.lance.types import appended, arrow_schema_of, as_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql.types import StructType
+
+    from limnos.client import Client
+    from limnos.client.values import LanceTable
+    from limnos.spark.lance.home import Asked, Home
+
+
+@dataclass
+class Written(WriterCommitMessage):
+    """The fragments that one task wrote, as JSON."""
+
+    fragments: tuple[str, ...]
+
+
+class Target(NamedTuple):
+    """Where a write goes: the table, whether this write gave it its name, and its version; None when it has no data."""
+
+    location: str
+    options: dict[str, str]
+    version: int | None
+    is_new: bool
+    managed: bool
+
+
+def target_of(home: Home, asked: Asked) -> Target:
+    """Find the table that is written, or take its name. Raises Forbidden for who may not write it, and what the client raises."""
+    if asked.columns is not None or asked.version is not None or asked.tag is not None:
+        raise BadRequest("The options columns, version and tag are for reading: leave them out of a write")
+    with home.client() as client:
+        found = asked.find(client)
+        if found is None:
+            found = _declared(client, asked)
+            if found is not None:
+                return Target(found.location, found.storage_options, None, is_new=True, managed=found.managed)
+            found = asked.load(client)
+        _require_right(client, asked)
+        return Target(found.location, found.storage_options, found.version, is_new=False, managed=found.managed)
+
+
+def _declared(client: Client, asked: Asked) -> LanceTable | None:
+    """Take the name of a table that is not there; None when somebody else has just done so."""
+    try:
+        client.lance.declare(asked.path)
+    except ConflictError:
+        return None
+    return asked.load(client)
+
+
+def _require_right(client: Client, asked: Asked) -> None:
+    """Refuse who may read the table, and not write it: the files themselves do not ask."""
+    decision = client.access.explain("table_commit", asked.path, kind="table").decision
+    if not decision.allowed:
+        raise Forbidden(decision.message or f"{asked.name} may be read by you, and not written")
+
+
+class LanceWriter(DataSourceArrowWriter):
+    """Appends to a table, or replaces what is in it."""
+
+    def __init__(self, home: Home, asked: Asked, *, schema: StructType, overwrite: bool) -> None:
+        self._target = target = target_of(home, asked)
+        self._home, self._asked, self._overwrite = home, asked, overwrite
+        try:
+            if target.version is None or overwrite:
+                self._schema = arrow_schema_of(schema, vectors=dict(asked.vectors))
+            else:
+                self._schema = appended(schema, self._opened().schema)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write what one task has; nothing when it has no rows."""
+        batches = (as_schema(batch, self._schema) for batch in iterator if batch.num_rows)
+        first = next(batches, None)
+        if first is None:
+            return Written(())
+
+        def rows() -> Iterator[pa.RecordBatch]:
+            yield first
+            yield from batches
+
+        mode = "append" if self._appends else "overwrite" if self._target.version is not None else "create"
+        fragments = write_fragments(
+            pa.RecordBatchReader.from_batches(self._schema, rows()), self._target.location, schema=self._schema, mode=mode,
+            storage_options=self._target.options or None,
+        )  # fmt: skip
+        return Written(tuple(json.dumps(each.to_json()) for each in fragments))
+
+    @property
+    def _appends(self) -> bool:
+        return self._target.version is not None and not self._overwrite
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make one version of all that was written; an append of nothing makes none."""
+        written = [message for message in messages if isinstance(message, Written)]
+        fragments = [FragmentMetadata.from_json(each) for message in written for each in message.fragments]
+        version = self._target.version
+        if version is not None and self._overwrite:
+            self._commit(lance.LanceOperation.Overwrite(self._schema, fragments), version)
+            return
+        if version is None:
+            version = self._begin()
+        if fragments:
+            self._commit(lance.LanceOperation.Append(fragments), version)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Give back the name that this write took. What tasks wrote is in no version; Lance's own clean-up removes it."""
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._target.is_new:
+            with self._home.client() as client:
+                client.lance.deregister(self._asked.path)
+
+    def _begin(self) -> int:
+        """Make the first version of a table, without rows: of two who begin one, the second adds to it, or is refused."""
+        table, options = self._schema.empty_table(), self._target.options or None
+        if self._target.managed:
+            begun = lance.write_dataset(
+                table, mode="append", namespace_client=self._home.namespace(), table_id=list(self._asked.path)
+            )
+        else:
+            try:
+                begun = lance.write_dataset(table, self._target.location, mode="create", storage_options=options)
+            except OSError as error:
+                if "already exists" not in str(error):
+                    raise
+                begun = self._opened()
+        if begun.schema != self._schema:
+            raise BadRequest(
+                f"Somebody else has just written {self._asked.name}, with other columns: read it, and write again"
+            )
+        return int(begun.version)
+
+    def _commit(self, operation: lance.LanceOperation.BaseOperation, version: int) -> None:
+        options = self._target.options or None
+        if self._target.managed:
+            lance.LanceDataset.commit(self._opened(), operation, read_version=version, storage_options=options)
+        else:
+            lance.LanceDataset.commit(self._target.location, operation, read_version=version, storage_options=options)
+
+    def _opened(self) -> lance.LanceDataset:
+        if self._target.managed:
+            return lance.dataset(namespace_client=self._home.namespace(), table_id=list(self._asked.path))
+        return lance.dataset(self._target.location, storage_options=self._target.options or None)

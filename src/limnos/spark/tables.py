@@ -1,0 +1,53 @@
+"""A table of the server as a DataFrame, of whichever format.
+
+May import `names`, and PySpark for types. Spark's catalogs have the Iceberg tables; what is in no catalog of the session is a Lance table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.names import display
+from limnos.spark.lance.home import SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def table(
+    spark: SparkSession,
+    name: str,
+    /,
+    *,
+    columns: Sequence[str] | None = None,
+    version: int | None = None,
+    tag: str | None = None,
+) -> DataFrame:
+    """Return a table as a DataFrame: `main.raw.nyc.flights` of an Iceberg catalog of the session, or `lance.ml.text.docs`.
+
+    `columns` are the ones to read; `version` and `tag` say which state, an Iceberg table's by snapshot id, branch or tag.
+    """
+    parts = display.parse(name)
+    if spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:
+        return _lance_table(spark, name, columns=columns, version=version, tag=tag)
+    reader = spark.read
+    for key, value in (("snapshot-id", version), ("tag", tag)):
+        if value is not None:
+            reader = reader.option(key, str(value))
+    found = reader.table(".".join(map(display.quote_part, parts)))
+    return found if columns is None else found.select(*[display.quote_part(each) for each in columns])
+
+
+def _lance_table(
+    spark: SparkSession, name: str, *, columns: Sequence[str] | None, version: int | None, tag: str | None
+) -> DataFrame:
+    reader = spark.read.format(SOURCE)
+    named = None if columns is None else msgspec.json.encode(list(columns)).decode()
+    for key, value in (("columns", named), ("version", version), ("tag", tag)):
+        if value is not None:
+            reader = reader.option(key, str(value))
+    return reader.load(name)

@@ -1,0 +1,169 @@
+"""What a Spark job does to a Lance table, with its tasks run here: the server is real, Spark is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import lance
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as spark
+
+from limnos.client import Client, DeniedError, NotFoundError
+from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.spark.lance.home import Home
+from limnos.spark.lance.source import LanceSource, source_of
+from limnos.spark.lance.writing import LanceWriter
+from tests.integration.live import LiveServer
+
+pytestmark = pytest.mark.integration
+COLUMNS = spark.StructType(
+    [
+        spark.StructField("id", spark.LongType()),
+        spark.StructField("vector", spark.ArrayType(spark.FloatType())),
+    ]
+)  # fmt: skip
+
+
+def rows(*ids: int, length: int = 2) -> list[pa.RecordBatch]:
+    """What one task is given: arrays, as Spark has no vectors."""
+    vectors = pa.array([[float(each)] * length for each in ids], pa.list_(pa.float32()))
+    return [pa.record_batch({"id": pa.array(ids, pa.int64()), "vector": vectors})]
+
+
+@pytest.fixture
+def admin(server: LiveServer) -> Iterator[Client]:
+    """A client of the administrator."""
+    with Client(server.uri, token=server.token) as client:
+        yield client
+
+
+@pytest.fixture
+def space(admin: Client, request: pytest.FixtureRequest) -> str:
+    """A namespace of the test's own."""
+    name = f"lance.{request.node.name.partition('[')[0]}"
+    admin.namespaces.create(name)
+    return name
+
+
+def source(server: LiveServer, path: str, *, token: str | None = None, **options: str) -> LanceSource:
+    """A session's source, for one table."""
+    home = Home(server.uri, "lake", token=token or server.token, authorization=f"Bearer {token or server.token}")
+    return source_of(home)({"path": path, **options})
+
+
+def written(
+    server: LiveServer, path: str, *tasks: Sequence[pa.RecordBatch], overwrite: bool = False, **options: str
+) -> LanceWriter:
+    """Write as a job does: plan, run each task, commit."""
+    writer = source(server, path, **options).writer(COLUMNS, overwrite)
+    writer.commit([writer.write(iter(task)) for task in tasks])
+    return writer
+
+
+def read(server: LiveServer, path: str, **options: str) -> list[int]:
+    """The ids that a job reads."""
+    found = source(server, path, **options)
+    reader = found.reader(found.schema())
+    return sorted(row["id"] for each in reader.partitions() for batch in reader.read(each) for row in batch.to_pylist())
+
+
+def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client, space: str) -> None:
+    """Rows of all tasks are one version; its vectors have a size; older versions are read by number; nothing adds no version."""
+    path = f"{space}.docs"
+
+    written(server, path, rows(1, 2), [], rows(3), vectors="vector=2")
+    first = admin.lance.load(path)
+    written(server, path, rows(4))
+    written(server, path, [])
+    second = admin.lance.load(path)
+    written(server, path, rows(9), overwrite=True)
+
+    assert first.version is not None
+    assert second.version == first.version + 1
+    assert lance.dataset(first.location).checkout_version(first.version).schema.field("vector").type.list_size == 2
+    assert read(server, path) == [9]
+    assert read(server, path, version=str(second.version)) == [1, 2, 3, 4]
+    assert read(server, path, version=str(first.version), columns="id") == [1, 2, 3]
+    written(server, path, [], overwrite=True)
+    assert read(server, path) == []
+
+
+def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, space: str) -> None:
+    """A name that it took is free again; what was there is as it was."""
+    path = f"{space}.docs"
+    writer = source(server, path, vectors="vector=2").writer(COLUMNS, False)
+    assert admin.lance.load(path).version is None
+    message = writer.write(iter(rows(1)))
+    with pytest.raises(BadRequest, match="does not fit"):
+        writer.write(iter(rows(1, length=3)))
+    writer.abort([message])
+    with pytest.raises(NotFoundError):
+        admin.lance.load(path)
+    with pytest.raises(BadRequest, match="names other"):
+        source(server, path, vectors="other=2").writer(COLUMNS, False)
+    with pytest.raises(NotFoundError):
+        admin.lance.load(path)
+
+    written(server, path, rows(1))
+    source(server, path).writer(COLUMNS, True).abort([])
+
+    assert read(server, path) == [1]
+
+
+def test_two_jobs_that_make_one_table_both_add_to_it(server: LiveServer, admin: Client, space: str) -> None:
+    """The first to commit makes it, the second adds to it; one with other columns is refused."""
+    path = f"{space}.docs"
+    admin.lance.declare(path)
+    one, two = (source(server, path).writer(COLUMNS, False) for _ in range(2))
+    other = source(server, path, vectors="vector=2").writer(COLUMNS, False)
+    messages = [each.write(iter(rows(number))) for number, each in enumerate((one, two, other))]
+
+    one.commit([messages[0]])
+    two.commit([messages[1]])
+
+    assert read(server, path) == [0, 1]
+    with pytest.raises(BadRequest, match="with other columns"):
+        other.commit([messages[2]])
+
+
+def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Client, space: str) -> None:
+    """A missing namespace, columns that do not fit, a table without data, a version that is not there."""
+    with pytest.raises(NotFoundError, match="nowhere"):
+        source(server, "lance.nowhere.docs").writer(COLUMNS, False)
+    admin.lance.declare(f"{space}.empty")
+    with pytest.raises(NotFound, match="nothing was written to it yet"):
+        source(server, f"{space}.empty").schema()
+    written(server, f"{space}.docs", rows(1))
+    with pytest.raises(BadRequest, match="no column more"):
+        source(server, f"{space}.docs").writer(spark.StructType([spark.StructField("more", spark.LongType())]), False)
+    with pytest.raises(BadRequest, match="are for reading"):
+        source(server, f"{space}.docs", version="1").writer(COLUMNS, False)
+    with pytest.raises(NotFoundError):
+        source(server, f"{space}.docs", version="99").schema()
+
+
+def test_who_may_read_may_not_write(server: LiveServer, admin: Client, space: str) -> None:
+    """Without a right both are refused; a reader reads, and is told why it may not write; a writer writes."""
+    path, user = f"{space}.docs", space.partition(".")[2]
+    written(server, path, rows(1))
+    admin.users.add(user)
+    token = admin.tokens.create(user=user, name="t").token
+    admin.roles.create(user)
+    admin.roles.grant_to_user(user, [user])
+
+    with pytest.raises(DeniedError, match="SELECT_TABLE"):
+        source(server, path, token=token).schema()
+    with pytest.raises(DeniedError):
+        source(server, path, token=token).writer(COLUMNS, False)
+    admin.roles.allow(user, ["use_catalog", "use_schema", "select_table"], on="lance", kind="catalog")
+    assert source(server, path, token=token).schema().fieldNames() == ["id", "vector"]
+    with pytest.raises(Forbidden, match="MODIFY_TABLE"):
+        source(server, path, token=token).writer(COLUMNS, False)
+    with pytest.raises(DeniedError):
+        source(server, f"{path}2", token=token).writer(COLUMNS, False)
+    admin.roles.allow(user, ["modify_table"], on=path, kind="table")
+    writer = source(server, path, token=token).writer(COLUMNS, False)
+    writer.commit([writer.write(iter(rows(2)))])
+
+    assert read(server, path) == [1, 2]

@@ -1,0 +1,131 @@
+"""Types of Lance tables in Spark, and back."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as spark
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from limnos.model.errors import BadRequest
+from limnos.spark.lance.types import FIXED_SIZE, appended, arrow_schema_of, as_schema, fits, spark_schema_of
+
+EVERY = pa.table(
+    {
+        "flag": [True], "i8": pa.array([1], pa.int8()), "u8": pa.array([255], pa.uint8()), "i64": [1],
+        "u64": pa.array([2**64 - 1], pa.uint64()), "f16": pa.array([1.5], pa.float16()), "f64": [1.5], "text": ["a"],
+        "large": pa.array(["b"], pa.large_string()), "bytes": [b"c"], "fixed": pa.array([b"ab"], pa.binary(2)),
+        "day": [dt.date(2020, 1, 2)], "at": pa.array([dt.datetime(2020, 1, 2, tzinfo=dt.UTC)], pa.timestamp("ns", "UTC")),
+        "local": pa.array([0], pa.timestamp("s")), "price": [Decimal("1.50")],
+        "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2)), "many": [[1, 2]], "inner": [{"a": 1, "b": ["x"]}],
+        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), "word": pa.array(["w"]).dictionary_encode(),
+        "while": pa.array([dt.timedelta(seconds=1)], pa.duration("ms")),
+    }
+)  # fmt: skip
+
+
+def test_every_type_is_read_as_spark_has_it() -> None:
+    """Each column comes in the very Arrow type that Spark expects, with its value."""
+    schema = to_arrow_schema(spark_schema_of(EVERY.schema), timestamp_utc=True)
+
+    found = as_schema(EVERY.to_batches()[0], schema).to_pylist()[0]
+
+    assert found["u64"] == Decimal(2**64 - 1)
+    assert (found["u8"], found["f16"], found["fixed"], found["word"]) == (255, 1.5, b"ab", "w")
+    assert found["vector"] == [1.0, 2.0]
+    assert found["inner"] == {"a": 1, "b": ["x"]}
+    assert found["at"] == dt.datetime(2020, 1, 2, tzinfo=dt.UTC)
+    assert found["while"] == dt.timedelta(seconds=1)
+
+
+def test_a_vector_is_one_again_when_it_is_written() -> None:
+    """Its size is in the column's metadata, or in an option, which wins."""
+    schema = spark_schema_of(pa.schema([pa.field("vector", pa.list_(pa.float32(), 2))]))
+
+    assert schema["vector"].metadata == {FIXED_SIZE: 2}
+    assert arrow_schema_of(schema, vectors={}).field("vector").type.list_size == 2
+    assert arrow_schema_of(schema, vectors={"vector": 3}).field("vector").type.list_size == 3
+
+
+def test_what_cannot_be_a_vector_is_refused() -> None:
+    """A column that is not there, or no array; an array of another length when it is written."""
+    schema = spark.StructType([spark.StructField("id", spark.LongType())])
+
+    with pytest.raises(BadRequest, match="names vector, which is no column"):
+        arrow_schema_of(schema, vectors={"vector": 2})
+    with pytest.raises(BadRequest, match="Column id is no array"):
+        arrow_schema_of(schema, vectors={"id": 2})
+    batch = pa.record_batch({"v": pa.array([[1.0]], pa.list_(pa.float32()))})
+    with pytest.raises(BadRequest, match="Column v has a value that does not fit"):
+        as_schema(batch, pa.schema([pa.field("v", pa.list_(pa.float32(), 2))]))
+
+
+def test_a_type_that_spark_has_not_is_named() -> None:
+    """In words that say how to read the rest."""
+    with pytest.raises(BadRequest, match=r"Column t is of type time64.*option columns"):
+        spark_schema_of(pa.schema([("t", pa.time64("us"))]))
+
+
+TABLE = pa.schema(
+    [pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string()), pa.field("vector", pa.list_(pa.float32(), 2))]
+)  # fmt: skip
+
+
+def columns(**kinds: spark.DataType) -> spark.StructType:
+    """Columns of a DataFrame."""
+    return spark.StructType([spark.StructField(name, kind) for name, kind in kinds.items()])
+
+
+def test_what_can_be_appended() -> None:
+    """Fewer columns, narrower numbers, arrays for vectors."""
+    assert appended(columns(vector=spark.ArrayType(spark.DoubleType()), id=spark.IntegerType()), TABLE) == TABLE
+
+
+@pytest.mark.parametrize(
+    "sent, words",
+    [
+        (columns(id=spark.LongType(), more=spark.LongType()), "no column more"),
+        (columns(id=spark.StringType()), "Column id is string, and the table's is int64"),
+        (columns(id=spark.LongType(), vector=spark.FloatType()), "Column vector is float"),
+        (columns(text=spark.StringType()), "Column id of the table may not be null"),
+    ],
+)
+def test_what_cannot_be_appended_is_named(sent: spark.StructType, words: str) -> None:
+    """The first column that does not fit is in the refusal."""
+    with pytest.raises(BadRequest, match=words):
+        appended(sent, TABLE)
+
+
+def test_values_that_do_not_fit_are_refused() -> None:
+    """A number too large, and a null where none may be; a column that is not sent is null."""
+    narrow = pa.schema([pa.field("id", pa.int8(), nullable=False), pa.field("text", pa.string())])
+
+    with pytest.raises(BadRequest, match="does not fit int8"):
+        as_schema(pa.record_batch({"id": [1000]}), narrow)
+    with pytest.raises(BadRequest, match="may not be null"):
+        as_schema(pa.record_batch({"id": pa.array([None], pa.int64())}), narrow)
+    assert as_schema(pa.record_batch({"id": [1]}), narrow).to_pylist() == [{"id": 1, "text": None}]
+
+
+@pytest.mark.parametrize(
+    "source, target, fit",
+    [
+        (pa.int64(), pa.float32(), True),
+        (pa.string(), pa.int64(), False),
+        (pa.int64(), pa.string(), False),
+        (pa.string(), pa.large_string(), True),
+        (pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"), True),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us"), False),
+        (pa.struct([("a", pa.int32())]), pa.struct([("a", pa.int64())]), True),
+        (pa.struct([("a", pa.int32())]), pa.struct([("b", pa.int64())]), False),
+        (pa.map_(pa.string(), pa.int32()), pa.map_(pa.string(), pa.int64()), True),
+        (pa.string(), pa.dictionary(pa.int32(), pa.string()), True),
+        (pa.bool_(), pa.int8(), False),
+    ],
+)
+def test_which_types_are_written_as_which(source: pa.DataType, target: pa.DataType, fit: bool) -> None:
+    """Within a family, and with the same fields."""
+    assert fits(source, target) is fit
