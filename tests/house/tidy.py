@@ -43,10 +43,12 @@ CLOCK: Mapping[str, str] = dict.fromkeys(
 PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
 TERMINAL_ROOMS = frozenset({"cli"})
 
-CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "model", "names"})
+CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "model", "names", "sqlpp"})
 """Rooms of the base install. The rest needs an extra, and costs start time: `limnos ls` must not load a server."""
 
-CLI_MAY_IMPORT_OUTSIDE = frozenset({"cyclopts", "rich", "httpx2", "msgspec", "pydantic", "pydantic_settings"})
+CLI_MAY_IMPORT_OUTSIDE = frozenset(
+    {"cyclopts", "rich", "httpx2", "msgspec", "prompt_toolkit", "pydantic", "pydantic_settings"}
+)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from limnos.model.errors import LockLost, LockTimeout, StateUnknown, Unavailable
+from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services import sqlpp_locking
 from limnos.services.sqlpp_locking import Held, Locks
@@ -58,9 +59,9 @@ async def is_asked(lab: Lab, count: int) -> None:
             await asyncio.sleep(0.005)
 
 
-def end_lease(lab: Lab, locks: Locks) -> None:
+async def end_lease(lab: Lab, locks: Locks) -> None:
     """Let a node's lease be out, as if it had said nothing for long."""
-    lab.database.sql("UPDATE sqlpp_lock_node SET leased_until = 1 WHERE holder = ?", locks.holder)
+    await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.live(locks.holder, lease_ms=-1))
 
 
 def test_a_free_lock_is_held_and_given_back(lab: Lab) -> None:
@@ -69,7 +70,7 @@ def test_a_free_lock_is_held_and_given_back(lab: Lab) -> None:
 
     async def story() -> Held:
         async with locks.held([LockWish(A, WRITE), LockWish(B, READ)], LONG_S) as held:
-            await lab.store.submit(lab.permit(0), lambda tx: tx.locks.require(held.token, LockWish(A, WRITE)))
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held.token, LockWish(A, WRITE)))
             held.check(LockWish(B, READ))
         return held
 
@@ -210,10 +211,10 @@ def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: Lab) -> None:
         zombie = await one.acquire(wish(A, WRITE), LONG_S)
         waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
         await is_asked(lab, 2)
-        end_lease(lab, one)
+        await end_lease(lab, one)
         held = await asyncio.wait_for(waiting, LONG_S)
         with pytest.raises(LockLost):
-            await lab.store.submit(lab.permit(0), lambda tx: tx.locks.require(zombie.token))
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(zombie.token))
         await one._beat()
         return zombie, held
 
@@ -233,7 +234,7 @@ def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: Lab) -> None:
         async with other.held(wish(A, WRITE), LONG_S):
             waiting = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
             await is_asked(lab, 2)
-            end_lease(lab, one)
+            await end_lease(lab, one)
             await other._beat()
             with pytest.raises(LockLost, match="try again"):
                 await asyncio.wait_for(waiting, LONG_S)
@@ -247,10 +248,10 @@ def test_a_node_that_lives_keeps_its_locks(lab: Lab) -> None:
 
     async def story() -> None:
         async with one.held(wish(A, WRITE), LONG_S) as held:
-            end_lease(lab, one)
+            await end_lease(lab, one)
             await one._beat()
             await other._beat()
-            await lab.store.submit(lab.permit(0), lambda tx: tx.locks.require(held.token))
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held.token))
 
     lab.run(story())
 
@@ -408,7 +409,7 @@ class Workload:
         await locks.close()
         await asyncio.sleep(self.chance.choice([0, 0.002]))
         self.oracle.leave(held.token)
-        end_lease(self.lab, locks)
+        await end_lease(self.lab, locks)
 
 
 def test_workloads_of_two_nodes(lab: Lab) -> None:

@@ -49,14 +49,19 @@ def _in_json(char: str) -> str:
     return char if char in "\n\t" or _is_harmless(char) else json.dumps(char)[1:-1]
 
 
-def show_rows(rows: Sequence[Row], columns: Sequence[str], *, shape: Format, empty: str = "nothing") -> None:
-    """Show a list; `columns` are the keys of a table's columns, JSON has every key."""
+def show_rows(
+    rows: Sequence[Row], columns: Sequence[str], *, shape: Format, empty: str = "nothing", verbatim: bool = False
+) -> None:
+    """Show a list; `columns` are the keys of a table's columns, JSON has every key.
+
+    `verbatim`: the keys are somebody's names, and stand over the columns as they are.
+    """
     if shape == "json":
         print(to_json(rows))
     elif not rows:
         print(empty, file=sys.stderr)
     else:
-        _print_table(rows, columns)
+        _print_table(rows, {column: column if verbatim else column.replace("_", " ") for column in columns})
 
 
 def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> None:
@@ -112,15 +117,15 @@ def _in_line(text: str) -> str:
     return text.replace("\n", "\\n")
 
 
-def _print_table(rows: Sequence[Row], columns: Sequence[str]) -> None:
+def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     terminal = sys.stdout.isatty()
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
+    for head in columns.values():
+        table.add_column(Text(visible(_in_line(head))), overflow="fold")
     for row in rows:
         table.add_row(*(Text(visible(_in_line(cell(row.get(column))))) for column in columns))
     Console(file=sys.stdout, width=None if terminal else WIDTH_PLAIN, highlight=False).print(table)

@@ -159,15 +159,23 @@ class _LanceBody(msgspec.Struct):
     detail: str = ""
 
 
+class _Statement(msgspec.Struct):
+    msg: str = ""
+
+
 class _Body(msgspec.Struct):
-    """Any of the three error bodies: own and Iceberg's under `error`, Gravitino's at the top."""
+    """Any of the four error bodies: own and Iceberg's under `error`, Gravitino's at the top, SQL++'s first of `errors`."""
 
     error: _Inner | None = None
+    errors: tuple[_Statement, ...] = ()
     message: str = ""
     code: str | int = ""
     type: str = ""
     decision: Decision | None = None
 
+
+_ASX = re.compile(r"ASX\d{4}\b")
+"""How messages of SQL++ begin."""
 
 _FRAME = re.compile(r"Failed to (?:operate|execute|get) .*?, reason \[(.+)\]", re.DOTALL)
 """How Gravitino's handlers word a failure."""
@@ -207,6 +215,9 @@ def _inner(body: bytes) -> _Inner:
         return _lance_inner(body)
     if parsed.error is not None:
         return parsed.error
+    if parsed.errors:
+        code = _ASX.match(parsed.errors[0].msg)
+        return _Inner(message=parsed.errors[0].msg, code=code[0] if code else "")
     # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there. What
     # stands around the reason repeats the call, which a caller of ours knows.
     framed = _FRAME.fullmatch(parsed.message)

@@ -32,6 +32,7 @@ from limnos.client.reports import Reports
 from limnos.client.roles import Roles
 from limnos.client.runs import Pipelines, Runs
 from limnos.client.server import Server
+from limnos.client.sqlpp import Statements
 from limnos.client.tables import Tables
 from limnos.client.tags import Tags
 from limnos.client.tasks import Tasks
@@ -76,6 +77,7 @@ class _Resources(Generic[S]):
         self.webhooks = Webhooks(sender, scope)
         self.pipelines = Pipelines(sender, scope)
         self.runs = Runs(sender, scope)
+        self.sqlpp = Statements(sender, scope)
 
 
 class _Target:

@@ -431,3 +431,19 @@ class LineageTaken(msgspec.Struct, frozen=True):
 
     kept: int
     left_out: tuple[LeftOut, ...] = ()
+
+
+class StatementMessage(msgspec.Struct, frozen=True):
+    """An error or a warning of the query service: its message begins with the language's code, as `ASX1077`."""
+
+    msg: str
+
+
+class StatementAnswer(msgspec.Struct, frozen=True):
+    """What became of statements of SQL++. `results` is None where none of them gives any; each is JSON as it came."""
+
+    status: str
+    results: tuple[msgspec.Raw, ...] | None = None
+    errors: tuple[StatementMessage, ...] = ()
+    warnings: tuple[StatementMessage, ...] = ()
+    metrics: Json = {}

@@ -1,0 +1,95 @@
+"""`sql`: statements of SQL++, from the command line, a file, a pipe, or a shell.
+
+May import `names` and this room; the shell is imported when there is somebody to talk to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.failures import ExitCode, UsageError
+from limnos.cli.sql_session import Session
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GRACE_S = 30.0
+"""So much longer than its statements' time an answer is waited for."""
+
+
+def sql(
+    *,
+    command: Annotated[
+        list[str] | None, Parameter(name=["--command", "-c"], negative="", help="Statements to run; may be repeated.")
+    ] = None,
+    file: Annotated[
+        Path | None, Parameter(name=["--file", "-f"], help="File with statements to run; `-` is standard input.")
+    ] = None,
+    dataverse: Annotated[
+        str | None, Parameter(help="Dataverse in use, as sales.east, with back-quotes where needed.")
+    ] = None,
+    statement_timeout: Annotated[
+        float, Parameter(help="Longest time for the statements that are sent at once, in seconds.")
+    ] = 300.0,
+    history: Annotated[
+        Path | None,
+        Parameter(env_var="LIMNOS_SQL_HISTORY", help="Where the shell keeps what was typed; an empty name: nowhere."),
+    ] = None,
+    common: Common = DEFAULTS,
+) -> int:
+    r"""Run statements of SQL++; on a terminal, a shell that takes them one after the other.
+
+    In the shell a statement ends with a semicolon, over as many lines as it needs; Ctrl-C ends one that runs, Ctrl-D the shell,
+    and \help tells the rest. Elsewhere everything given is run in order until something fails, which is the exit code.
+    """
+    if not 0 < statement_timeout <= 86_400:
+        raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
+    waiting = dataclasses.replace(common, timeout=statement_timeout + GRACE_S)
+    session = Session(
+        waiting.client,
+        dataverse=display.parse(dataverse) if dataverse else None,
+        shape=common.shape,
+        timeout_s=statement_timeout,
+    )
+    try:
+        if command is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
+            from limnos.cli.sql_prompt import talk
+
+            return talk(session, history)
+        return run_all(session, texts_of(command or (), file))
+    finally:
+        session.close()
+
+
+def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str]:
+    """Give what is to be run: the command line's statements, then the file's; without either, standard input's."""
+    yield from commands
+    if file is not None and str(file) != "-":
+        yield _read(file)
+    elif file is not None or not commands:
+        yield sys.stdin.read()
+
+
+def run_all(session: Session, texts: Iterator[str]) -> int:
+    """Run texts until one fails; returns its exit code."""
+    for text in texts:
+        if not text.strip():
+            continue
+        code = session.run(text)
+        if code is not ExitCode.OK:
+            return int(code)
+    return int(ExitCode.OK)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the file '{file}' cannot be read: {error}", hint="it is to be text in UTF-8") from error

@@ -1,0 +1,182 @@
+"""A session of the shell: statements are sent, waited for, ended on Ctrl-C, and shown.
+
+May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text that is entered is
+one request; of what one leaves behind only the dataverse in use is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from limnos.cli.failures import ExitCode, Failure, render
+from limnos.cli.output import show_rows, to_json, visible
+from limnos.cli.sql_text import changes_names, place_of, underlined, used
+from limnos.client.errors import ClientError
+from limnos.names.display import render as render_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limnos.cli.output import Format
+    from limnos.client import Client
+    from limnos.client.values import StatementAnswer
+    from limnos.names.path import Levels
+
+DEFAULT: Final = ("Default",)
+CANCEL_S: Final = 5.0
+"""So long a statement that was cancelled is waited for."""
+CANCEL_EVERY_S: Final = 0.2
+_EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
+
+
+class Told(NamedTuple):
+    """What went wrong: the language's code or one of ours, the message, and what it means to who called the command."""
+
+    code: str
+    message: str
+    exit_code: ExitCode = ExitCode.FAILED
+
+
+class Session:
+    """Sends statements of one user to one server. `connect` makes a client; one that was let go is replaced."""
+
+    def __init__(
+        self, connect: Callable[[], Client], *, dataverse: Levels | None, shape: Format, timeout_s: float
+    ) -> None:
+        self.connect = connect
+        self.dataverse = dataverse
+        self.shape = shape
+        self.timeout_s = timeout_s
+        self.names_changed = False
+        """Whether statements may have made or dropped something since somebody looked."""
+        self._client = connect()
+
+    @property
+    def where(self) -> str:
+        """The dataverse in use, as it is written."""
+        return render_path(self.dataverse or DEFAULT)
+
+    def run(self, text: str, *, timed: bool = False) -> ExitCode:
+        """Run statements and show what comes of them."""
+        began = time.monotonic()
+        answer, told = self._answer(text)
+        if answer is not None:
+            for warning in answer.warnings:
+                print(visible(f"warning: {warning.msg}"), file=sys.stderr)
+            if answer.results is not None:
+                show(answer.results, shape=self.shape)
+        if told is not None:
+            self._tell(told, text)
+            return told.exit_code
+        self.dataverse = used(text, self.dataverse)
+        self.names_changed = self.names_changed or changes_names(text)
+        if timed:
+            rows = "" if answer is None or answer.results is None else f"{len(answer.results)} rows, "
+            print(f"{rows}{time.monotonic() - began:.3f} s", file=sys.stderr)
+        return ExitCode.OK
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._client.close()
+
+    # -- sending and ending --------------------------------------------------------------------------------------
+
+    def _answer(self, text: str) -> tuple[StatementAnswer | None, Told | None]:
+        """Send statements and wait; Ctrl-C ends them on the server, and then once more here."""
+        own_id = uuid4().hex
+        sent = self._send(text, own_id)
+        interrupted = False
+        try:
+            try:
+                answer = sent.result()
+            except KeyboardInterrupt:
+                interrupted = True
+                answer = self._cancel(sent, own_id)
+        except ClientError as error:
+            exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
+            return None, Told(error.code, error.message, exit_code)
+        except (KeyboardInterrupt, TimeoutError):
+            self._let_go()
+            message = "no longer waited for; what the server does not end by itself, its time limit ends"
+            return None, Told("interrupted", message, ExitCode.INTERRUPTED)
+        errors = [Told(each.msg.partition(":")[0], each.msg) for each in answer.errors]
+        return answer, errors[0] if errors else None
+
+    def _send(self, text: str, own_id: str) -> Future[StatementAnswer]:
+        """Send on a thread of its own: one that waits for a socket would not be interrupted."""
+        future: Future[StatementAnswer] = Future()
+        client = self._client
+
+        def work() -> None:
+            try:
+                answer = client.sqlpp.run(
+                    text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s
+                )
+            except BaseException as error:  # noqa: BLE001 - whoever waits is told
+                future.set_exception(error)
+            else:
+                future.set_result(answer)
+
+        threading.Thread(target=work, daemon=True, name="limnos-sql").start()
+        return future
+
+    def _cancel(self, sent: Future[StatementAnswer], own_id: str) -> StatementAnswer:
+        """Ask the server to end a statement, until it has; raises what then comes of it, or TimeoutError."""
+        print("cancelling", file=sys.stderr)
+        until = time.monotonic() + CANCEL_S
+        with self.connect() as client:
+            while not sent.done() and time.monotonic() < until:
+                try:
+                    found = client.sqlpp.cancel(own_id)  # a server may not have begun yet, or be another node
+                except ClientError:
+                    break
+                pause_s = until - time.monotonic() if found else CANCEL_EVERY_S
+                try:
+                    return sent.result(max(pause_s, 0))
+                except TimeoutError:
+                    continue
+        return sent.result(0)
+
+    def _let_go(self) -> None:
+        """Leave the connection on which something still waits."""
+        self._client.close()
+        self._client = self.connect()
+
+    # -- showing -------------------------------------------------------------------------------------------------
+
+    def _tell(self, told: Told, text: str) -> None:
+        """Say what went wrong, and where in the text."""
+        place = place_of(told.message)
+        failure = Failure(
+            exit_code=told.exit_code,
+            code=told.code,
+            message=told.message,
+            details={} if place is None else {"line": place.line, "column": place.column},
+        )
+        print(render(failure, self.shape), file=sys.stderr)
+        marked = None if place is None or self.shape == "json" else underlined(text, place)
+        if marked is not None:
+            print(visible(marked), file=sys.stderr)
+
+
+def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
+    """Show rows: as one JSON document, or as a table whose columns are the fields of its objects."""
+    if shape == "json":
+        print(to_json(list(results)))
+        return
+    rows = [_cells(msgspec.json.decode(row)) for row in results]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    show_rows(rows, columns, shape=shape, empty="no rows", verbatim=True)
+
+
+def _cells(row: object) -> Mapping[str, str]:
+    """Spell a row for people: an object by its fields, anything else as one value. What is missing stays empty, null does not."""
+    fields = row if isinstance(row, dict) and row else {"value": row}
+    return {str(name): value if isinstance(value, str) else to_json(value, indent=-1) for name, value in fields.items()}

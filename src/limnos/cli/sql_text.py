@@ -1,0 +1,96 @@
+"""Texts of SQL++ as a shell sees them: are they whole, where is their error, which dataverse do they leave in use.
+
+May import `sqlpp`, `names` and rich's widths. Does no input and no output.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from rich.cells import cell_len
+
+from limnos.sqlpp import Place, SqlppError, parse
+from limnos.sqlpp.lexer import Lexed
+from limnos.sqlpp.tokens import END
+from limnos.sqlpp.tree import Use
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+
+_PLACES: Final = (
+    re.compile(r"\(in line (\d+), at column (\d+)\)"),
+    re.compile(r"\AASX\d{4}: Syntax error: In line (\d+) >>.*<< Encountered .* at column (\d+)\.", re.DOTALL),
+    re.compile(r"Lexical error at line (\d+), column (\d+)\."),
+)
+_WORD: Final = re.compile(r"[A-Za-z0-9_$]+|`[^`]*`|\S")
+_PROBE: Final = "probe"
+SHOWN_MAX: Final = 120
+"""Most columns of a line that is shown with its error."""
+
+
+def is_whole(text: str) -> bool:
+    """Say whether a text can be sent: it ends with a semicolon that is in no string and no comment."""
+    try:
+        tokens = Lexed(text).tokens
+    except SqlppError:
+        return not _is_open(text) and text.rstrip().endswith(";")
+    kinds = [token.kind for token in tokens if token.kind != END]
+    return not kinds or kinds[-1] == ";"
+
+
+def _is_open(text: str) -> bool:
+    """Say whether a text ends in the middle of a string, a quoted name or a comment."""
+    try:
+        Lexed(text)
+    except SqlppError as error:
+        return "  Encountered: <EOF>, after" in error.message
+    return False
+
+
+def takes_words(text: str) -> bool:
+    """Say whether a word typed after a text would be one of the language, not part of a string or a comment."""
+    try:
+        return any(token.image == _PROBE for token in Lexed(f"{text} {_PROBE}").tokens[-2:])
+    except SqlppError:
+        return False
+
+
+def place_of(message: str) -> Place | None:
+    """Find the place that a message of the language names."""
+    for pattern in _PLACES:
+        found = pattern.search(message)
+        if found:
+            return Place(int(found[1]), int(found[2]))
+    return None
+
+
+def underlined(text: str, place: Place) -> str | None:
+    """Show the line of a place with its word underlined; None where the text has no such place."""
+    lines = re.split(r"\r\n|\r|\n", text)
+    if place.line > len(lines):
+        return None
+    line = lines[place.line - 1].replace("\t", " ")
+    column = min(place.column - 1, len(line))
+    word = _WORD.match(line, column)
+    end = word.end() if word else column + 1
+    begin = max(0, min(column - SHOWN_MAX // 2, len(line) - SHOWN_MAX))
+    head = "..." if begin else ""
+    shown = f"{head}{line[begin : begin + SHOWN_MAX]}"
+    number = f"{place.line:>4} | "
+    before = " " * (len(number) + len(head) + cell_len(line[begin:column]))
+    return f"{number}{shown}\n{before}{'^' * max(1, cell_len(line[column : min(end, begin + SHOWN_MAX)]))}"
+
+
+def used(text: str, before: Levels | None) -> Levels | None:
+    """Tell which dataverse is in use after statements that went well."""
+    try:
+        uses = [each.statement for each in parse(text) if isinstance(each.statement, Use)]
+    except SqlppError:
+        return before
+    return uses[-1].name.parts if uses else before
+
+
+def changes_names(text: str) -> bool:
+    """Say whether statements may have made, dropped or renamed something."""
+    return bool(re.search(r"\b(?:create|drop|alter)\b", text, re.IGNORECASE))

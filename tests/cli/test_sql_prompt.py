@@ -1,0 +1,187 @@
+"""`limnos sql` in a terminal: several lines, completion, history, an underlined error, Ctrl-C and Ctrl-D, driven key by key."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pexpect
+import pytest
+
+from tests.cli.query_service import Service, serving
+
+pytestmark = pytest.mark.integration
+PATIENCE_S = 30
+_PAINT = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|[\x00\x07\r]")
+Shell = Callable[..., "pexpect.spawn[str]"]
+
+
+@pytest.fixture
+def service() -> Iterator[Service]:
+    """The stand-in."""
+    with serving() as found:
+        yield found
+
+
+@pytest.fixture
+def shell(service: Service, tmp_path: Path) -> Iterator[Shell]:
+    """Starts shells in a terminal, whose home is the test's."""
+    running: list[pexpect.spawn[str]] = []
+
+    def start(*words: str) -> pexpect.spawn[str]:
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS_")},
+            "TERM": "xterm", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "PROMPT_TOOLKIT_NO_CPR": "1",
+        }  # fmt: skip
+        command = ["-m", "limnos.cli.main", "sql", "--uri", service.uri, "--user", "ana", *words]
+        child = pexpect.spawn(
+            sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160)
+        )
+        running.append(child)
+        child.expect_exact("Ctrl-D leaves")
+        child.expect(">")
+        return child
+
+    yield start
+    for child in running:
+        child.close(force=True)
+
+
+def shown(child: Any) -> str:  # noqa: ANN401 - pexpect has no types
+    """What came before the last thing that was waited for, without paint."""
+    return _PAINT.sub("", child.before)
+
+
+def test_a_statement_over_several_lines(shell: Shell, service: Service) -> None:
+    """Enter goes on until there is a semicolon that ends it; then the rows are a table, and the next prompt comes."""
+    child = shell()
+
+    child.send("select value {'answer': x, 'text': ';'}\r")
+    child.send("from [41, 42] x\r")
+    child.send("where x > 41;\r")
+    child.expect(r"1 rows, [0-9.]+ s")
+
+    assert re.search(r"answer +text", shown(child))
+    assert re.search(r"42 +;", shown(child))
+    assert [body["statement"] for body in service.asked] == [
+        "select value {'answer': x, 'text': ';'}\nfrom [41, 42] x\nwhere x > 41;"
+    ]
+
+
+def test_the_dataverse_in_use_is_in_the_prompt(shell: Shell, service: Service) -> None:
+    """It is what the command line said, then what USE says, and every statement is sent with it."""
+    child = shell("--dataverse", "sales.west")
+    child.send("use sales.east;\r")
+    child.expect_exact("sales.east>")
+    child.send("select 1;\r")
+    child.expect("1 rows")
+
+    assert [body["dataverse"] for body in service.asked] == [["sales", "west"], ["sales", "east"]]
+
+
+COMPLETED = {
+    "select value 1 from sales.east.orde": ("sales.east.orders", "select value 1 from sales.east.orders;"),
+    "select value 1 from orde": ("orders", "select value 1 from orders;"),
+    "select value 1 from `ord": ("`order items`", "select value 1 from `order items`;"),
+    "select value 1 from `sa": ("`sales.x`", "select value 1 from `sales.x`.t;"),
+    "SELEC": ("SELECT", "SELECT;"),
+    "selec": ("select", "select;"),
+}
+"""What is typed, what is offered for it, and what is sent when the first offer is taken."""
+
+
+def test_names_and_keywords_are_completed(shell: Shell, service: Service) -> None:
+    """A dataset with its dataverse, one of the dataverse in use by itself, quoted where needed, a keyword in the case it is typed in."""
+    child = shell("--dataverse", "sales.east")
+
+    for typed, (offered, _) in COMPLETED.items():
+        for _ in range(20):  # names may not have been read yet
+            child.send(typed)
+            child.expect_exact(typed[-4:])
+            if child.expect_exact([offered, pexpect.TIMEOUT], timeout=2) == 0:
+                break
+            child.send("\x03")
+        child.send("\t;\r")
+        child.expect_exact("error")
+        child.expect_exact("sales.east>")
+
+    assert [body["statement"] for body in service.asked] == [whole for _, whole in COMPLETED.values()]
+
+
+def test_an_error_is_underlined_and_the_shell_goes_on(shell: Shell) -> None:
+    """The message, the line and a mark under the word."""
+    child = shell()
+    child.send("select value 1 +\rnope;\r")
+    child.expect_exact("^^^^")
+
+    assert "error: ASX1073" in shown(child)
+    assert "   2 | nope;" in shown(child)
+    child.send("select 5;\r")
+    child.expect("1 rows")
+
+
+def test_ctrl_c_ends_the_statement_and_not_the_shell(shell: Shell, service: Service) -> None:
+    """The server is told by the statement's id, the shell says how it ended, and takes the next one."""
+    child = shell()
+    child.send("select forever();\r")
+    while not service.waiting:
+        pass
+    child.sendintr()
+    child.expect_exact("ASX0041: The request was cancelled")
+    child.expect_exact("Default>")
+    child.send("select 6;\r")
+    child.expect("1 rows")
+
+    assert service.cancelled == [service.asked[0]["client_context_id"]]
+
+
+def test_ctrl_c_forgets_a_line_and_ctrl_d_leaves(shell: Shell, service: Service) -> None:
+    """What was typed is not sent; the exit code is that of a good end."""
+    child = shell()
+    child.send("select 1")
+    child.expect_exact("select 1")
+    child.send("\x03")
+    child.expect_exact("Default>")
+    child.send("\x04")
+    child.expect(pexpect.EOF)
+    child.close()
+
+    assert (child.exitstatus, service.asked) == (0, [])
+
+
+def test_history_outlives_the_shell(shell: Shell, service: Service, tmp_path: Path) -> None:
+    """The arrow key brings back what was typed in an earlier shell; nobody else can read the file."""
+    child = shell()
+    child.send("select 123;\r")
+    child.expect("1 rows")
+    child.send("\x04")
+    child.expect(pexpect.EOF)
+
+    child = shell()
+    child.send("\x1b[A")
+    child.expect_exact("123;")
+    child.send("\r")
+    child.expect("1 rows")
+
+    assert [body["statement"] for body in service.asked] == ["select 123;"] * 2
+    assert (tmp_path / "state" / "limnos" / "sql_history").stat().st_mode & 0o777 == 0o600
+
+
+def test_words_with_a_backslash(shell: Shell) -> None:
+    """Help, another format for rows, and a word that the shell does not know."""
+    child = shell()
+    child.send("\\help\r")
+    child.expect_exact("\\format table|json")
+    child.expect_exact("Default>")
+    child.send("\\format json\r")
+    child.expect_exact("Default>")
+    child.send("select value {'a': 1};\r")
+    child.expect_exact('"a": 1')
+    child.send("\\nope\r")
+    child.expect_exact("nothing the shell knows")
+    child.send("\\quit\r")
+    child.expect(pexpect.EOF)
