@@ -21,6 +21,7 @@ import msgspec
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Protocol
+from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
@@ -43,6 +44,7 @@ TITLES = {
     "iceberg": ("Limnos: Iceberg REST", "What Limnos serves of the Iceberg REST catalog protocol."),
     "gravitino": ("Limnos: Gravitino REST", "What Limnos serves of Gravitino's REST protocol: administration."),
     "lance": ("Limnos: Lance REST", "What Limnos serves of the Lance REST Namespace protocol."),
+    "asterix": ("Limnos: SQL++", "AsterixDB's query service and what its clients ask beside it."),
     "admin": ("Limnos: own API", "What no other protocol offers, and what lies at the server's root."),
 }
 ERRORS: dict[str, Json] = {
@@ -61,6 +63,13 @@ ERRORS: dict[str, Json] = {
     "lance": {
         "error": {"type": "string"}, "code": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"},
     },
+    "asterix": {
+        "requestID": {"type": "string"}, "status": {"type": "string", "enum": ["fatal", "timeout"]},
+        "errors": {
+            "type": "array",
+            "items": {"type": "object", "properties": {"code": {"type": "integer"}, "msg": {"type": "string"}}},
+        },
+    },
     "admin": {
         "error": {
             "type": "object", "required": ["code", "message", "request_id"],
@@ -77,7 +86,13 @@ KEY: Json = {
     "description": "A UUID of version 7. Sent again under its key, the request is carried out once and answered as the first time.",
 }  # fmt: skip
 """The header of requests that may be repeated."""
-REQUIRED = {"iceberg": ["error"], "lance": ["code"], "gravitino": ["code", "type", "message"], "admin": ["error"]}
+REQUIRED = {
+    "iceberg": ["error"],
+    "lance": ["code"],
+    "asterix": ["requestID", "status", "errors"],
+    "gravitino": ["code", "type", "message"],
+    "admin": ["error"],
+}
 MEANINGS = {
     200: "Done; the body tells the result.",
     204: "Done; there is nothing to tell.",
@@ -183,7 +198,7 @@ def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, J
         "summary": summary,
         "parameters": parameters_of(route, known),
     }
-    if known.body is not None:
+    if known.body is not None and route.method != "GET":
         optional = any("data.strip()" in inspect.getsource(function) for function in known.functions)
         told["requestBody"] = {"required": not optional, "content": {"application/json": {"schema": refs[known.body]}}}
     if any("rows_of(" in inspect.getsource(function) for function in known.functions):
@@ -250,7 +265,13 @@ def document_of(protocol: Protocol) -> Json:
 
 def documents() -> dict[Path, str]:
     """Return each document as it should be."""
-    protocols: list[Protocol] = [IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AdminProtocol()]
+    protocols: list[Protocol] = [
+        IcebergProtocol(),
+        GravitinoProtocol(),
+        LanceProtocol(),
+        AsterixProtocol(),
+        AdminProtocol(),
+    ]
     return {
         FOLDER / f"{protocol.name}.json": json.dumps(document_of(protocol), indent=2, ensure_ascii=False) + "\n"
         for protocol in protocols

@@ -20,7 +20,9 @@ INNER_CHAIN: Chain = (Link(INNER, Kind.NAMESPACE, "b"), *OUTER_CHAIN)
 TABLE_CHAIN: Chain = (Link(TARGET, Kind.TABLE, "t"), *INNER_CHAIN)
 
 CONTAINERS = {Kind.METALAKE: METALAKE_CHAIN, Kind.CATALOG: CATALOG_CHAIN, Kind.NAMESPACE: INNER_CHAIN}
-LEAVES = frozenset({Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION})
+LEAVES = frozenset({
+    Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.TOPIC, Kind.MODEL, Kind.FUNCTION, Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET,
+})  # fmt: skip
 
 
 def chain_for(kind: Kind, target: int = TARGET) -> Chain:

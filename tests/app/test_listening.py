@@ -25,6 +25,7 @@ def test_customary_ports_are_taken_when_they_are_free(monkeypatch: pytest.Monkey
     with socket.create_server(("127.0.0.1", 0)) as taken:
         monkeypatch.setattr(listening, "DEFAULT_LISTEN", "127.0.0.1:0")
         monkeypatch.setattr(listening, "EXTRA_PORTS", (taken.getsockname()[1], 0))
+        monkeypatch.setattr(listening, "SQLPP_PORT", taken.getsockname()[1])
 
         found = listening.listen(Settings())
 

@@ -130,6 +130,8 @@ def node_at(
             runner.run(built.services.store.close())
             built.services.chores.close()
             built.services.lance.close()
+            built.services.sqlpp_chores.close()
+            built.services.engine.close()
             built.services.files.close()
 
 

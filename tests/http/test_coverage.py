@@ -19,7 +19,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 66
+ALLOWED_MAX = 71
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should refuse."""
 
 CALLERS = {
@@ -71,12 +71,17 @@ BODIES: dict[str, object] = {
     "lance-create-table-version": {"version": 1, "manifest_path": "x"},
     **dict.fromkeys(("lance-create-table", "lance-insert-into-table"), arrow()), "lance-count-table-rows": {}, "lance-query-table": {"k": 1},
     "lance-explain-table-query-plan": {"query": {"k": 1}}, "lance-analyze-table-query-plan": {"k": 1},
+    "query-service": {"statement": "create dataverse n"},
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},
 }  # fmt: skip
 """A body for every operation that takes one: right, so that it is refused for who asks and not for how."""
+
+
+QUERIES = {"query-service-read": "?statement=select+value+1", "sqlpp-cancel": "?client_context_id=x"}
+"""What an operation has to be told in its address."""
 
 
 class Operation(NamedTuple):
@@ -94,7 +99,7 @@ class Operation(NamedTuple):
         path = self.path
         for name, value in NAMES.items():
             path = path.replace(f"{{{name}}}", value)
-        return path
+        return path + QUERIES.get(self.name, "")
 
 
 def operations() -> Iterator[Operation]:

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
+from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
@@ -46,7 +47,7 @@ ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
     "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version",
     "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
-    "register-job-template", "run-job",
+    "register-job-template", "run-job", "sqlpp-cancel",
 }  # fmt: skip
 """Operations with a body that write nothing to the store."""
 
@@ -156,6 +157,7 @@ WRITES: dict[str, Write] = {
     "alter-job-template": Write("PUT", f"{LAKE}/jobs/templates/idle", {"updates": [{"@type": "rename", "newName": "n"}]}),
     "drop-job-template": Write("DELETE", f"{LAKE}/jobs/templates/idle"),
     "cancel-job": Write("POST", f"{LAKE}/jobs/runs/{UUID(int=2)}"),
+    "query-service": Write("POST", "/query/service", {"statement": "create dataverse n.m"}),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
@@ -164,7 +166,9 @@ WRITES: dict[str, Write] = {
 
 def operations() -> set[str]:
     """Every operation of every protocol that is no read."""
-    routers = [each().router for each in (IcebergProtocol, GravitinoProtocol, LanceProtocol, AdminProtocol)]
+    routers = [
+        each().router for each in (IcebergProtocol, GravitinoProtocol, LanceProtocol, AsterixProtocol, AdminProtocol)
+    ]
     found = {route.operation for router in routers for route in router.routes if route.method not in ("GET", "HEAD")}
     return {name.removesuffix("-default-catalog") for name in found}
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from limnos.http.admin import errors as admin
+from limnos.http.asterix import errors as asterix
 from limnos.http.gravitino import errors as gravitino
 from limnos.http.iceberg import errors as iceberg
 from limnos.http.lance import errors as lance
@@ -32,6 +33,7 @@ def answers(error: LimnosError) -> dict[str, Response]:
         "gravitino": gravitino.error_response(error),
         "iceberg": iceberg.error_response(error, operation="load-table"),
         "lance": lance.error_response(error, request_id="r", operation="describe-table"),
+        "asterix": asterix.error_response(error, request_id="r", operation="query-service"),
         "admin": admin.error_response(error, request_id="r"),
     }
 
@@ -55,7 +57,7 @@ def test_storage_failed_has_one_answer_in_each_protocol() -> None:
     found = answers(StorageFailed("The bucket refuses: check its credentials"))
 
     assert {protocol: answer.status for protocol, answer in found.items()} == {
-        "gravitino": 502, "iceberg": 503, "lance": 503, "admin": 502,
+        "gravitino": 502, "iceberg": 503, "lance": 503, "asterix": 503, "admin": 502,
     }  # fmt: skip
     assert json.loads(found["gravitino"].body)["type"] == "ConnectionFailedException"
     assert json.loads(found["admin"].body)["error"]["code"] == "storage-failed"

@@ -10,13 +10,20 @@ import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Protocol
+from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from scripts import generate_openapi
 
 FOLDER = Path(__file__).parents[2] / "openapi"
-PROTOCOLS: tuple[Protocol, ...] = (IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AdminProtocol())
+PROTOCOLS: tuple[Protocol, ...] = (
+    IcebergProtocol(),
+    GravitinoProtocol(),
+    LanceProtocol(),
+    AsterixProtocol(),
+    AdminProtocol(),
+)
 
 
 def document(protocol: Protocol) -> dict:

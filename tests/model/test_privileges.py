@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import IllegalPrivilege
-from limnos.model.kinds import Kind
+from limnos.model.kinds import LEAVES, Kind
 from limnos.model.privileges import (
     BINDS,
     Condition,
@@ -81,7 +81,7 @@ def test_conditions_are_read_in_any_case() -> None:
         (Privilege.RUN_JOB, {Kind.METALAKE}),
         (
             Privilege.MANAGE_GRANTS,
-            CONTAINERS | {Kind.TABLE, Kind.VIEW, Kind.TOPIC, Kind.FILESET, Kind.MODEL, Kind.FUNCTION},
+            CONTAINERS | set(LEAVES),
         ),
     ],
 )

@@ -18,6 +18,7 @@ from limnos.model.proto.limnos.v1 import records_pb2
 from limnos.model.records import (
     CATALOG_TYPES,
     CatalogRecord,
+    DeclaredRecord,
     JobTemplateRecord,
     MetalakeRecord,
     NamespaceRecord,
@@ -36,10 +37,13 @@ RECORDS = st.one_of(
     st.builds(MetalakeRecord, COMMENT, PROPERTIES, st.booleans()),
     st.builds(CatalogRecord, st.sampled_from(CATALOG_TYPES), TEXT, COMMENT, PROPERTIES, st.booleans()),
     st.builds(NamespaceRecord, COMMENT, PROPERTIES),
-    st.builds(TableRecord, COMMENT, PROPERTIES, st.booleans(), st.booleans()),
+    st.builds(
+        TableRecord, COMMENT, PROPERTIES, st.booleans(), st.booleans(), st.lists(TEXT, max_size=3).map(tuple), TEXT
+    ),
     st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
     st.builds(TagRecord, COMMENT, PROPERTIES),
+    st.builds(DeclaredRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple)),
     st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
@@ -50,6 +54,7 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     ViewRecord: records.ViewRecord.read,
     RoleRecord: records.RoleRecord.read,
     TagRecord: records.TagRecord.read,
+    DeclaredRecord: records.DeclaredRecord.read,
     JobTemplateRecord: records.JobTemplateRecord.read,
 }
 PLAIN: list[Record] = [
@@ -60,6 +65,7 @@ PLAIN: list[Record] = [
     ViewRecord("view", {"a": "1"}, 7),
     RoleRecord({"a": "1"}),
     TagRecord("tag", {"a": "1"}),
+    DeclaredRecord("type", {"a": "1"}, ("CREATE TYPE t AS OPEN {  }",)),
     JobTemplateRecord("template", {"a": "1"}, 2, "digest"),
 ]
 

@@ -117,6 +117,24 @@ class Action(StrEnum):
     FUNCTION_ALTER = "function_alter", Kind.FUNCTION
     FUNCTION_DROP = "function_drop", Kind.FUNCTION
 
+    DATATYPE_LIST = "datatype_list", Kind.NAMESPACE
+    DATATYPE_SEE = "datatype_see", Kind.DATATYPE
+    DATATYPE_CREATE = "datatype_create", Kind.NAMESPACE
+    DATATYPE_LOAD = "datatype_load", Kind.DATATYPE
+    DATATYPE_DROP = "datatype_drop", Kind.DATATYPE
+
+    SYNONYM_LIST = "synonym_list", Kind.NAMESPACE
+    SYNONYM_SEE = "synonym_see", Kind.SYNONYM
+    SYNONYM_CREATE = "synonym_create", Kind.NAMESPACE
+    SYNONYM_LOAD = "synonym_load", Kind.SYNONYM
+    SYNONYM_DROP = "synonym_drop", Kind.SYNONYM
+
+    EXTERNAL_DATASET_LIST = "external_dataset_list", Kind.NAMESPACE
+    EXTERNAL_DATASET_SEE = "external_dataset_see", Kind.EXTERNAL_DATASET
+    EXTERNAL_DATASET_CREATE = "external_dataset_create", Kind.NAMESPACE
+    EXTERNAL_DATASET_LOAD = "external_dataset_load", Kind.EXTERNAL_DATASET
+    EXTERNAL_DATASET_DROP = "external_dataset_drop", Kind.EXTERNAL_DATASET
+
     USER_LIST = "user_list", Kind.METALAKE
     USER_MANAGE = "user_manage", Kind.METALAKE, Kind.USER
     USER_LOAD = "user_load", Kind.USER

@@ -86,7 +86,7 @@ _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
 _CATALOG_OWNED: Final = _ABOVE
 _NAMESPACE_LOAD: Final = _namespace_load(_USE_SCHEMA)
 _NAMESPACE_OWNED: Final = AnyOf(AllOf(_USE_CATALOG, _NAMESPACE), _ABOVE)
-_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION = (owns(kind) for kind in LEAVES)
+_TABLE, _VIEW, _FILESET, _TOPIC, _MODEL, _FUNCTION, _DATATYPE, _SYNONYM, _EXTERNAL = (owns(kind) for kind in LEAVES)
 _SELECT, _MODIFY, _CREATE_TABLE = (
     Allowed(Privilege.SELECT_TABLE),
     Allowed(Privilege.MODIFY_TABLE),
@@ -178,6 +178,22 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.FUNCTION_LOAD: inside(Allowed(Privilege.EXECUTE_FUNCTION), Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
     Action.FUNCTION_ALTER: inside(Allowed(Privilege.MODIFY_FUNCTION), _FUNCTION),
     Action.FUNCTION_DROP: inside(_FUNCTION),
+    # Types and synonyms of SQL++ say how data is called and shaped, and hold none: who may use a namespace sees them.
+    Action.DATATYPE_LIST: _NAMESPACE_LOAD,
+    Action.DATATYPE_SEE: _seen(Kind.DATATYPE, Privilege.USE_SCHEMA),
+    Action.DATATYPE_CREATE: inside(_CREATE_TABLE),
+    Action.DATATYPE_LOAD: _NAMESPACE_LOAD,
+    Action.DATATYPE_DROP: inside(_DATATYPE),
+    Action.SYNONYM_LIST: _NAMESPACE_LOAD,
+    Action.SYNONYM_SEE: _seen(Kind.SYNONYM, Privilege.USE_SCHEMA),
+    Action.SYNONYM_CREATE: inside(_CREATE_VIEW),
+    Action.SYNONYM_LOAD: _NAMESPACE_LOAD,
+    Action.SYNONYM_DROP: inside(_SYNONYM),
+    Action.EXTERNAL_DATASET_LIST: _NAMESPACE_LOAD,
+    Action.EXTERNAL_DATASET_SEE: _seen(Kind.EXTERNAL_DATASET, Privilege.SELECT_TABLE),
+    Action.EXTERNAL_DATASET_CREATE: inside(_CREATE_TABLE),
+    Action.EXTERNAL_DATASET_LOAD: inside(_SELECT, _EXTERNAL),
+    Action.EXTERNAL_DATASET_DROP: inside(_EXTERNAL),
 }
 
 _ROLE_LOAD: Final = AnyOf(Allowed(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRole())

@@ -19,6 +19,7 @@ from limnos.config.settings import split_listen
 from limnos.files import Allowed, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
+from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.door import Door
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
@@ -125,6 +126,8 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.lance.root_schema,
         settings.lance.batch_bytes_max,
         settings.lance.body_bytes_max,
+        settings.sqlpp.catalog,
+        settings.sqlpp.timeout_s,
     )
 
 
@@ -162,13 +165,18 @@ def build(settings: Settings) -> Built:
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
         lance=lance_processes(settings.lance),
+        sqlpp_chores=ChoreProcesses(
+            processes_max=settings.sqlpp.workers_max, resident_bytes_max=settings.sqlpp.worker_bytes_max
+        ),
     )
+    asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
     application = Application(
         services,
         [
             IcebergProtocol(),
             GravitinoProtocol(),
             LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
+            *asterix,
             AdminProtocol(),
         ],
         body_bytes_max=settings.server.body_bytes_max,

@@ -1,6 +1,6 @@
 """A process that does chores: `python -m limnos.app.chore`, standard input is a socket to who started it.
 
-May import `formats`, `model`, the wire of `sources` and the standard library, so that it starts in a blink and holds no secret.
+May import `formats`, `sqlpp`, `model`, the wire of `sources` and the standard library, so that it starts in a blink and holds no secret.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from limnos.formats.iceberg.chores import CHORES
@@ -28,7 +29,7 @@ def main() -> None:
 
 def _done(name: str, parts: list[bytes]) -> list[bytes]:
     try:
-        return [b"done", *CHORES[name](*parts)]
+        return [b"done", *_chores(name)[name](*parts)]
     except LimnosError as error:
         return [b"refused", error.code.encode(), error.message.encode(errors="replace")]
     except RecursionError:
@@ -37,6 +38,15 @@ def _done(name: str, parts: list[bytes]) -> list[bytes]:
         return [b"refused", b"bad-request", b"This takes more memory than a request may have; make it smaller"]
     except Exception as error:  # noqa: BLE001 - told to whoever asked, who logs it
         return [b"failed", json.dumps(f"{type(error).__name__}: {error}").encode()]
+
+
+def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
+    """The chores of a name's kind; those of SQL++ take a while to load, so they are loaded when there is one."""
+    if name in CHORES:
+        return CHORES
+    from limnos.sqlpp.chores import CHORES as SQLPP
+
+    return SQLPP
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:8090"
 EXTRA_PORTS = (9001, 9101)
 """Where clients of Iceberg REST and of Lance REST look by themselves."""
+SQLPP_PORT = 19002
+"""Where clients of AsterixDB do."""
 BACKLOG = 2048
 
 
@@ -28,12 +30,12 @@ class CannotListen(CannotStart):
 
 
 def listen(settings: Settings) -> list[socket.socket]:
-    """Bind the address that was asked for; by default also the customary ports of Iceberg and Lance, when they are free."""
+    """Bind the address that was asked for; by default also the customary ports of what is served, when they are free."""
     address = settings.server.listen or DEFAULT_LISTEN
     host, port = split_listen(address)
     sockets = [_bind(host, port)]
     if settings.server.listen is None:
-        for extra in EXTRA_PORTS:
+        for extra in (*EXTRA_PORTS, SQLPP_PORT) if settings.sqlpp.enabled else EXTRA_PORTS:
             with suppress(CannotListen):
                 sockets.append(_bind(host, extra))
     for each in sockets:

@@ -120,6 +120,8 @@ async def _serve(
         built.services.chores.close()
         built.services.lance.close()
         await built.services.locks.close()
+        built.services.sqlpp_chores.close()
+        built.services.engine.close()
         with suppress(TimeoutError):
             await asyncio.wait_for(built.services.reports.flush(), LAST_REPORTS_S)
         await built.services.store.close()

@@ -44,6 +44,7 @@ class Flags:
     access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether roles and owners decide.")] = None
     admin: Annotated[str | None, Parameter(help="The first service admin.")] = None
     workers: Annotated[int | None, Parameter(help="Processes that serve together: one for each core to use.")] = None
+    sqlpp: Annotated[Literal["on", "off"] | None, Parameter(help="Whether SQL++ is served.")] = None
     bare: Annotated[bool, Parameter(negative="", help="Leave an empty store empty.")] = False
     insecure_listen: Annotated[
         bool, Parameter(negative="", help="Listen beyond loopback although callers need not prove who they are.")
@@ -71,6 +72,7 @@ class Flags:
             "access.enabled": self.access,
             "server.admin": self.admin,
             "server.workers": self.workers,
+            "sqlpp.enabled": self.sqlpp,
             "server.bare": self.bare or None,
             "storage.warehouse": self.warehouse,
             "storage.allowed_roots": self.allow_root or None,

@@ -27,6 +27,7 @@ FLAGS: Mapping[str, str] = {
     "storage.allowed_roots": "--allow-root",
     "storage.allowed_endpoints": "--allow-endpoint",
     "server.workers": "--workers",
+    "sqlpp.enabled": "--sqlpp",
     "server.bare": "--bare",
     "server.admin": "--admin",
     "database.url": "--database",

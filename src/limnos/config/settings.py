@@ -332,6 +332,26 @@ class Lance(Section):
     )
 
 
+class Sqlpp(Section):
+    """SQL++, at `/query/service`."""
+
+    enabled: bool = Field(default=True, description="Serve SQL++; `off` leaves it out.")
+    catalog: Annotated[str, AfterValidator(check_part)] = Field(
+        default="main", description="Catalog of the server's metalake in which dataverses lie, as its namespaces."
+    )
+    workers_max: PositiveInt = Field(
+        default=2,
+        description="Most processes that work out queries over constants and metadata; started when there is such a one.",
+    )
+    worker_bytes_max: PositiveInt = Field(
+        default=1_073_741_824,
+        description="How much memory such a process may have, in bytes: one that has more is ended, and its query refused.",
+    )
+    timeout_s: PositiveFloat = Field(
+        default=300.0, description="Longest time for one request's statements, in seconds; a request may ask for less."
+    )
+
+
 class View(Section):
     """The in-memory view of the store."""
 
@@ -430,6 +450,7 @@ class Settings(BaseSettings):
     storage: Storage = Storage()
     iceberg: Iceberg = Iceberg()
     lance: Lance = Lance()
+    sqlpp: Sqlpp = Sqlpp()
     view: View = View()
     store: Store = Store()
     events: Events = Events()

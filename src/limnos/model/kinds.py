@@ -64,6 +64,9 @@ class Kind(IntEnum):
     POLICY = 12, Home.METALAKE, Form.APART
     JOB_TEMPLATE = 13, Home.METALAKE, Form.APART
     JOB = 14, Home.METALAKE, Form.APART, False
+    DATATYPE = 15, Home.CATALOG, Form.LEAF
+    SYNONYM = 16, Home.CATALOG, Form.LEAF
+    EXTERNAL_DATASET = 17, Home.CATALOG, Form.LEAF
     USER = 20, Home.METALAKE, Form.PRINCIPAL, False
     GROUP = 21, Home.METALAKE, Form.PRINCIPAL, False
     ROLE = 22, Home.METALAKE, Form.APART, False
@@ -107,11 +110,11 @@ TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_
 def name_space_of(kind: Kind, provider: str = "") -> str:
     """Return the set of names that a kind shares under one parent.
 
-    Iceberg catalogs: namespaces by themselves, tables with views, the others by kind. A `lakehouse-generic` (Lance)
+    Iceberg catalogs: namespaces by themselves, tables with views and external datasets, the others by kind. A `lakehouse-generic` (Lance)
     catalog has one for all, since Lance knows no two objects of one name under a namespace.
     """
     if kind.home is not Home.CATALOG:
         return kind.word
     if provider == GENERIC_PROVIDER:
         return SHARED_SPACE
-    return "table" if kind is Kind.VIEW else kind.word
+    return "table" if kind in (Kind.VIEW, Kind.EXTERNAL_DATASET) else kind.word

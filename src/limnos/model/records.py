@@ -58,6 +58,7 @@ _Described = (
     | records_pb2.ViewRecord
     | records_pb2.TagRecord
     | records_pb2.JobTemplateRecord
+    | records_pb2.DeclaredRecord
 )
 _Message = _Described | records_pb2.RoleRecord
 D = TypeVar("D", bound=_Described)
@@ -141,18 +142,25 @@ class NamespaceRecord:
 
 @dataclass(frozen=True, slots=True)
 class TableRecord:
-    """A table, without what its metadata document says. Of Lance's: made without data, and versions kept by the store."""
+    """A table, without what its metadata document says. Of Lance's: made without data, and versions kept by the store.
+
+    Of SQL++'s: the statements that made the dataset and its indexes, and the text of its objects' type.
+    """
 
     comment: str | None
     properties: Mapping[str, str]
     declared: bool = False
     managed: bool = False
+    statements: tuple[str, ...] = ()
+    object_type: str = ""
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.TableRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
         message = _described(records_pb2.TableRecord.FromString(self.unknown), self)
         message.declared, message.managed = self.declared, self.managed
+        message.statements.extend(self.statements)
+        message.object_type = self.object_type
         return message
 
     @classmethod
@@ -160,8 +168,9 @@ class TableRecord:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.TableRecord(), data, kind="table")
         return cls(
-            _comment(message), dict(message.properties), message.declared, message.managed, unknown=_unknown(message)
-        )
+            _comment(message), dict(message.properties), message.declared, message.managed, tuple(message.statements),
+            message.object_type, unknown=_unknown(message),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +239,28 @@ class JobTemplateRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclaredRecord:
+    """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    statements: tuple[str, ...]
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.DeclaredRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.DeclaredRecord.FromString(self.unknown), self)
+        message.statements.extend(self.statements)
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.DeclaredRecord(), data, kind="declared")
+        return cls(_comment(message), dict(message.properties), tuple(message.statements), unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRecord:
     """A role, without its rules."""
 
@@ -249,7 +280,16 @@ class RoleRecord:
         return cls(dict(message.properties), unknown=_unknown(message))
 
 
-NodeRecord = MetalakeRecord | CatalogRecord | NamespaceRecord | TableRecord | ViewRecord | TagRecord | JobTemplateRecord
+NodeRecord = (
+    MetalakeRecord
+    | CatalogRecord
+    | NamespaceRecord
+    | TableRecord
+    | ViewRecord
+    | TagRecord
+    | JobTemplateRecord
+    | DeclaredRecord
+)
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.METALAKE: MetalakeRecord,
@@ -259,6 +299,7 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.VIEW: ViewRecord,
     Kind.TAG: TagRecord,
     Kind.JOB_TEMPLATE: JobTemplateRecord,
+    **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), DeclaredRecord),
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""
 

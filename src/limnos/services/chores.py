@@ -1,6 +1,6 @@
 """Chores: work too heavy for the event loop, which whoever asks may end at any moment.
 
-May import `formats` and `model`. A chore is a pure function that has a name, from bytes to bytes; where it runs is for `app` to
+May import `formats`, `sqlpp` and `model`. A chore is a pure function that has a name, from bytes to bytes; where it runs is for `app` to
 choose: in processes that can be killed, or right here, as tests and tools like it.
 """
 
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from limnos.formats.iceberg.chores import CHORES
+from limnos.formats.iceberg.chores import CHORES as ICEBERG
+from limnos.sqlpp.chores import CHORES as SQLPP
 
 if TYPE_CHECKING:
     from limnos.model.entities import Document
 
+CHORES = {**ICEBERG, **SQLPP}
 REQUEST_BYTES_MAX = 64 << 10
 """Bodies up to this size are decoded and built on the loop, in a few milliseconds at most."""
 DOCUMENT_BYTES_MAX = 256 << 10

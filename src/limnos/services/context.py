@@ -19,6 +19,7 @@ from limnos.services.reports import Reports
 from limnos.services.scene import Scene, Scope, zones_now
 from limnos.services.sqlpp_engine import NoEngine
 from limnos.services.sqlpp_locking import Locks
+from limnos.services.sqlpp_requests import Requests
 from limnos.services.watch import Watch
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
@@ -65,6 +66,7 @@ class Services:
         chores: Chores | None = None,
         lance: LanceWorkers | None = None,
         engine: Engine | None = None,
+        sqlpp_chores: Chores | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -79,6 +81,9 @@ class Services:
         self.chores: Chores = OwnChores() if chores is None else chores
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.engine: Engine = NoEngine() if engine is None else engine
+        self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
+        """Of their own, so that a long query holds up no commit."""
+        self.sqlpp_requests = Requests()
         self.recent = RecentMetadata()
         self.lines = Lines()
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)

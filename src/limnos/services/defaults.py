@@ -35,6 +35,10 @@ class Defaults(NamedTuple):
     lance_batch_bytes_max: int = 1 << 29
     lance_body_bytes_max: int = 0
     """How many bytes of rows one request may bring; 0: any."""
+    sqlpp_catalog: str = "main"
+    """The catalog in which dataverses of SQL++ lie."""
+    sqlpp_timeout_s: float = 300.0
+    """The longest time for one request's statements."""
 
 
 class Rules(NamedTuple):

@@ -48,6 +48,10 @@ _CREATES = {
     Kind.NAMESPACE: Action.NAMESPACE_CREATE,
     Kind.TABLE: Action.TABLE_CREATE,
     Kind.VIEW: Action.VIEW_CREATE,
+    Kind.FUNCTION: Action.FUNCTION_CREATE,
+    Kind.DATATYPE: Action.DATATYPE_CREATE,
+    Kind.SYNONYM: Action.SYNONYM_CREATE,
+    Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_CREATE,
 }
 """What bringing something back takes where it goes."""
 

@@ -181,6 +181,12 @@ SUBTREE = Sql(
     " SELECT n.id, b.depth + 1 FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0)"
     f" SELECT {_columns('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
 )
+CHILDREN = Sql(
+    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0 ORDER BY n.id LIMIT :limit"
+)
+MARK = Sql(
+    "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+)
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
 
@@ -322,6 +328,15 @@ class NodeWrites:
     def below(self, node_id: int, *, limit: int) -> list[Node]:
         """Read what lies below a node, the deepest first, so many at most: in that order each can be dropped."""
         return [node_of(row) for row in self.tx.rows(SUBTREE, {"id": node_id, "limit": limit})]
+
+    def children(self, node_id: int, *, limit: int) -> list[Node]:
+        """Read what lies directly in a node, so many at most."""
+        return [node_of(row) for row in self.tx.rows(CHILDREN, {"id": node_id, "limit": limit})]
+
+    def mark(self, node: Node, *, implicit: bool) -> None:
+        """Say whether a namespace is there only as the parent of another."""
+        self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
+        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
 
     def height(self, node_id: int) -> int:
         """Count the levels below a node, down to its deepest descendant. Reads the whole subtree: only for moves down.

@@ -480,3 +480,13 @@ sqlpp_lock_node = Table(
     Column("holder", Text, primary_key=True),
     Column("leased_until", Id, nullable=False),
 )
+
+dependency = Table(
+    "dependency",
+    metadata,
+    Column("user_id", Id, nullable=False),
+    Column("used_id", Id, nullable=False),
+    PrimaryKeyConstraint("user_id", "used_id"),
+    sqlite_with_rowid=False,
+)
+Index("dependency_used", dependency.c.used_id)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from limnos.model.errors import StalePermit
 from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
+from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import OutcomeWrites
@@ -107,6 +108,11 @@ class Tx:
     def tags(self) -> TagWrites:
         """What tags are on."""
         return TagWrites(self)
+
+    @property
+    def dependencies(self) -> DependencyWrites:
+        """What objects of SQL++ need of one another."""
+        return DependencyWrites(self)
 
     @property
     def lineage(self) -> LineageWrites:

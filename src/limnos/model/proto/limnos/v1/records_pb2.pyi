@@ -5,7 +5,7 @@ from limnos.model.proto.limnos.v1 import schema_pb2 as _schema_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -70,7 +70,7 @@ class NamespaceRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TableRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "declared", "managed")
+    __slots__ = ("version", "comment", "properties", "declared", "managed", "statements", "object_type")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -83,12 +83,16 @@ class TableRecord(_message.Message):
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     DECLARED_FIELD_NUMBER: _ClassVar[int]
     MANAGED_FIELD_NUMBER: _ClassVar[int]
+    STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_TYPE_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     declared: bool
     managed: bool
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[bool] = ..., managed: _Optional[bool] = ...) -> None: ...
+    statements: _containers.RepeatedScalarFieldContainer[str]
+    object_type: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[bool] = ..., managed: _Optional[bool] = ..., statements: _Optional[_Iterable[str]] = ..., object_type: _Optional[str] = ...) -> None: ...
 
 class ViewRecord(_message.Message):
     __slots__ = ("version", "comment", "properties", "writer_id")
@@ -108,6 +112,25 @@ class ViewRecord(_message.Message):
     properties: _containers.ScalarMap[str, str]
     writer_id: int
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., writer_id: _Optional[int] = ...) -> None: ...
+
+class DeclaredRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "statements")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    statements: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., statements: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RoleRecord(_message.Message):
     __slots__ = ("version", "properties")

@@ -1,0 +1,95 @@
+"""Which status each failure of the query service gets, and how it is told.
+
+May import `model`, `names`, `sqlpp` and the shared modules of `limnos.http`. A refusal is told in AsterixDB's form: a list of errors whose code
+is always 1, the number standing in the text. What AsterixDB answers 500 for is 400 here when the caller's statement is its cause.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.refusals import hidden_metalake, lacks_credential, plain
+from limnos.http.response import json_response
+from limnos.model import errors
+from limnos.model.errors import LimnosError, Unauthenticated
+from limnos.names.errors import InvalidName
+from limnos.services.sqlpp_engine import NO_ENGINE
+from limnos.services.sqlpp_requests import Ended
+from limnos.sqlpp import SqlppError
+
+if TYPE_CHECKING:
+    from limnos.http.response import Response
+
+STORAGE_RETRY_AFTER_S: Final = 5
+_MISSING: Final = (
+    "No credential was sent, and the user anonymous is not known here. Send a token as 'Authorization: Bearer lim_…'; make one "
+    "with 'limnos token create'"
+)
+_TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
+    (errors.BadRequest, 400),
+    (errors.Unprocessable, 400),
+    (errors.Unsupported, 400),
+    (errors.NotFound, 404),
+    (errors.AlreadyExists, 409),
+    (errors.NotEmpty, 409),
+    (errors.InUse, 409),
+    (errors.CommitConflict, 409),
+    (errors.InvalidTable, 409),
+    (errors.MissingFile, 409),
+    (errors.RunConflict, 409),
+    (errors.Forbidden, 403),
+    (errors.NotInUse, 403),
+    (errors.Unauthenticated, 401),
+    (errors.TooSlow, 408),
+    (errors.TooLarge, 413),
+    (errors.WrongMediaType, 415),
+    (errors.Misdirected, 421),
+    (errors.HeadTooLarge, 431),
+    (errors.Throttled, 429),
+    (errors.StorageFailed, 503),
+    (errors.Unavailable, 503),
+)
+Failure = LimnosError | InvalidName | SqlppError | Ended
+
+
+def settled(failure: Failure) -> Failure:
+    """What a caller is told of: a metalake that is not there is refused as one that is somebody else's."""
+    if isinstance(failure, (SqlppError, Ended)):
+        return failure
+    return Unauthenticated(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
+
+
+def told(failure: Failure) -> dict[str, object]:
+    """One entry of a body's `errors`, or of its `warnings`."""
+    return {"code": 1, "msg": plain(str(settled(failure)))}
+
+
+def status_of(failure: Failure, operation: str = "") -> int:
+    """The HTTP status of a failure that nothing was sent before."""
+    found = settled(failure)
+    if isinstance(found, SqlppError):
+        return 503 if found.number == NO_ENGINE else 400
+    if isinstance(found, Ended):
+        return 200 if found.late else 400
+    if isinstance(found, InvalidName):
+        return 400
+    if operation == "unknown-method":
+        return 405
+    return next((status for kind, status in _TABLE if isinstance(found, kind)), 500)
+
+
+def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]:
+    """The headers that a status asks for."""
+    if status in (429, 503):
+        return ((b"retry-after", b"%d" % getattr(failure, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
+    return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
+
+
+def error_response(failure: Failure, *, request_id: str, operation: str) -> Response:
+    """The answer to a request that failed before anything of its statements could be told."""
+    status = status_of(failure, operation)
+    entry = told(failure)
+    body = {"requestID": request_id, "errors": [entry], "status": "fatal"}
+    response = json_response(body, status, headers_of(failure, status))
+    response.reason = str(entry["msg"])
+    return response

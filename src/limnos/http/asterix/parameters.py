@@ -1,0 +1,199 @@
+"""What a request to the query service says: in its address, as a form or as JSON.
+
+May import `model`, `names`, `sqlpp` and the shared modules of `limnos.http`. Of a parameter that is sent several times the first counts, but for
+`dataverse`, whose values are the parts of one name. In JSON that is a string for one part, an array for more; a string is never split.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from limnos.model.errors import BadRequest, WrongMediaType
+from limnos.names.jsonform import decode as decode_levels
+from limnos.names.percent import unquote_form
+from limnos.services.sqlpp_errors import check_dataverse
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.errors import cut, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.sqlpp.values.model import Value
+
+BAD_VALUE: Final = 47
+BAD_JSON: Final = 48
+NO_STATEMENT: Final = 40
+MODES: Final = ("immediate", "deferred", "async")
+PLAN_FORMATS: Final = ("json", "string")
+FORM: Final = b"application/x-www-form-urlencoded"
+_DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
+_UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6, "": 1.0}
+_INT_MAX: Final = 1 << 63
+
+
+class Asked(NamedTuple):
+    """What is asked of the query service."""
+
+    statement: str
+    dataverse: Levels | None
+    mode: str
+    pretty: bool
+    read_only: bool
+    compile_only: bool
+    plan_format: str
+    timeout_ms: int | None
+    client_context_id: str | None
+    parameters: Mapping[str | int, Value]
+
+
+class Sent:
+    """The parameters of a request, however they came: each with its values, which are JSON where the body is."""
+
+    def __init__(self, values: Mapping[str, list[object]]) -> None:
+        self._values = values
+
+    def first(self, name: str) -> object:
+        """The first value of a parameter; None when it was not sent."""
+        found = self._values.get(name)
+        return found[0] if found else None
+
+    def text(self, name: str) -> str | None:
+        """The same as text. Raises SqlppError for JSON that is none."""
+        value = self.first(name)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, (bool, int, float)):
+            return msgspec.json.encode(value).decode()
+        raise bad_value(name, value)
+
+    def word(self, name: str, words: tuple[str, ...]) -> str:
+        """A word of a few, in any case; the first of them when none was sent. Raises SqlppError."""
+        text = self.text(name)
+        if not text:
+            return words[0]
+        if text.lower() not in words:
+            raise bad_value(name, text)
+        return text.lower()
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false. Raises SqlppError."""
+        return self.word(name, ("false", "true")) == "true"
+
+    def dataverse(self) -> Levels | None:
+        """The dataverse. Raises SqlppError for a name that none may have."""
+        values = self._values.get("dataverse")
+        if not values or values == [None]:
+            return None
+        value = values[0] if len(values) == 1 else values
+        parts = (value,) if isinstance(value, str) else value
+        if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, str) for part in parts):
+            raise bad_value("dataverse", value)
+        check_dataverse(tuple(cast("list[str]", parts)), None)
+        return decode_levels(list(parts))
+
+    def parameters(self) -> dict[str | int, Value]:
+        """The values of `$x` and of `args`. Raises SqlppError."""
+        found: dict[str | int, Value] = {}
+        for name in self._values:
+            if name.startswith("$") and len(name) > 1:
+                found[name[1:]] = self._json(name)
+        if self.first("args") is not None:
+            given = self._json("args")
+            if not isinstance(given, tuple):
+                raise bad_value("args", self.first("args"))
+            found |= dict(enumerate(given, 1))
+        return found
+
+    def _json(self, name: str) -> Value:
+        """The value of a parameter; a text of a form is JSON."""
+        return value_of(self.first(name))
+
+
+class SentForm(Sent):
+    """Parameters of an address or of a form: all are text, and values are JSON texts."""
+
+    def _json(self, name: str) -> Value:
+        text = cast("str", self.first(name))
+        try:
+            return value_of(msgspec.json.decode(text))
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise bad_value(name, text) from None
+
+
+def bad_value(name: str, value: object) -> SqlppError:
+    """A parameter has a value that it can't have."""
+    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(cut(name))}': {visible(cut(shown))}")
+
+
+def value_of(held: object) -> Value:
+    """The value of a decoded JSON; a whole number that no bigint holds is a double."""
+    if isinstance(held, dict):
+        return {str(name): value_of(item) for name, item in held.items()}
+    if isinstance(held, list):
+        return tuple(value_of(item) for item in held)
+    if type(held) is int and not -_INT_MAX <= held < _INT_MAX:
+        return float(held)
+    return cast("Value", held)
+
+
+async def sent_by(request: Request) -> Sent:
+    """Read what a request sent. Raises SqlppError, TooLarge."""
+    if request.method in ("GET", "HEAD"):
+        return SentForm(_pairs(request.query_string))
+    kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+    data = await request.body()
+    if kind == FORM or (not kind and not data.lstrip().startswith(b"{")):
+        return SentForm(_pairs(data))
+    if kind and not kind.endswith(b"json"):
+        raise WrongMediaType("Send statements as application/json or as application/x-www-form-urlencoded, and say so")
+    try:
+        held = request.decode(data, dict[str, object])
+    except BadRequest:
+        raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
+    return Sent({name: [value] for name, value in held.items()})
+
+
+def _pairs(text: bytes) -> dict[str, list[object]]:
+    """The values of a form by their names, in their order."""
+    found: dict[str, list[object]] = {}
+    for pair in text.split(b"&"):
+        if pair:
+            name, _, value = pair.partition(b"=")
+            found.setdefault(unquote_form(name), []).append(unquote_form(value))
+    return found
+
+
+def asked_of(sent: Sent, *, reads: bool) -> Asked:
+    """Make what is asked for of what was sent; `reads`: by its method the request may only read. Raises SqlppError."""
+    statement = sent.text("statement")
+    if not statement or not statement.strip():
+        raise SqlppError(NO_STATEMENT, "No statement provided")
+    return Asked(
+        statement=statement,
+        dataverse=sent.dataverse(),
+        mode=sent.word("mode", MODES),
+        pretty=sent.flag("pretty"),
+        read_only=reads or sent.flag("readonly"),
+        compile_only=sent.flag("compile-only"),
+        plan_format=sent.word("plan-format", PLAN_FORMATS),
+        timeout_ms=_duration(sent.text("timeout")),
+        client_context_id=sent.text("client_context_id"),
+        parameters=sent.parameters(),
+    )
+
+
+def _duration(text: str | None) -> int | None:
+    """Milliseconds of `10s`, `500ms`, `2m`; a number by itself is milliseconds. Raises SqlppError."""
+    if not text:
+        return None
+    found = _DURATION.fullmatch(text.strip())
+    milliseconds = 0.0 if found is None else float(found[1]) * _UNITS[(found[2] or "").lower()]
+    if milliseconds <= 0:
+        raise bad_value("timeout", text)
+    return max(1, int(milliseconds))

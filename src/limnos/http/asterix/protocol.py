@@ -1,0 +1,65 @@
+"""The protocol as the application sees it: the query service, and what its clients ask beside it.
+
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.access.actions import Action
+from limnos.http.asterix import admin, service
+from limnos.http.asterix.errors import error_response
+from limnos.http.routing import Route, Router
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.model.errors import LimnosError
+    from limnos.model.kinds import Kind
+    from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+
+BODY_BYTES_MAX: Final = 8 << 20
+"""A statement has at most 1 MiB, which an encoding may make three times as long, and parameters come beside it."""
+GRACE_S: Final = 10.0
+"""What an answer may take beyond its statements' own time."""
+
+
+def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
+    """All routes; `timeout_s` is the longest time for one request's statements."""
+    asks = (Action.CATALOG_LOAD,)
+    deadline_s = timeout_s + GRACE_S
+    return (
+        Route("GET", "/query/service", service.query_service, "query-service-read", deadline_s=deadline_s),
+        Route(
+            "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
+            body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
+        ),
+        Route("GET", "/admin/version", admin.version, "sqlpp-version"),
+        Route("GET", "/admin/cluster", admin.cluster, "sqlpp-cluster"),
+        Route("GET", "/admin/udf", admin.libraries, "sqlpp-libraries"),
+        Route("GET", "/admin/requests/running", admin.requests_list, "sqlpp-requests"),
+        Route("DELETE", "/admin/requests/running", admin.request_cancel, "sqlpp-cancel"),
+    )  # fmt: skip
+
+
+class AsterixProtocol:
+    """SQL++ at `/query/service`."""
+
+    name = "asterix"
+    anonymous: frozenset[str] = frozenset()
+
+    def __init__(self, *, timeout_s: float = 300.0) -> None:
+        self.router: Router[Handler] = Router("", routes(timeout_s))
+
+    def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
+        """Say what a path names: the catalog of dataverses."""
+        return Scope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
+
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+        """Give a failure its status and body."""
+        return error_response(error, request_id=request_id, operation=operation)

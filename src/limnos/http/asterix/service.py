@@ -1,0 +1,128 @@
+"""The query service: statements in, results out.
+
+May import `model`, `names`, `services`, `sqlpp` and this package. Small answers are sent whole, with the status of what became of them; larger
+ones in pieces, as they are made.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.asterix.answers import Body
+from limnos.http.asterix.errors import error_response, headers_of, status_of, told
+from limnos.http.asterix.parameters import asked_of, sent_by
+from limnos.http.response import JSON, Response, stream_response
+from limnos.model.errors import LimnosError
+from limnos.names.errors import InvalidName
+from limnos.services.sqlpp_requests import Ended
+from limnos.services.sqlpp_requests import Request as Running
+from limnos.services.sqlpp_session import Session
+from limnos.services.sqlpp_statements import admitted, dataverse_begin, gives, statement_run, statements_of
+from limnos.sqlpp import SqlppError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.http.asterix.parameters import Asked
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.sqlpp import Parsed
+
+WHOLE_BYTES: Final = 1 << 18
+"""Results up to this size are gathered and sent whole."""
+_FAILURES: Final = (SqlppError, Ended, LimnosError, InvalidName)
+
+
+async def query_service(request: Request, ctx: Context) -> Response:
+    """Carry statements out, and answer their results. With GET they may only read."""
+    try:
+        user = await admitted(ctx)
+        asked = asked_of(await sent_by(request), reads=request.method != "POST")
+    except (SqlppError, Ended) as failure:
+        return error_response(failure, request_id=request.id, operation="query-service")
+    body = Body(
+        request_id=request.id, client_context_id=asked.client_context_id, pretty=asked.pretty, gives=False
+    )  # fmt: skip
+    now_ms = ctx.services.store.time.now_ms()
+    running = Running(
+        request_id=request.id, user=user, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms
+    )
+    return await _answered(ctx, _Run(ctx, asked, body, running, now_ms=now_ms))
+
+
+class _Run:
+    """One request's statements on their way to an answer."""
+
+    def __init__(self, ctx: Context, asked: Asked, body: Body, running: Running, *, now_ms: int) -> None:
+        seconds = ctx.services.defaults.sqlpp_timeout_s
+        self.timeout_s = seconds if asked.timeout_ms is None else min(seconds, asked.timeout_ms / 1000)
+        self.ctx, self.asked, self.body, self.running = ctx, asked, body, running
+        self.session = Session(
+            now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only
+        )  # fmt: skip
+
+    async def batches(self) -> AsyncGenerator[list[bytes], None]:
+        """The results, in batches. Raises what a statement raises."""
+        requests = self.ctx.services.sqlpp_requests
+        requests.add(self.running)
+        try:
+            async with (
+                aclosing(self._lines()) as lines,
+                aclosing(self.running.batches(lines, timeout_s=self.timeout_s)) as found,
+            ):
+                async for batch in found:
+                    yield batch
+        finally:
+            requests.remove(self.running)
+
+    async def _lines(self) -> AsyncGenerator[bytes, None]:
+        parsed = await statements_of(self.asked.statement, read_only=self.asked.read_only)
+        self.body.gives = any(gives(each.statement) for each in parsed)
+        self.body.started()
+        if self.asked.dataverse is not None:
+            await dataverse_begin(self.ctx, self.session, self.asked.dataverse)
+        for each in parsed:
+            async for line in self._of(each):
+                yield line
+
+    async def _of(self, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+        async with aclosing(statement_run(self.ctx, self.session, parsed)) as lines:
+            async for line in lines:
+                yield line
+
+
+async def _answered(_ctx: Context, run: _Run) -> Response:
+    """Gather results; send them whole if they are few, else begin to send them."""
+    body, batches = run.body, run.batches()
+    gathered: list[bytes] = []
+    size = 0
+    try:
+        async for batch in batches:
+            gathered.append(body.rows(batch))
+            size += len(gathered[-1])
+            if size > WHOLE_BYTES:
+                return stream_response(_pieces(run, gathered, batches))
+    except _FAILURES as failure:
+        status = status_of(failure)
+        response = Response(status, body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
+        response.reason = str(told(failure)["msg"])
+        return response
+    return Response(200, b"".join((body.head(), *gathered, body.tail(run.session.warnings))))
+
+
+async def _pieces(
+    run: _Run, gathered: list[bytes], batches: AsyncGenerator[list[bytes], None]
+) -> AsyncGenerator[bytes, None]:
+    """The body of an answer that is sent as it is made."""
+    body = run.body
+    failure = None
+    async with aclosing(batches):
+        yield body.head() + b"".join(gathered)
+        gathered.clear()
+        try:
+            async for batch in batches:
+                yield body.rows(batch)
+        except _FAILURES as error:
+            failure = error
+    yield body.tail(run.session.warnings, failure)

@@ -1,0 +1,57 @@
+"""What SQL++ made, as its records say it: the statements of the language itself, read again.
+
+May import `sqlpp` and `model`. Must not know the tree of names. Texts are read once and remembered, since they never change under a
+record. Names of objects in such a statement are what they were when it was made; where they are now, the tree says.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from limnos.model.records import DeclaredRecord, TableRecord
+from limnos.sqlpp import parse, parse_body, render, tree
+from limnos.sqlpp.errors import Place
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.sqlpp.tree import Expression, Statement
+
+S = TypeVar("S", bound="Statement")
+NOWHERE = Place(1, 1)
+
+
+@lru_cache(4096)
+def statement_of(text: str) -> Statement:
+    """The statement of a text that the printer wrote."""
+    (parsed,) = parse(text)
+    return parsed.statement
+
+
+@lru_cache(4096)
+def body_of(text: str) -> Expression:
+    """The query or expression of a view's text. Raises SqlppError for what somebody else wrote into it."""
+    return parse_body(text)
+
+
+def declared(node: Node, kind: type[S]) -> tuple[S, ...]:
+    """The statements of a kind that made an object: of a function one for each number of parameters."""
+    record = cast("DeclaredRecord | TableRecord", node.record)
+    found = (statement_of(text) for text in record.statements)
+    return tuple(each for each in found if isinstance(each, kind))
+
+
+def one_declared(node: Node, kind: type[S]) -> S:
+    """The statement that made an object."""
+    (found,) = declared(node, kind)
+    return found
+
+
+def record_of(*statements: Statement) -> DeclaredRecord:
+    """The record of what these statements make."""
+    return DeclaredRecord(None, {}, tuple(map(render, statements)))
+
+
+def arity_of(function: tree.CreateFunction) -> int:
+    """How many parameters a function has; VARIADIC for any number."""
+    return tree.VARIADIC if function.parameters is None else len(function.parameters)

@@ -1,0 +1,213 @@
+"""What SQL++'s names mean on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
+
+May import the rooms below. Knows no wire format. A statement is bound against what is known (`Known`): what is not known yet is collected,
+asked of a scene all at once, and the statement is bound again. So a large statement needs no scene while it is bound, and may be bound in
+a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest, Forbidden, NotFound
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_levels
+from limnos.services.scene import Scope
+from limnos.services.sqlpp_declared import arity_of, body_of, declared, one_declared
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
+from limnos.sqlpp.errors import compilation
+from limnos.view.cold import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.entities import Node
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+
+T = TypeVar("T")
+DEFAULT: Final = ("Default",)
+METADATA: Final = ("Metadata",)
+METADATA_DATASETS: Final = ("Dataverse", "Dataset", "Datatype", "Index", "Function", "Synonym", "Library")
+DIALECT: Final = "sqlpp"
+"""The dialect of a view's text that SQL++ reads."""
+ROUNDS_MAX: Final = 200
+"""How often a statement is bound until all is known: once for each view or function within another, and a few times more."""
+LOADS: Final = {
+    Kind.TABLE: Action.TABLE_LOAD,
+    Kind.VIEW: Action.VIEW_LOAD,
+    Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_LOAD,
+}
+
+
+class Question(NamedTuple):
+    """What may be asked of the tree; `arity` is of functions alone."""
+
+    about: str
+    dataverse: Levels
+    name: str = ""
+    arity: int = 0
+
+
+class Known:
+    """The names that are known so far, as the binder asks for them; what it asks beyond them is noted."""
+
+    def __init__(self) -> None:
+        self.facts: dict[Question, object] = {}
+        self.wanted: dict[Question, None] = {}
+
+    def _ask(self, question: Question, otherwise: T) -> T:
+        if question in self.facts:
+            return cast("T", self.facts[question])
+        self.wanted[question] = None
+        return otherwise
+
+    def has_dataverse(self, dataverse: Levels) -> bool:
+        """Whether there is such a dataverse."""
+        return self._ask(Question("dataverse", dataverse), otherwise=True)
+
+    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
+        """What a name in a dataverse is."""
+        otherwise: Dataset | View | Synonym | None = Dataset(dataverse, name)
+        return self._ask(Question("dataset", dataverse, name), otherwise)
+
+    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
+        """A function that somebody wrote."""
+        otherwise: UserFunction | None = None
+        return self._ask(Question("function", dataverse, name, arity), otherwise)
+
+
+async def with_names(ctx: Context, bind: Callable[[Known], T], *, apart: bool = False) -> T:
+    """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, Forbidden.
+
+    `bind` has no effects, and is called as often as it asks for more; `apart`: in a thread, as it takes its time.
+    """
+    known = Known()
+    for _ in range(ROUNDS_MAX):
+        known.wanted.clear()
+        found, failure = None, None
+        try:
+            found = await asyncio.to_thread(bind, known) if apart else bind(known)
+        except SqlppError as error:
+            failure = error
+        if not known.wanted:
+            if failure is not None:
+                raise failure
+            return cast("T", found)
+        questions = tuple(known.wanted)
+        answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
+        known.facts.update(zip(questions, answers, strict=True))
+    raise BadRequest("The statement's views and functions lead from one to another without end")
+
+
+def scope_of(ctx: Context) -> Scope:
+    """The catalog in which dataverses lie."""
+    return Scope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
+
+
+def _answers(questions: tuple[Question, ...], scene: Scene) -> list[object]:
+    if any(question.dataverse != METADATA for question in questions):
+        scene.require_in_use()
+    return for_each(questions, lambda question: _ANSWERS[question.about](scene, question))
+
+
+def is_builtin(dataverse: Levels) -> bool:
+    """Whether a dataverse is there without being made."""
+    return dataverse in (DEFAULT, METADATA)
+
+
+def dataverse_find(scene: Scene, dataverse: Levels, action: Action = Action.NAMESPACE_LOAD) -> Node | None:
+    """The namespace that is a dataverse, for who may do the action to it: somebody made it on purpose. Raises Forbidden."""
+    try:
+        check_levels(dataverse)
+        node = scene.look_up(Kind.NAMESPACE, dataverse, action).entity
+    except (NotFound, InvalidName):
+        return None
+    return None if node.implicit else node
+
+
+def _dataverse(scene: Scene, question: Question) -> bool:
+    return is_builtin(question.dataverse) or dataverse_find(scene, question.dataverse) is not None
+
+
+def _dataset(scene: Scene, question: Question) -> Dataset | View | Synonym | None:
+    """A dataset or a view goes before a synonym. What the caller may not see is refused as what is not there would be."""
+    dataverse, name = question.dataverse, question.name
+    if dataverse == METADATA:
+        return Dataset(METADATA, name) if name in METADATA_DATASETS else None
+    node = source_find(scene, dataverse, name)
+    if node is None:
+        return None
+    if node.kind is Kind.VIEW:
+        return View(dataverse, name, view_body(scene, node))
+    if node.kind is Kind.SYNONYM:
+        target = one_declared(node, tree.CreateSynonym).target
+        return Synonym(target.dataverse or dataverse, target.last)
+    return Dataset(dataverse, name)
+
+
+def source_find(scene: Scene, dataverse: Levels, name: str) -> Node | None:
+    """What a name in the position of a source is, for who may read it: a table, a view, an external dataset or a synonym.
+
+    None for what is not there, where the caller may know that. Raises Forbidden, in the words for a table whatever it is.
+    """
+    levels = (*dataverse, name)
+    try:
+        check_levels(levels)
+        node, _ = scene.find(levels, Kind.TABLE)
+        if node is not None and scene.decide(LOADS[node.kind], scene.find(levels, node.kind)[1]).allowed:
+            return node
+        if node is None:
+            node, chain = scene.find(levels, Kind.SYNONYM)
+            if node is not None and scene.decide(Action.SYNONYM_LOAD, chain).allowed:
+                return node
+        scene.look_up(Kind.TABLE, levels, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE)
+    except (NotFound, InvalidName):
+        return None
+    return None
+
+
+def view_body(scene: Scene, node: Node) -> tree.Expression:
+    """What a view says in SQL++. Raises SqlppError for one that says nothing in it."""
+    document = msgspec.json.decode(scene.document(node.id).body)
+    current = next(each for each in document["versions"] if each["version-id"] == document["current-version-id"])
+    texts = {each["dialect"].lower(): each["sql"] for each in current["representations"]}
+    if DIALECT not in texts:
+        raise compilation(
+            f"View {node.name} has no text in SQL++, only in {', '.join(sorted(texts))}: query it where that is spoken"
+        )
+    return body_of(texts[DIALECT])
+
+
+def _function(scene: Scene, question: Question) -> UserFunction | None:
+    """A function that the caller may call. One that is hidden is not there: its name may be a built-in function's."""
+    node = function_find(scene, question.dataverse, question.name)
+    if node is None:
+        return None
+    found = {arity_of(each): each for each in declared(node, tree.CreateFunction)}
+    one = found.get(question.arity) or found.get(tree.VARIADIC)
+    return None if one is None else UserFunction(question.dataverse, question.name, one.parameters, one.body)
+
+
+def function_find(scene: Scene, dataverse: Levels, name: str) -> Node | None:
+    """The functions of a name that the caller may call, as one object; None for what is hidden or not there."""
+    try:
+        check_levels((*dataverse, name))
+        return scene.look_up(Kind.FUNCTION, (*dataverse, name), Action.FUNCTION_LOAD).entity
+    except (NotFound, InvalidName, Forbidden):
+        return None
+
+
+_ANSWERS: Final[dict[str, Callable[[Scene, Question], object]]] = {
+    "dataverse": _dataverse,
+    "dataset": _dataset,
+    "function": _function,
+}

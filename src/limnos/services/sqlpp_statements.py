@@ -1,0 +1,156 @@
+"""A request's statements, one after the other: read, refused as a whole where the request only reads, each decided and then done.
+
+May import the rooms below. Knows no wire format. What a statement gives is an iterator of lines; the next statement begins when it was
+taken to its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.services.scene import Scope
+from limnos.services.sqlpp_dataverses import dataverse_create, dataverse_drop, dataverse_use
+from limnos.services.sqlpp_declared import NOWHERE
+from limnos.services.sqlpp_errors import invalid_operation
+from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind, query_rows
+from limnos.sqlpp import SqlppError, parse, tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.services.sqlpp_session import Session
+    from limnos.sqlpp import Parsed
+
+    Run = Callable[[Context, Session, tree.Statement], Awaitable[None]]
+
+NOTHING: Final = 40
+READ_ONLY: Final = 44
+
+
+class Kind(NamedTuple):
+    """What a statement of a class is called in messages, and whether it only reads."""
+
+    word: str
+    reads: bool = False
+
+
+async def admitted(ctx: Context) -> str:
+    """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises Forbidden."""
+
+    def read(scene: Scene) -> str:
+        scene.require(Action.METALAKE_LOAD, scene.settled.outer)
+        return scene.user
+
+    return await ctx.read(Scope(ctx.services.defaults.metalake), read)
+
+
+async def statements_of(text: str, *, read_only: bool) -> tuple[Parsed, ...]:
+    """Read a request's text. Raises SqlppError."""
+    parsed = parse(text) if len(text) <= TEXT_SHORT else await asyncio.to_thread(parse, text)
+    if not parsed:
+        raise SqlppError(NOTHING, "No statement provided")
+    if read_only:
+        for each in parsed:
+            kind = kind_of(each.statement)
+            if not kind.reads:
+                raise SqlppError(READ_ONLY, f"{kind.word} statement is not supported in read-only mode")
+    return parsed
+
+
+async def dataverse_begin(ctx: Context, session: Session, dataverse: Levels) -> None:
+    """Begin with a dataverse in use; one that is not there is a warning. Raises Forbidden."""
+    try:
+        await dataverse_use(ctx, session, tree.Use(NOWHERE, tree.Name(NOWHERE, dataverse)))
+    except SqlppError as error:
+        session.warnings.append(SqlppError(error.number, error.message))
+
+
+def gives(statement: tree.Statement) -> bool:
+    """Whether a statement has results."""
+    if isinstance(statement, (tree.Insert,)):
+        return statement.returning is not None
+    return isinstance(statement, (tree.QueryStatement, tree.Explain))
+
+
+async def statement_run(ctx: Context, session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+    """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, Forbidden and what the tree refuses."""
+    statement = parsed.statement
+    if isinstance(statement, tree.QueryStatement):
+        bound = await query_bind(ctx, session, statement.body, long=len(parsed.text) > TEXT_SHORT)
+        if not session.compiles_only:
+            async for line in query_rows(ctx, bound):
+                yield line
+        return
+    run = _RUNS.get(type(statement))
+    if run is None:
+        raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
+    if not session.compiles_only or kind_of(statement).reads:
+        await run(ctx, session, statement)
+
+
+async def _set(_ctx: Context, session: Session, statement: tree.SetOption) -> None:
+    session.options[statement.name.lower()] = statement.value
+
+
+async def _declare(_ctx: Context, session: Session, statement: tree.DeclareFunction) -> None:
+    session.declared = (*session.declared, statement)
+
+
+_RUNS: Final[dict[type[tree.Statement], Run]] = {
+    tree.Use: dataverse_use,  # type: ignore[dict-item]  # each takes the statements of its own class
+    tree.SetOption: _set,  # type: ignore[dict-item]
+    tree.DeclareFunction: _declare,  # type: ignore[dict-item]
+    tree.CreateDataverse: dataverse_create,  # type: ignore[dict-item]
+}
+_DROPS: Final = {
+    "dataverse": "DATAVERSE_DROP",
+    "type": "TYPE_DROP",
+    "dataset": "DATASET_DROP",
+    "synonym": "SYNONYM_DROP",
+    "view": "VIEW_DROP",
+}
+_KINDS: Final[dict[type[tree.Statement], Kind]] = {
+    tree.QueryStatement: Kind("QUERY", reads=True),
+    tree.Explain: Kind("QUERY", reads=True),
+    tree.Use: Kind("DATAVERSE_DECL", reads=True),
+    tree.SetOption: Kind("SET", reads=True),
+    tree.DeclareFunction: Kind("FUNCTION_DECL", reads=True),
+    tree.CreateDataverse: Kind("CREATE_DATAVERSE"),
+    tree.CreateType: Kind("CREATE_TYPE"),
+    tree.CreateDataset: Kind("CREATE_DATASET"),
+    tree.CreateExternalDataset: Kind("CREATE_DATASET"),
+    tree.CreateIndex: Kind("CREATE_INDEX"),
+    tree.CreatePrimaryIndex: Kind("CREATE_INDEX"),
+    tree.CreateSynonym: Kind("CREATE_SYNONYM"),
+    tree.CreateView: Kind("CREATE_VIEW"),
+    tree.CreateFunction: Kind("CREATE_FUNCTION"),
+    tree.CreateExternalFunction: Kind("CREATE_FUNCTION"),
+    tree.DropIndex: Kind("INDEX_DROP"),
+    tree.DropFunction: Kind("FUNCTION_DROP"),
+    tree.Insert: Kind("INSERT"),
+    tree.Delete: Kind("DELETE"),
+    tree.Load: Kind("LOAD"),
+}
+
+
+def kind_of(statement: tree.Statement) -> Kind:
+    """What kind of statement it is."""
+    if isinstance(statement, tree.Drop):
+        return Kind(_DROPS[statement.kind])
+    if isinstance(statement, tree.Insert) and statement.upsert:
+        return Kind("UPSERT")
+    return _KINDS[type(statement)]
+
+
+async def _drop(ctx: Context, session: Session, statement: tree.Drop) -> None:
+    if statement.kind != "dataverse":
+        raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
+    await dataverse_drop(ctx, session, statement)
+
+
+_RUNS[tree.Drop] = _drop  # type: ignore[assignment]

@@ -1,0 +1,74 @@
+"""What needs what: an object of SQL++ that was made by naming another, by the ids of both.
+
+May import `model` and the room's `sql`, `nodes`. A row stands as long as its user does, dropped or not; what is needed by nothing that is
+live may be dropped. Ids survive renames and moves, so nothing has to be written then. No decision rests on a row.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.sql import Sql
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.store.sql import Row
+    from limnos.store.tx import Tx
+
+INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
+DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
+_USES = (
+    "SELECT u.kind, u.name, n.id, n.kind, n.name, n.parent_id FROM dependency d JOIN node u ON u.id = d.used_id AND u.deleted = 0"
+    " JOIN node n ON n.id = d.user_id AND n.deleted = 0 WHERE "
+)
+OF_ONE = Sql(f"{_USES} d.used_id = :used AND d.user_id <> :used ORDER BY n.id LIMIT 1")
+FROM_OUTSIDE = Sql(f"{_USES} u.parent_id = :parent AND n.parent_id <> :parent ORDER BY n.id LIMIT 1")
+UP = Sql("SELECT parent_id, kind, name FROM node WHERE id = :id")
+SWEEP = Sql(
+    "DELETE FROM dependency WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = dependency.user_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('dependency.user_id')}"
+)
+
+
+class Use(NamedTuple):
+    """One live object that needs another: kind and name of what is needed, kind and path below its catalog of what needs it."""
+
+    used: tuple[Kind, str]
+    user: tuple[Kind, tuple[str, ...]]
+
+
+class DependencyWrites:
+    """What mutations do to dependencies."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def replace(self, user_id: int, used: Iterable[int]) -> None:
+        """Say what an object needs, in place of what it needed."""
+        self.tx.count(DELETE, {"user": user_id})
+        for used_id in sorted(set(used) - {user_id}):
+            self.tx.count(INSERT, {"user": user_id, "used": used_id})
+
+    def user_of(self, used_id: int) -> Use | None:
+        """Something live that needs an object, if there is such."""
+        return self._use(self.tx.rows(OF_ONE, {"used": used_id}))
+
+    def user_outside(self, parent_id: int) -> Use | None:
+        """Something live that lies elsewhere and needs what lies directly in a namespace, if there is such."""
+        return self._use(self.tx.rows(FROM_OUTSIDE, {"parent": parent_id}))
+
+    def _use(self, rows: list[Row]) -> Use | None:
+        if not rows:
+            return None
+        kind, name, _, user_kind, user_name, parent_id = rows[0]
+        path = [user_name]
+        while parent_id:
+            ((above, above_kind, above_name),) = self.tx.rows(UP, {"id": parent_id})
+            if KINDS[above_kind] is not Kind.NAMESPACE:
+                break
+            path.append(above_name)
+            parent_id = above
+        return Use((KINDS[kind], name), (KINDS[user_kind], tuple(reversed(path))))

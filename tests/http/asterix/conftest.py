@@ -1,0 +1,17 @@
+"""Fixtures of the tests of the query service: a node for the tests of a module that leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http.driver import Node
+from tests.http.iceberg.wire import node_over
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with access control on."""
+    with node_over(tmp_path_factory.mktemp("shared")) as running:
+        yield running

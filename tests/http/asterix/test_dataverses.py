@@ -1,0 +1,122 @@
+"""Dataverses over the query service: namespaces that somebody made on purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import Node, grant
+from tests.http.iceberg import wire as iceberg
+
+NAMES = "select value d.DataverseName from Metadata.`Dataverse` d order by d.DataverseName"
+
+
+def names(node: Node, user: str = "admin") -> list:
+    """The dataverses that somebody sees, but for those that are built in."""
+    return [name for name in rows(node, NAMES, user=user) if name not in ("Default", "Metadata")]
+
+
+def test_a_dataverse_is_flat(node: Node) -> None:
+    """To make `sales.east` makes no dataverse `sales`, though its namespace is there; to create that marks it."""
+    rows(node, "create dataverse sales.east")
+
+    assert names(node) == ["sales.east"]
+    assert refusal(node, "use sales")[0] == 400
+    rows(node, "create dataverse sales; use sales; create dataverse sales if not exists")
+    assert names(node) == ["sales", "sales.east"]
+    assert refusal(node, "create dataverse sales") == (
+        400, "ASX1071: A dataverse with this name sales already exists. (in line 1, at column 18)",
+    )  # fmt: skip
+
+
+def test_drop_leaves_what_lies_below(node: Node) -> None:
+    """A parent with dataverses below it is only unmarked; implicit parents that are left empty go."""
+    rows(node, "create dataverse a.b.c; create dataverse a; drop dataverse a")
+
+    assert names(node) == ["a.b.c"]
+    assert (
+        refusal(node, "drop dataverse a")[1] == "ASX1063: Cannot find dataverse with name a (in line 1, at column 16)"
+    )
+    rows(node, "drop dataverse a if exists; drop dataverse if exists a; drop dataverse a.b.c")
+    assert names(node) == []
+    assert iceberg_names(node) == []
+
+
+def test_what_iceberg_made_on_purpose_is_a_dataverse(node: Node) -> None:
+    """One tree: namespaces made over Iceberg REST are dataverses, dataverses are namespaces."""
+    iceberg.make_space(node, "x", "y")
+    rows(node, "create dataverse z")
+
+    assert names(node) == ["x.y", "z"]
+    assert iceberg_names(node) == [["x"], ["z"]]
+    rows(node, "use x.y")
+
+
+def test_drop_is_refused_over_what_sqlpp_did_not_make(node: Node) -> None:
+    """By name, and nothing is gone."""
+    iceberg.make_table(node, "x", "t")
+
+    status, message = refusal(node, "drop dataverse x")
+
+    assert status == 400
+    assert message.startswith("ASX1147: Cannot drop dataverse: x: table x.t being used by")
+    assert names(node) == ["x"]
+
+
+@pytest.mark.parametrize("name", ["Default", "Metadata", "asterix", "algebricks"])
+def test_builtin_names_are_not_made(shared: Node, name: str) -> None:
+    """ASX1079; nor are those that are there dropped."""
+    assert refusal(shared, f"create dataverse {name}")[1].startswith(
+        f"ASX1079: Compilation error: Invalid operation - Cannot create dataverse: {name}"
+    )
+    assert refusal(shared, f"drop dataverse {name}")[0] == 400
+
+
+@pytest.mark.parametrize(
+    "spelled, shown",
+    [
+        ("``", "''"), ("` a`", "' a'"), ("`^a`", "'^a'"), (f"a.`{'x' * 252}`", "'xxx"),
+        (".".join(["x" * 251] * 5), "'"), ("`a\\u0000b`", "'"),
+    ],
+)  # fmt: skip
+def test_names_that_nothing_may_have(shared: Node, spelled: str, shown: str) -> None:
+    """ASX1115 with the part that is wrong."""
+    status, message = refusal(shared, f"create dataverse {spelled}")
+
+    assert status == 400
+    assert message.startswith(f"ASX1115: Invalid name for a database object: {shown}"), message
+    assert message.endswith("(in line 1, at column 18)")
+
+
+@pytest.mark.parametrize(
+    "spelled", ["`a.b`.`c@d`", "`select`", "`a/b`", "`日本`.`東京`", ".".join(["x" * 251] * 4), "abc"]
+)
+def test_names_that_are_odd_and_right(shared: Node, spelled: str) -> None:
+    """They are made, used, found by their canonical form, and dropped."""
+    rows(shared, f"create dataverse {spelled}; use {spelled}")
+
+    (name,) = names(shared)
+    (parts,) = rows(shared, "decode_dataverse_name($n)", **{"$n": name})
+    assert rows(shared, "encode_dataverse_name($p)", **{"$p": parts}) == [name]
+    rows(shared, f"drop dataverse {spelled}")
+    assert names(shared) == []
+
+
+def test_who_may(node: Node) -> None:
+    """Making takes CREATE_SCHEMA, using USE_SCHEMA, dropping ownership; a list shows what one may see."""
+    rows(node, "create dataverse a; create dataverse b")
+    grant(node, "maker", "use_catalog create_schema", kind="CATALOG", on="main")
+    grant(node, "user", "use_catalog", kind="CATALOG", on="main")
+    grant(node, "user", "use_schema", kind="SCHEMA", on="main.a")
+
+    assert refusal(node, "create dataverse c", user="user")[0] == 403
+    rows(node, "create dataverse c; use c; drop dataverse c", user="maker")
+    assert refusal(node, "drop dataverse a", user="maker")[0] == 403
+    rows(node, "use a", user="user")
+    assert refusal(node, "use b", user="user")[0] == 403
+    assert names(node, user="user") == ["a"]
+
+
+def iceberg_names(node: Node) -> list:
+    """The namespaces at the top of the catalog."""
+    return node.get(iceberg.SPACES).json()["namespaces"]

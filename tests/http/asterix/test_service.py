@@ -1,0 +1,237 @@
+"""The query service: how requests come, what answers look like, statuses."""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
+from tests.http.driver import API, Node
+
+
+def test_an_answer_has_asterixdbs_shape(shared: Node) -> None:
+    """Results, status and metrics, under the request's id and the client's own."""
+    answer = ask(shared, "select value x from [1, 'a', null, missing, 1.0, {'b': {{2}}}] x;", client_context_id="mine")
+
+    body = answer.json()
+    assert answer.headers["content-type"] == "application/json"
+    assert list(body) == ["requestID", "clientContextID", "signature", "results", "status", "metrics"]
+    assert body["requestID"] == answer.headers["x-request-id"]
+    assert (body["clientContextID"], body["signature"], body["status"]) == ("mine", {"*": "*"}, "success")
+    assert body["results"] == [1, "a", None, None, 1.0, {"b": [2]}]
+    assert body["metrics"]["resultCount"] == 6
+    assert body["metrics"]["resultSize"] == len('1"a"nullnull1.0{"b":[2]}')
+
+
+def test_a_statement_comes_in_three_ways(shared: Node) -> None:
+    """In the address, as a form, as JSON; the first of several values counts."""
+    by_get = shared.get(f"{SERVICE}?{urlencode({'statement': 'select value 1'})}")
+    by_form = form(shared, ("statement", "select value 1"), ("statement", "select value 2"))
+    without_type = shared.ask("POST", SERVICE, b"statement=select+value+1")
+    json_without_type = shared.post(SERVICE, {"statement": "select value 1"})
+
+    for answer in (by_get, by_form, without_type, json_without_type, ask(shared, "select value 1")):
+        assert answer.json()["results"] == [1], answer
+
+
+def test_several_statements_give_their_results_in_order(node: Node) -> None:
+    """Later ones see what earlier ones made."""
+    found = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
+
+    assert found == [1, 2, 3]
+
+
+def test_a_request_that_only_makes_something_has_no_results(node: Node) -> None:
+    """As in AsterixDB."""
+    body = ask(node, "create dataverse a").json()
+
+    assert set(body) == {"requestID", "status", "metrics"}
+
+
+@pytest.mark.parametrize(
+    "sent, asked, expected",
+    [
+        ({"$x": 2, "$y": [1, {"a": None}]}, "[$x + 1, $y]", [3, [1, {"a": None}]]),
+        ({"args": [1, "a"]}, "[$1, $2, ?]", [1, "a", 1]),
+        ({"$x": 2**70}, "$x", float(2**70)),
+        ({"$`a b`": 1, "$x": 3}, "$x", 3),
+    ],
+)
+def test_parameters_are_values(shared: Node, sent: dict[str, object], asked: str, expected: object) -> None:
+    """`$x` and `args`, as JSON or as texts of JSON in a form."""
+    as_form = form(shared, ("statement", asked), *((name, json.dumps(value)) for name, value in sent.items()))
+
+    assert rows(shared, asked, **sent) == [expected]
+    assert as_form.json()["results"] == [expected]
+
+
+def test_pretty_results_are_indented_and_the_same(shared: Node) -> None:
+    """Read again they are what they were."""
+    answer = ask(shared, "[{'a': [1, 2]}, 'x']", pretty=True)
+
+    assert b'\n    "a": [\n' in answer.body
+    assert answer.json()["results"] == rows(shared, "[{'a': [1, 2]}, 'x']")
+
+
+def test_the_moment_is_one(shared: Node) -> None:
+    """All of a request's statements see the same time."""
+    first, second = rows(shared, "current_datetime(); current_datetime();")
+
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "statement, message",
+    [
+        ("", "ASX0040: No statement provided"),
+        ("  ", "ASX0040: No statement provided"),
+        (";;", "ASX0040: No statement provided"),
+        ("select value 1;\nselec 2", "ASX1001: Syntax error: In line 2 >>selec 2<< Encountered"),
+        ("select * from x", "ASX1077: Cannot find dataset x in dataverse Default nor an alias with name x (in line 1, at column 15)"),
+        ("select * from a.b.x", "ASX1063: Cannot find dataverse with name a.b (in line 1, at column 15)"),
+        ("use a.b", "ASX1063: Cannot find dataverse with name a.b (in line 1, at column 5)"),
+        ("select value y", "ASX1073: "),
+        ("no_such(1)", "ASX1081: Cannot find function with signature no_such(1 argument)"),
+        ("$x", "ASX1086: No value for parameter: $x"),
+        ("select value x from 1 x", "ASX0004: "),
+        ("[" * 10_000, "ASX1079: "),
+        ("1 + 'a' + " + "1" * 40, "ASX1001: "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told_with_its_place(shared: Node, statement: str, message: str) -> None:
+    """400, a number of AsterixDB's, its words."""
+    status, told = refusal(shared, statement)
+
+    assert status == 400
+    assert told.startswith(message)
+
+
+@pytest.mark.parametrize(
+    "sent, message",
+    [
+        ({"mode": "later"}, "ASX0047: Invalid value for parameter 'mode': later"),
+        ({"pretty": "maybe"}, "ASX0047: Invalid value for parameter 'pretty': maybe"),
+        ({"timeout": "soon"}, "ASX0047: Invalid value for parameter 'timeout': soon"),
+        ({"timeout": "0s"}, "ASX0047: Invalid value for parameter 'timeout': 0s"),
+        ({"args": 5}, "ASX0047: Invalid value for parameter 'args': 5"),
+        ({"dataverse": 7}, "ASX0047: Invalid value for parameter 'dataverse': 7"),
+        ({"dataverse": []}, "ASX0047: Invalid value for parameter 'dataverse': []"),
+        ({"dataverse": ["a", 1]}, "ASX0047: "),
+        ({"dataverse": ""}, "ASX1115: Invalid name for a database object: ''"),
+        ({"dataverse": ["a", " b"]}, "ASX1115: Invalid name for a database object: ' b'"),
+        ({"statement": ["select 1"]}, "ASX0047: Invalid value for parameter 'statement': "),
+    ],
+)
+def test_a_parameter_that_is_wrong_is_named(shared: Node, sent: dict[str, object], message: str) -> None:
+    """400 with its name and value."""
+    status, found = told(shared.post(SERVICE, {"statement": "select value 1", **sent}))
+
+    assert status == 400
+    assert found.startswith(message)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b'"x"', b'{"statement": "\xff"}', b"{" * 100_00])
+def test_json_that_is_none_is_refused(shared: Node, body: bytes) -> None:
+    """ASX0048."""
+    status, found = told(shared.ask("POST", SERVICE, body, content_type="application/json"))
+
+    assert (status, found) == (400, "ASX0048: Unable to process JSON content in request")
+
+
+def test_a_body_of_another_kind_is_refused(shared: Node) -> None:
+    """415, with what to send."""
+    answer = shared.ask("POST", SERVICE, b"<x/>", content_type="application/xml")
+
+    assert told(answer)[0] == 415
+
+
+def test_reading_requests_make_nothing(node: Node) -> None:
+    """With GET, and with `readonly`, statements that write are refused before any is carried out."""
+    by_get = node.get(f"{SERVICE}?{urlencode({'statement': 'create dataverse a; select value 1'})}")
+
+    message = "ASX0044: CREATE_DATAVERSE statement is not supported in read-only mode"
+    assert told(by_get) == (400, message)
+    assert refusal(node, "create dataverse b; create dataverse a", readonly=True) == (400, message)
+    assert refusal(node, "use a")[0] == refusal(node, "use b")[0] == 400
+
+
+def test_compiling_only_looks(node: Node) -> None:
+    """Names are resolved and errors told; nothing is worked out or made."""
+    assert rows(node, "select value x from range(1, 3) x", compile_only=True) == []
+    assert refusal(node, "select * from x", compile_only=True)[0] == 400
+    assert rows(node, "create dataverse a", compile_only=True) == []
+    assert refusal(node, "use a")[0] == 400
+
+
+def test_the_dataverse_of_a_request_is_in_use(node: Node) -> None:
+    """As a string of one part, an array, or a parameter that is repeated; one that is not there is a warning."""
+    rows(node, "create dataverse a.b; create dataverse `a.b`")
+
+    def missing(answer: object) -> str:
+        return told(answer)[1]  # type: ignore[arg-type]
+
+    assert "in dataverse a.b nor" in missing(ask(node, "select * from x", dataverse=["a", "b"]))
+    assert "in dataverse `a.b` nor" in missing(ask(node, "select * from x", dataverse="a.b"))
+    assert "in dataverse `a.b` nor" in missing(ask(node, "select * from x", dataverse=["a.b"]))
+    pairs = [("statement", "select * from x"), ("dataverse", "a"), ("dataverse", "b")]
+    assert "in dataverse a.b nor" in missing(form(node, *pairs))
+    assert "in dataverse a.b nor" in missing(node.get(f"{SERVICE}?{urlencode(pairs)}"))
+    warned = ask(node, "select value 1", dataverse=["no", "such"]).json()
+    assert (warned["results"], warned["warnings"]) == (
+        [1], [{"code": 1, "msg": "ASX1063: Cannot find dataverse with name no.such"}],
+    )  # fmt: skip
+
+
+def test_a_long_query_is_worked_out_elsewhere(shared: Node) -> None:
+    """The same results from a process, its refusals too; a large answer comes in pieces."""
+    many = rows(shared, "select value {'x': x, 'd': date('2020-01-01')} from range(1, 20000) x")
+
+    assert len(many) == 20_000
+    assert many[-1] == {"x": 20_000, "d": "2020-01-01"}
+    status, message = refusal(
+        shared, "select value x / 0 from range(1, 20000) x where x = 19999 and [x][0] + 9223372036854775807 > 1"
+    )
+    assert (status, message[:9]) == (400, "ASX0007: ")
+
+
+def test_a_request_ends_at_its_deadline(shared: Node) -> None:
+    """With status 200 and `timeout`, as AsterixDB has it."""
+    status, message = refusal(
+        shared, "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c", timeout="200ms"
+    )
+
+    assert (status, message) == (200, "The request took longer than its time of 0.2 s, and was ended")
+
+
+def test_a_long_statement_is_read(shared: Node) -> None:
+    """Up to the server's limit of bodies, in a form as well."""
+    long = "select value '" + "x" * 500_000 + "'"
+
+    assert rows(shared, long)[0].startswith("xxx")
+    assert form(shared, ("statement", long)).status == 200
+    assert shared.ask("POST", SERVICE, b" " * ((1 << 20) + 1), content_type=FORM).status == 413
+
+
+def test_who_is_no_user_is_refused(shared: Node) -> None:
+    """Nobody in particular with 401, a stranger with 403, before anything is read."""
+    assert ask(shared, "select value 1", user=None).status == 401
+    assert ask(shared, "select value 1", user="stranger").status == 403
+    assert ask(shared, "selec", user="stranger").status == 403
+
+
+def test_requests_under_way_are_listed_and_ended_by_whose_they_are(node: Node) -> None:
+    """There is none here: an unknown id is 404, none at all 400."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+
+    assert node.get("/admin/requests/running").json() == []
+    assert told(node.delete("/admin/requests/running?client_context_id=x"))[0] == 404
+    assert told(node.delete("/admin/requests/running", user="ana"))[0] == 400
+
+
+def test_what_clients_of_asterixdb_ask_is_answered(shared: Node) -> None:
+    """The cluster is active, the version is told, there are no libraries."""
+    assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
+    assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
+    assert shared.get("/admin/udf").json() == []

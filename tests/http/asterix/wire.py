@@ -1,0 +1,49 @@
+"""What the tests of the query service share: short requests, and what is read of an answer."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from tests.http.driver import Answer, Node
+
+SERVICE = "/query/service"
+FORM = "application/x-www-form-urlencoded"
+
+
+def ask(node: Node, statement: str, *, user: str | None = "admin", **more: object) -> Answer:
+    """Send statements as JSON; parameters with dashes are written with underscores."""
+    body = {"statement": statement, **{_named(name): value for name, value in more.items()}}
+    return node.ask("POST", SERVICE, body, user=user, content_type="application/json")
+
+
+def form(node: Node, *pairs: tuple[str, str], user: str = "admin") -> Answer:
+    """Send a form."""
+    return node.ask("POST", SERVICE, urlencode(pairs).encode(), user=user, content_type=FORM)
+
+
+def rows(node: Node, statement: str, *, user: str = "admin", **more: object) -> list:
+    """The results of statements that a test takes for granted."""
+    answer = ask(node, statement, user=user, **more)
+    body = answer.json()
+    assert (answer.status, body["status"]) == (200, "success"), answer.body.decode()
+    return body.get("results", [])
+
+
+def refusal(node: Node, statement: str, *, user: str = "admin", **more: object) -> tuple[int, str]:
+    """Status and message of statements that are refused; the body must be AsterixDB's."""
+    return told(ask(node, statement, user=user, **more))
+
+
+def told(answer: Answer) -> tuple[int, str]:
+    """Status and message of a refusal."""
+    body = answer.json()
+    assert body["status"] in ("fatal", "timeout"), body
+    assert "results" not in body
+    assert isinstance(body["requestID"], str)
+    (error,) = body["errors"]
+    assert error["code"] == 1
+    return answer.status, error["msg"]
+
+
+def _named(name: str) -> str:
+    return {"compile_only": "compile-only", "plan_format": "plan-format"}.get(name, name)
