@@ -63,16 +63,18 @@ class DataverseDrop(msgspec.Struct, frozen=True):
     at: Place | None
 
 
-async def dataverse_use(ctx: Context, session: Session, statement: tree.Use) -> None:
+async def dataverse_use(session: Session, statement: tree.Use) -> None:
     """Take a dataverse for what names without one lie in. Raises SqlppError."""
+    ctx = session.ctx
     parts = statement.name.parts
     if not is_builtin(parts) and await ctx.read(scope_of(ctx), lambda scene: dataverse_find(scene, parts)) is None:
         raise no_dataverse(parts, statement.name.at)
     session.dataverse = parts
 
 
-async def dataverse_create(ctx: Context, session: Session, statement: tree.CreateDataverse) -> None:  # noqa: ARG001 - all statements alike
+async def dataverse_create(session: Session, statement: tree.CreateDataverse) -> None:
     """Make a dataverse. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
     if parts[0] in RESERVED and len(parts) == 1:
@@ -117,13 +119,14 @@ async def default_made(ctx: Context, dataverse: Levels) -> None:
             await namespace_create(ctx, scope_of(ctx), levels=DEFAULT, properties={})
 
 
-async def dataverse_drop(ctx: Context, session: Session, statement: tree.Drop) -> None:
+async def dataverse_drop(session: Session, statement: tree.Drop) -> None:
     """Drop a dataverse. Raises SqlppError, Forbidden, Protected."""
+    ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
         raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
     try:
-        await ctx.write(scope_of(ctx), lambda scene: _drop_of(scene, parts, at), dataverse_delete)
+        await ctx.write(scope_of(ctx), lambda scene: _drop_of(scene, parts, at=at), dataverse_delete)
     except NotFound:
         if not statement.if_exists:
             raise no_dataverse(parts, at) from None
@@ -136,7 +139,7 @@ async def dataverse_drop(ctx: Context, session: Session, statement: tree.Drop) -
         session.dataverse = DEFAULT
 
 
-def _drop_of(scene: Scene, parts: Levels, at: Place | None) -> Permit[DataverseDrop]:
+def _drop_of(scene: Scene, parts: Levels, *, at: Place | None) -> Permit[DataverseDrop]:
     """Decide on dropping a dataverse: who owns it owns what is in it."""
     scene.require_in_use()
     node, _, decision = scene.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
@@ -162,7 +165,7 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
             f"Cannot drop dataverse: {shown(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
         )
     objects = [each for each in children if each.kind is not Kind.NAMESPACE]
-    _refuse_others(tx, command, objects)
+    _refuse_others(tx, command, objects=objects)
     tx.protection.refuse_within(held)
     for each in objects:
         bury(tx, each, keep_ms=command.keep_ms)
@@ -178,7 +181,7 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
         tx.nodes.drop(now, keep_ms=command.keep_ms)
 
 
-def _refuse_others(tx: Tx, command: DataverseDrop, objects: list[Node]) -> None:
+def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> None:
     """Refuse to drop what SQL++ did not make, and what is needed outside of the dataverse."""
     for each in objects:
         if not is_made_here(each):

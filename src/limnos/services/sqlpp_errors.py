@@ -39,18 +39,18 @@ def dataverse_exists(dataverse: Levels, at: Place | None) -> SqlppError:
     return SqlppError(1071, f"A dataverse with this name {shown(dataverse)} already exists.", at)
 
 
-def unknown_object(kind: str, dataverse: Levels, name: str, *, at: Place | None) -> SqlppError:
+def unknown_object(kind: str, path: Levels, *, at: Place | None) -> SqlppError:
     """There is no such thing in a dataverse."""
     number, word = _UNKNOWN[kind]
-    return SqlppError(number, f"Cannot find {word} with name {shown((name,))} in dataverse {shown(dataverse)}", at)
+    return SqlppError(number, f"Cannot find {word} with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at)
 
 
-def object_exists(kind: str, dataverse: Levels, name: str, *, at: Place | None) -> SqlppError:
+def object_exists(kind: str, path: Levels, *, at: Place | None) -> SqlppError:
     """The name is taken."""
     word = _ARTICLES.get(kind, kind)
-    told = f"A {word} with name {shown((name,))} already exists in dataverse {shown(dataverse)}"
+    told = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
     if kind == "type":
-        told = f"A datatype with this name {shown((name,))} already exists"
+        told = f"A datatype with this name {shown(path[-1:])} already exists"
     return SqlppError(_EXISTS[kind], told, at)
 
 

@@ -61,7 +61,7 @@ def dataverses_seen(scene: Scene) -> list[Dataverse]:
     level: list[tuple[Levels, Chain]] = [((), scene.settled.outer)]
     looked = 0
     while level:
-        below = [each for lot in for_each(level, lambda at: _namespaces_in(scene, *at)) for each in lot]
+        below = [each for lot in for_each(level, lambda at: _namespaces_in(scene, at[0], chain=at[1])) for each in lot]
         looked += len(below)
         if looked > ROWS_MAX:
             raise compilation(f"There are over {ROWS_MAX} namespaces: this query would look at too much")
@@ -72,12 +72,12 @@ def dataverses_seen(scene: Scene) -> list[Dataverse]:
     return list(found.values())
 
 
-def _namespaces_in(scene: Scene, path: Levels, chain: Chain) -> list[tuple[Levels, Node, Chain]]:
+def _namespaces_in(scene: Scene, path: Levels, *, chain: Chain) -> list[tuple[Levels, Node, Chain]]:
     names = page_of(scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=EVERY).texts()
-    return for_each(names, lambda name: _at(scene, (*path, name), Kind.NAMESPACE))
+    return for_each(names, lambda name: _at(scene, (*path, name), kind=Kind.NAMESPACE))
 
 
-def _at(scene: Scene, path: Levels, kind: Kind) -> tuple[Levels, Node, Chain]:
+def _at(scene: Scene, path: Levels, *, kind: Kind) -> tuple[Levels, Node, Chain]:
     node, chain = scene.find(path, kind)
     if node is None:
         raise NotFound(f"{kind.word} is gone", kind=kind.word)

@@ -124,11 +124,11 @@ def is_builtin(dataverse: Levels) -> bool:
     return dataverse in (DEFAULT, METADATA)
 
 
-def dataverse_find(scene: Scene, dataverse: Levels, action: Action = Action.NAMESPACE_LOAD) -> Node | None:
-    """The namespace that is a dataverse, for who may do the action to it: somebody made it on purpose. Raises Forbidden."""
+def dataverse_find(scene: Scene, dataverse: Levels) -> Node | None:
+    """The namespace that is a dataverse, for who may know it: somebody made it on purpose. Raises Forbidden."""
     try:
         check_levels(dataverse)
-        node = scene.look_up(Kind.NAMESPACE, dataverse, action).entity
+        node = scene.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
     except (NotFound, InvalidName):
         return None
     return None if node.implicit else node
@@ -143,7 +143,7 @@ def _dataset(scene: Scene, question: Question) -> Dataset | View | Synonym | Non
     dataverse, name = question.dataverse, question.name
     if dataverse == METADATA:
         return Dataset(METADATA, name) if name in METADATA_DATASETS else None
-    node = source_find(scene, dataverse, name)
+    node = source_find(scene, (*dataverse, name))
     if node is None:
         return None
     if node.kind is Kind.VIEW:
@@ -154,12 +154,11 @@ def _dataset(scene: Scene, question: Question) -> Dataset | View | Synonym | Non
     return Dataset(dataverse, name)
 
 
-def source_find(scene: Scene, dataverse: Levels, name: str) -> Node | None:
+def source_find(scene: Scene, levels: Levels) -> Node | None:
     """What a name in the position of a source is, for who may read it: a table, a view, an external dataset or a synonym.
 
     None for what is not there, where the caller may know that. Raises Forbidden, in the words for a table whatever it is.
     """
-    levels = (*dataverse, name)
     try:
         check_levels(levels)
         node, _ = scene.find(levels, Kind.TABLE)
@@ -189,7 +188,7 @@ def view_body(scene: Scene, node: Node) -> tree.Expression:
 
 def _function(scene: Scene, question: Question) -> UserFunction | None:
     """A function that the caller may call. One that is hidden is not there: its name may be a built-in function's."""
-    node = function_find(scene, question.dataverse, question.name)
+    node = function_find(scene, (*question.dataverse, question.name))
     if node is None:
         return None
     found = {arity_of(each): each for each in declared(node, tree.CreateFunction)}
@@ -197,11 +196,11 @@ def _function(scene: Scene, question: Question) -> UserFunction | None:
     return None if one is None else UserFunction(question.dataverse, question.name, one.parameters, one.body)
 
 
-def function_find(scene: Scene, dataverse: Levels, name: str) -> Node | None:
+def function_find(scene: Scene, levels: Levels) -> Node | None:
     """The functions of a name that the caller may call, as one object; None for what is hidden or not there."""
     try:
-        check_levels((*dataverse, name))
-        return scene.look_up(Kind.FUNCTION, (*dataverse, name), Action.FUNCTION_LOAD).entity
+        check_levels(levels)
+        return scene.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity
     except (NotFound, InvalidName, Forbidden):
         return None
 

@@ -71,8 +71,9 @@ class Bound(NamedTuple):
         return len(self.metadata) < len(self.query.reads)
 
 
-async def query_bind(ctx: Context, session: Session, body: tree.Expression, *, long: bool) -> Bound:
+async def query_bind(session: Session, body: tree.Expression, *, long: bool) -> Bound:
     """Bind a query; all names in it are decided for the caller. Raises SqlppError, Forbidden."""
+    ctx = session.ctx
 
     def run(known: Known) -> BoundQuery:
         return bind(
@@ -108,11 +109,11 @@ async def query_rows(ctx: Context, bound: Bound) -> AsyncIterator[bytes]:
                 for line in made:
                     yield line
                 return
-    for line in await _apart(ctx, bound, rows):
+    for line in await _apart(ctx, bound, rows=rows):
         yield line
 
 
-async def _apart(ctx: Context, bound: Bound, rows: Rows) -> list[bytes]:
+async def _apart(ctx: Context, bound: Bound, *, rows: Rows) -> list[bytes]:
     """Have a process work a query out."""
     plan = wire.encode(bound.query.expression)
     given = msgspec.json.encode({name: [tagged(row) for row in held] for name, held in rows.items()})

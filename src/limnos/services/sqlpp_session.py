@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.names.path import Levels
+    from limnos.services.context import Context
     from limnos.sqlpp import SqlppError, tree
     from limnos.sqlpp.values.model import Value
 
@@ -23,8 +24,9 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class Session:
-    """What later statements of a request rest on. `now_ms` is the moment of all of them."""
+    """What later statements of a request rest on, and who asks. `now_ms` is the moment of all of them."""
 
+    ctx: Context
     now_ms: int
     parameters: Mapping[str | int, Value]
     deadline_ms: int

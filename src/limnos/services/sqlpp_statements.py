@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp_session import Session
     from limnos.sqlpp import Parsed
 
-    Run = Callable[[Context, Session, tree.Statement], Awaitable[None]]
+    Run = Callable[[Session, tree.Statement], Awaitable[None]]
 
 NOTHING: Final = 40
 READ_ONLY: Final = 44
@@ -62,10 +62,10 @@ async def statements_of(text: str, *, read_only: bool) -> tuple[Parsed, ...]:
     return parsed
 
 
-async def dataverse_begin(ctx: Context, session: Session, dataverse: Levels) -> None:
+async def dataverse_begin(session: Session, dataverse: Levels) -> None:
     """Begin with a dataverse in use; one that is not there is a warning. Raises Forbidden."""
     try:
-        await dataverse_use(ctx, session, tree.Use(NOWHERE, tree.Name(NOWHERE, dataverse)))
+        await dataverse_use(session, tree.Use(NOWHERE, tree.Name(NOWHERE, dataverse)))
     except SqlppError as error:
         session.warnings.append(SqlppError(error.number, error.message))
 
@@ -77,11 +77,12 @@ def gives(statement: tree.Statement) -> bool:
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
 
 
-async def statement_run(ctx: Context, session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+async def statement_run(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
     """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, Forbidden and what the tree refuses."""
+    ctx = session.ctx
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
-        bound = await query_bind(ctx, session, statement.body, long=len(parsed.text) > TEXT_SHORT)
+        bound = await query_bind(session, statement.body, long=len(parsed.text) > TEXT_SHORT)
         if not session.compiles_only:
             async for line in query_rows(ctx, bound):
                 yield line
@@ -90,14 +91,14 @@ async def statement_run(ctx: Context, session: Session, parsed: Parsed) -> Async
     if run is None:
         raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
     if not session.compiles_only or kind_of(statement).reads:
-        await run(ctx, session, statement)
+        await run(session, statement)
 
 
-async def _set(_ctx: Context, session: Session, statement: tree.SetOption) -> None:
+async def _set(session: Session, statement: tree.SetOption) -> None:
     session.options[statement.name.lower()] = statement.value
 
 
-async def _declare(_ctx: Context, session: Session, statement: tree.DeclareFunction) -> None:
+async def _declare(session: Session, statement: tree.DeclareFunction) -> None:
     session.declared = (*session.declared, statement)
 
 
@@ -147,10 +148,10 @@ def kind_of(statement: tree.Statement) -> Kind:
     return _KINDS[type(statement)]
 
 
-async def _drop(ctx: Context, session: Session, statement: tree.Drop) -> None:
+async def _drop(session: Session, statement: tree.Drop) -> None:
     if statement.kind != "dataverse":
         raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
-    await dataverse_drop(ctx, session, statement)
+    await dataverse_drop(session, statement)
 
 
 _RUNS[tree.Drop] = _drop  # type: ignore[assignment]

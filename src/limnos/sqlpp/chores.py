@@ -35,8 +35,9 @@ def lines_of(answer: bytes) -> list[bytes]:
     return answer.split(b"\n") if answer else []
 
 
-def evaluate(plan: bytes, slots: bytes, rows: bytes) -> list[bytes]:
-    """Work a plan out over the rows of the datasets that it reads, by their names: `done` with lines, or `refused`."""
+def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
+    """Work a plan out: `done` with lines, or `refused`. The rest is how many slots it has, and the rows of what it reads, by name."""
+    slots, rows = rest
     held = {name: untagged(given) for name, given in msgspec.json.decode(rows, type=dict[str, list[object]]).items()}  # type: ignore[arg-type]
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:

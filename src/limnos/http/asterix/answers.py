@@ -1,6 +1,6 @@
 """The body of an answer of the query service, whole or in pieces: results first, then how it went.
 
-May import msgspec, the errors of this package and `services.sqlpp_requests` for how a request ends. What was sent cannot be taken back: a failure
+May import msgspec, `services` for how a request ends, `sqlpp` and this package. What was sent cannot be taken back: a failure
 after the first results is told behind them, with status 200.
 """
 

@@ -1,6 +1,6 @@
 """Which status each failure of the query service gets, and how it is told.
 
-May import `model`, `names`, `sqlpp` and the shared modules of `limnos.http`. A refusal is told in AsterixDB's form: a list of errors whose code
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. A refusal is told in AsterixDB's form: a list of errors whose code
 is always 1, the number standing in the text. What AsterixDB answers 500 for is 400 here when the caller's statement is its cause.
 """
 

@@ -1,6 +1,6 @@
 """What a request to the query service says: in its address, as a form or as JSON.
 
-May import `model`, `names`, `sqlpp` and the shared modules of `limnos.http`. Of a parameter that is sent several times the first counts, but for
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Of a parameter that is sent several times the first counts, but for
 `dataverse`, whose values are the parts of one name. In JSON that is a string for one part, an array for more; a string is never split.
 """
 

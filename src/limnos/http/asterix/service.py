@@ -48,18 +48,18 @@ async def query_service(request: Request, ctx: Context) -> Response:
     running = Running(
         request_id=request.id, user=user, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms
     )
-    return await _answered(ctx, _Run(ctx, asked, body, running, now_ms=now_ms))
+    return await _answered(_Run(ctx, asked, body=body, running=running, now_ms=now_ms))
 
 
 class _Run:
     """One request's statements on their way to an answer."""
 
-    def __init__(self, ctx: Context, asked: Asked, body: Body, running: Running, *, now_ms: int) -> None:
+    def __init__(self, ctx: Context, asked: Asked, *, body: Body, running: Running, now_ms: int) -> None:
         seconds = ctx.services.defaults.sqlpp_timeout_s
         self.timeout_s = seconds if asked.timeout_ms is None else min(seconds, asked.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, asked, body, running
         self.session = Session(
-            now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only
+            ctx, now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only
         )  # fmt: skip
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
@@ -81,18 +81,18 @@ class _Run:
         self.body.gives = any(gives(each.statement) for each in parsed)
         self.body.started()
         if self.asked.dataverse is not None:
-            await dataverse_begin(self.ctx, self.session, self.asked.dataverse)
+            await dataverse_begin(self.session, self.asked.dataverse)
         for each in parsed:
             async for line in self._of(each):
                 yield line
 
     async def _of(self, parsed: Parsed) -> AsyncGenerator[bytes, None]:
-        async with aclosing(statement_run(self.ctx, self.session, parsed)) as lines:
+        async with aclosing(statement_run(self.session, parsed)) as lines:
             async for line in lines:
                 yield line
 
 
-async def _answered(_ctx: Context, run: _Run) -> Response:
+async def _answered(run: _Run) -> Response:
     """Gather results; send them whole if they are few, else begin to send them."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
@@ -102,7 +102,7 @@ async def _answered(_ctx: Context, run: _Run) -> Response:
             gathered.append(body.rows(batch))
             size += len(gathered[-1])
             if size > WHOLE_BYTES:
-                return stream_response(_pieces(run, gathered, batches))
+                return stream_response(_pieces(run, gathered, batches=batches))
     except _FAILURES as failure:
         status = status_of(failure)
         response = Response(status, body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
@@ -112,7 +112,7 @@ async def _answered(_ctx: Context, run: _Run) -> Response:
 
 
 async def _pieces(
-    run: _Run, gathered: list[bytes], batches: AsyncGenerator[list[bytes], None]
+    run: _Run, gathered: list[bytes], *, batches: AsyncGenerator[list[bytes], None]
 ) -> AsyncGenerator[bytes, None]:
     """The body of an answer that is sent as it is made."""
     body = run.body

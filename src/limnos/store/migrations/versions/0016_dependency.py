@@ -1,6 +1,6 @@
 """What objects of SQL++ need of one another.
 
-Revision ID: 0015
+Revision ID: 0016
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from alembic import op
 
 from limnos.store.schema import dependency
 
-revision = "0015"
-down_revision = "0014"
+revision = "0016"
+down_revision = "0015"
 
 
 def upgrade() -> None:
