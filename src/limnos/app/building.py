@@ -165,9 +165,7 @@ def build(settings: Settings) -> Built:
         wake_worker=upkeep.wake,
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
         lance=lance_processes(settings.lance),
-        sqlpp_chores=ChoreProcesses(
-            processes_max=settings.sqlpp.workers_max, resident_bytes_max=settings.sqlpp.worker_bytes_max
-        ),
+        sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
     )
     asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
     application = Application(

@@ -343,10 +343,6 @@ class Sqlpp(Section):
         default=2,
         description="Most processes that work out queries over constants and metadata; started when there is such a one.",
     )
-    worker_bytes_max: PositiveInt = Field(
-        default=1_073_741_824,
-        description="How much memory such a process may have, in bytes: one that has more is ended, and its query refused.",
-    )
     timeout_s: PositiveFloat = Field(
         default=300.0, description="Longest time for one request's statements, in seconds; a request may ask for less."
     )
