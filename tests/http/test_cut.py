@@ -32,7 +32,7 @@ from tests.http.iceberg.wire import (
     view_path,
     view_version,
 )
-from tests.http.lance.wire import arrow, lay, stage
+from tests.http.lance.wire import arrow, lay, lay_rows, stage
 from tests.http.test_coverage import LINEAGE
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
@@ -45,7 +45,7 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version",
+    "issue-token", "report-metrics", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
     "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
     "register-job-template", "run-job", "sqlpp-cancel",
 }  # fmt: skip
@@ -97,6 +97,16 @@ WRITES: dict[str, Write] = {
     "lance-drop-table": Write("POST", f"{LANCE}$t/drop"),
     "lance-deregister-table": Write("POST", f"{LANCE}$t/deregister", {}),
     "lance-rename-table": Write("POST", f"{LANCE}$t/rename", {"new_table_name": "n"}),
+    "lance-batch-delete-table-versions": Write("POST", f"{LANCE}$two/version/delete", {"ranges": [{"start_version": 2, "end_version": 3}]}),
+    "lance-create-table-tag": Write("POST", f"{LANCE}$two/tags/create", {"tag": "new", "version": 2}),
+    "lance-update-table-tag": Write("POST", f"{LANCE}$two/tags/update", {"tag": "old", "version": 2}),
+    "lance-delete-table-tag": Write("POST", f"{LANCE}$two/tags/delete", {"tag": "old"}),
+    "lance-create-table-branch": Write("POST", f"{LANCE}$two/branches/create", {"name": "new"}),
+    "lance-delete-table-branch": Write("POST", f"{LANCE}$two/branches/delete", {"name": "dev"}),
+    "lance-batch-create-table-versions": Write(
+        "POST", "/lance/v1/table/version/batch-create", {"entries": [{"id": ["lance", "s", "kept"], "version": 1, "manifest_path": "STAGED"}]}
+    ),
+    "lance-batch-commit-tables": Write("POST", "/lance/v1/table/batch-commit", {"operations": [{"deregister_table": {"id": ["lance", "s", "t"]}}]}),
     "lance-create-table-version": Write("POST", f"{LANCE}$kept/version/create", {"version": 1, "manifest_path": "STAGED"}),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
@@ -199,6 +209,8 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", "/lance/v1/namespace/lance$s/create", {})
     node.done("POST", f"{LANCE}$t/declare", {})
     lay(node, "laid")
+    lay_rows(node, "two")
+    node.done("POST", f"{LANCE}$two/register", {"location": "two"})
     kept = node.done("POST", f"{LANCE}$kept/declare", {"properties": {"managed_versioning": "true"}})
     token = node.post(f"{OWN}/tokens", {"name": "old"}).json()
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
@@ -254,6 +266,15 @@ def test_every_write_is_tried() -> None:
     assert operations() - READ_ONLY == set(WRITES)
 
 
+def _filled(body: object, word: str, *, value: str) -> object:
+    """A body with a value in the place of a word."""
+    if isinstance(body, dict):
+        return {key: _filled(each, word, value=value) for key, each in body.items()}
+    if isinstance(body, list):
+        return [_filled(each, word, value=value) for each in body]
+    return value if body == word else body
+
+
 @pytest.mark.parametrize("operation", WRITES)
 def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
     """A write whose database is gone right after the COMMIT is a success, for that is what it was."""
@@ -261,8 +282,7 @@ def test_what_was_committed_is_answered(node: Node, monkeypatch: pytest.MonkeyPa
     method, target, body = WRITES[operation]
     for word, value in names.items():
         target = target.replace(word, value)
-        if isinstance(body, dict):
-            body = {key: value if each == word else each for key, each in body.items()}
+        body = _filled(body, word, value=value)
     commits = cut_after_commit(node, monkeypatch)
 
     answer = node.ask(method, target, body)

@@ -12,6 +12,7 @@ from limnos.app.chores import REFUSALS
 from limnos.app.lance_processes import LanceProcesses
 from limnos.model.errors import (
     AlreadyExists,
+    InUse,
     InvalidTable,
     NotFound,
     SchemaMismatch,
@@ -33,6 +34,7 @@ _PLAIN: Final = (InvalidTable, SchemaMismatch, StorageFailed, TooLarge, Unsuppor
 TOLD: Mapping[str, Callable[[str], LimnosError]] = {
     **REFUSALS,
     **{each.code: each for each in _PLAIN},
+    InUse.code: partial(InUse, kind="branch"),
     **{f"{NotFound.code}:{kind}": partial(NotFound, kind=kind) for kind in _MISSING},
     **{f"{AlreadyExists.code}:{kind}": partial(AlreadyExists, kind=kind) for kind in _TAKEN},
 }

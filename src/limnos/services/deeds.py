@@ -15,6 +15,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.services.commits import TableCommit, document_swap
 from limnos.services.iceberg_views import ViewReplace, view_swap
+from limnos.services.lance_tables import LanceCreate
 from limnos.services.operations import Mutation
 from limnos.services.pending import is_new
 from limnos.services.tables import TableCreate, table_insert
@@ -131,7 +132,7 @@ def _id_of(made: object) -> int:
 
 def _new_place(command: object) -> Document | None:
     """Return the document of a command that brings a location."""
-    if isinstance(command, (TableCreate, ViewCreate)):
+    if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
         return command.document
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
 

@@ -134,7 +134,7 @@ async def _made_new(
     try:
         told = await ctx.services.lance.feed(errand, body)
         ctx.submitted = False  # what was written shows nowhere yet
-        versions = await versions_of(ctx, document, draft=draft, record=record)
+        versions = await versions_of(ctx, document, place=draft.place, record=record)
         node = await lance_made(ctx, scope, decide=decide, levels=wanted.levels)
     except BaseException:
         if wanted.location is None and not ctx.submitted:

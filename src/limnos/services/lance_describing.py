@@ -6,11 +6,12 @@ written by a read, and nothing of what was read is kept: clients commit to such 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
-from limnos.model.errors import NotFound
+from limnos.model.errors import BadRequest, NotFound
+from limnos.services.lance_named import references_of
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of, options_of
@@ -75,21 +76,31 @@ async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: i
 async def state_of(ctx: Context, table: LanceTable, *, at: At) -> At | None:
     """Return which state to read; None for a table without data. Of a managed table it is always one by number, which the store knows.
 
-    Raises NotFound (version, branch), InvalidTable.
+    Raises NotFound (version, tag, branch), InvalidTable.
     """
     if not table.record.managed:
         return at if await has_data(ctx, table.location, place=table.place) else None
+    if at.tag is not None:
+        at = await _meant(ctx, table, at=at)
     branch = check_branch(at.branch or "")
     top = await latest(ctx, table, branch=branch)
     if top is None:
         if branch:
             raise NotFound(branch, kind="branch")
         return None
-    if at.tag is not None:
-        return at
     if at.version is not None and at.version != top.version:
         await kept_version(ctx, table, manifests=manifests_for(ctx, table, branch=branch), version=at.version)
     return At(at.version or top.version, branch=branch or None)
+
+
+async def _meant(ctx: Context, table: LanceTable, *, at: At) -> At:
+    """Return what a tag of a managed table means. Raises NotFound, BadRequest beside a version or branch."""
+    if at.version is not None or at.branch is not None:
+        raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
+    found = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
+    if found is None:
+        raise NotFound(cast("str", at.tag), kind="tag")
+    return At(found.version, branch=found.branch)
 
 
 async def _read(ctx: Context, table: LanceTable, *, at: At) -> Described | None:

@@ -174,7 +174,7 @@ async def table_declare(
     draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE))
     record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
-    versions = await versions_of(ctx, document, draft=draft, record=record) if location else ()
+    versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted = draft_of(scene, levels, action=Action.TABLE_CREATE)
@@ -197,7 +197,7 @@ async def table_register(
     if not await has_data(ctx, document.location, place=draft.place):
         raise InvalidTable(f"At {document.location} lies no Lance table: write one there first, or declare the table")
     record = TableRecord(None, properties, managed=draft.is_managed(properties))
-    versions = await versions_of(ctx, document, draft=draft, record=record)
+    versions = await versions_of(ctx, document, place=draft.place, record=record)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted, instead = _registered(scene, levels, overwrite=overwrite)
@@ -208,13 +208,13 @@ async def table_register(
 
 
 async def versions_of(
-    ctx: Context, document: Document, *, draft: Draft, record: TableRecord
+    ctx: Context, document: Document, *, place: Place, record: TableRecord
 ) -> tuple[LanceVersion, ...]:
-    """Return the versions that a managed table comes with, as its files have them."""
+    """Return the versions that a new managed table comes with, as its files have them."""
     if not record.managed:
         return ()
     now_ms = ctx.services.store.time.now_ms()
-    return await manifests_found(ctx.services.files, document.location, place=draft.place, now_ms=now_ms)
+    return await manifests_found(ctx.services.files, document.location, place=place, now_ms=now_ms)
 
 
 def _registered(scene: Scene, levels: Levels, *, overwrite: bool) -> tuple[Draft, Node | None]:

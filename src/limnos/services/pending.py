@@ -101,13 +101,13 @@ class Pending(Scene):
         return self.decide_for(self.user, action, chain)
 
     def note_made(
-        self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE
+        self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
     ) -> Node:  # fmt: skip
         """Note that something is made, and return it under its own number."""
         node_id = NEW_ID + self._made
         self._made += 1
         space = self.space(kind)
-        node_format = "" if kind is Kind.NAMESPACE else ICEBERG
+        node_format = "" if kind is Kind.NAMESPACE else table_format
         node = Node(
             id=node_id, zone=self.zone, parent_id=parent_id, kind=kind, name_space=space, name=name, format=node_format, implicit=False,
             created_by=self.user, created_at=0, modified_by=None, modified_at=None, revision=0, record=record,

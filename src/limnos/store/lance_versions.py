@@ -24,6 +24,7 @@ UPWARDS = Sql(f"{_OF} AND version > :after ORDER BY version LIMIT :limit")
 DOWNWARDS = Sql(f"{_OF} AND version < :after ORDER BY version DESC LIMIT :limit")
 ONE = Sql(f"{_OF} AND version = :version")
 TOP = Sql(f"{_OF} ORDER BY version DESC LIMIT 1")
+UNSETTLED = Sql(f"{_OF} AND settled <> :yes ORDER BY version")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
 INSERT = Sql(
     f"INSERT INTO lance_version (node_id, {_COLUMNS}) VALUES"
@@ -70,6 +71,12 @@ def lance_top_read(node_id: int, branch: str) -> Load[LanceVersion | None]:
     """Read the newest version of a branch; None when it has none."""
     rows = yield TOP, {"id": node_id, "branch": branch}
     return version_of(rows[0]) if rows else None
+
+
+def lance_unsettled_read(node_id: int, branch: str) -> Load[list[LanceVersion]]:
+    """Read the versions of a branch whose manifests may still be on their way to their final names."""
+    rows = yield UNSETTLED, {"id": node_id, "branch": branch, "yes": True}
+    return [version_of(row) for row in rows]
 
 
 def lance_branches_read(node_id: int) -> Load[list[str]]:

@@ -9,6 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import lance
+
 from limnos.http.lance.protocol import ROUTES
 from tests.http import cells
 from tests.http.cells import CALLERS, Case, Row, case, own
@@ -18,7 +20,7 @@ from tests.http.lance.wire import ROOT, arrow, declare, fill, lay, make_space, s
 
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
-OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over", "anew")
+OWN_TABLES = ("drop", "dereg", "name", "taken", "away", "over", "undone", "anew")
 """Tables of each caller's own, for rows that change them."""
 STAGED: dict[str, str] = {}
 """What each caller has staged for its table whose versions the store keeps."""
@@ -35,7 +37,7 @@ def prepare(node: Node) -> None:
     for path in (("there", "t"), ("closed", "t"), ("r",)):
         declare(node, "lance", *path)
     node.done("POST", f"{table('lance', 'there', 'held')}/register", {"location": lay(node, "held")})
-    fill(node, "lance", "there", "rows")
+    lance.dataset(fill(node, "lance", "there", "rows")["location"]).tags.create("seen", 1)
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
@@ -125,6 +127,8 @@ def _tables(who: str) -> Iterator[Case]:
     yield from _each("version/describe", "held", {"version": 1})
     yield from _each("version/create", f"kept_{who}", {"version": 1, "manifest_path": STAGED[who]})
     yield from _rows(who)
+    yield from _references(who)
+    yield from _batches(who)
     over = {"location": f"older_{who}", "mode": "Overwrite"}
     yield _about("POST /table/{table_id}/register", "overwrite", "lance", "there", f"over_{who}", body=over)
 
@@ -142,6 +146,36 @@ def _rows(who: str) -> Iterator[Case]:
         ("count_rows", {}), ("query", {"k": 1}), ("explain_plan", {"query": {"k": 1}}), ("analyze_plan", {"k": 1}),
     ):  # fmt: skip
         yield from _each(action, "rows", body)
+
+
+def _references(who: str) -> Iterator[Case]:
+    """What is done with tags, branches and old versions: each caller has names of its own on one table with rows."""
+    yield from _each("version/delete", "rows", {"ranges": []})
+    yield from _each("tags/list", "rows", {})
+    yield from _each("tags/version", "rows", {"tag": "seen"})
+    for action in ("create", "update", "delete"):
+        yield from _each(f"tags/{action}", "rows", {"tag": f"tag_{who}", "version": 1})
+    yield from _each("branches/list", "rows", {})
+    for action in ("create", "delete"):
+        yield from _each(f"branches/{action}", "rows", {"name": f"branch_{who}"})
+
+
+def _batches(who: str) -> Iterator[Case]:
+    """What is committed to several tables at once: first to one, then with another that is not there."""
+    create, commit = "POST /table/version/batch-create", "POST /table/batch-commit"
+    kept = {"id": ["lance", "there", f"kept_{who}"], "version": 1, "manifest_path": STAGED[who]}
+    gone = {**kept, "id": ["lance", "there", "gone"]}
+    nowhere = {**kept, "id": ["lance", "gone", "t"]}
+    for thing, entries in (("table", [kept]), ("no table", [gone]), ("no namespace", [nowhere])):
+        yield case(create, thing, root=ROOT, body={"entries": entries})
+        operations = [{"create_table_version": each} for each in entries]
+        yield case(commit, thing, root=ROOT, body={"operations": operations})
+    for word, about in (
+        ("declare_table", {"id": ["lance", "there", f"batch_{who}"]}),
+        ("delete_table_versions", {"id": kept["id"], "ranges": []}),
+        ("deregister_table", {"id": ["lance", "there", f"undone_{who}"]}),
+    ):
+        yield case(commit, word, root=ROOT, body={"operations": [{word: about}]})
 
 
 def _each(action: str, name: str, body: object) -> Iterator[Case]:
@@ -176,7 +210,7 @@ def cell(answer: Answer) -> str:
         return f"{answer.status}/{body['code']}"
     if not isinstance(body, dict):
         return str(answer.status)
-    sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables", "versions")]
+    sizes = [len(value) for key, value in body.items() if key in ("namespaces", "tables", "versions", "branches")]
     return f"200:{sizes[0]}" if sizes else "200"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import quote
 
+import lance
 import pyarrow as pa
 
 from tests.http.driver import Answer, Node
@@ -46,6 +47,16 @@ def lay(node: Node, name: str, *, catalog: str = "lance") -> str:
     place.mkdir(parents=True)
     (place / "18446744073709551614.manifest").write_bytes(b"not read")
     return f"file://{place.parent}"
+
+
+def lay_rows(node: Node, name: str, *, catalog: str = "lance") -> str:
+    """Lay a table of three versions, the first with the tag `old`, and a branch `dev` of the last; returns where."""
+    place = node.data / "warehouse" / catalog / name
+    for mode in ("create", "append", "append"):
+        found = lance.write_dataset(pa.table({"id": [1, 2]}), str(place), mode=mode)
+    found.tags.create("old", 1)
+    found.create_branch("dev")
+    return f"file://{place}"
 
 
 def stage(location: object, version: int, *, text: bytes = b"not read", branch: str = "", mark: str = "s") -> str:

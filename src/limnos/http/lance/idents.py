@@ -17,6 +17,8 @@ from limnos.names.parts import check_levels, quoted
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.http.request import Request
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -87,9 +89,14 @@ def place_of(request: Request, ctx: Context, *, body: Named | None = None) -> Pl
                 f"The path names {quoted('.'.join(path))} and the body's id {quoted('.'.join(stated))}: send one of them, or the same in both"
             )
         path = stated
-    path = (*database_of(request), *path)
+    return place_at(request, ctx, path=path)
+
+
+def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> Place:
+    """Return what an identifier in a body is about. Raises InvalidName."""
+    whole = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
-    return Place(path, Scope(metalake, path[0]) if path else Scope(metalake), path[1:])
+    return Place(whole, Scope(metalake, whole[0]) if whole else Scope(metalake), whole[1:])
 
 
 async def body_of(request: Request) -> bytes:

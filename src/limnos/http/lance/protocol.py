@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action
-from limnos.http.lance import namespaces, queries, rows, tables, versions
+from limnos.http.lance import batches, namespaces, queries, references, rows, tables, versions
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import place_of
 from limnos.http.lance.unserved import unserved
@@ -49,6 +49,17 @@ _QUICK: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/version/list", versions.versions_list, "lance-list-table-versions", takes="any"),
     Route("POST", f"{_TABLE}/version/create", versions.version_create, "lance-create-table-version"),
     Route("POST", f"{_TABLE}/version/describe", versions.version_describe, "lance-describe-table-version"),
+    Route("POST", f"{_TABLE}/version/delete", versions.versions_delete, "lance-batch-delete-table-versions"),
+    Route("POST", "/table/version/batch-create", batches.versions_create, "lance-batch-create-table-versions"),
+    Route("POST", "/table/batch-commit", batches.tables_commit, "lance-batch-commit-tables"),
+    Route("POST", f"{_TABLE}/tags/list", references.tags_list, "lance-list-table-tags", takes="any"),
+    Route("POST", f"{_TABLE}/tags/version", references.tag_version, "lance-get-table-tag-version"),
+    Route("POST", f"{_TABLE}/tags/create", references.tag_create, "lance-create-table-tag"),
+    Route("POST", f"{_TABLE}/tags/update", references.tag_update, "lance-update-table-tag"),
+    Route("POST", f"{_TABLE}/tags/delete", references.tag_delete, "lance-delete-table-tag"),
+    Route("POST", f"{_TABLE}/branches/list", references.branches_list, "lance-list-table-branches", takes="any"),
+    Route("POST", f"{_TABLE}/branches/create", references.branch_create, "lance-create-table-branch"),
+    Route("POST", f"{_TABLE}/branches/delete", references.branch_delete, "lance-delete-table-branch"),
 )
 
 _READS, _WRITES = (Action.TABLE_READ,), (Action.TABLE_COMMIT,)

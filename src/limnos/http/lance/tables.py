@@ -83,7 +83,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     made = await lance_tables.table_declare(
         ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {}
     )
-    return json_response({**_stored(made), "managed_versioning": made.record.managed})
+    return json_response({**stored(made), "managed_versioning": made.record.managed})
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -98,10 +98,11 @@ async def table_register(request: Request, ctx: Context) -> Response:
         ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
         overwrite=overwrite,
     )  # fmt: skip
-    return json_response(_stored(made))
+    return json_response(stored(made))
 
 
-def _stored(table: LanceTable) -> dict[str, object]:
+def stored(table: LanceTable) -> dict[str, object]:
+    """Return where a table lies, and its properties."""
     return {"location": table.location, "properties": dict(table.record.properties)}
 
 
@@ -167,7 +168,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
     body = request.decode(data, AboutTable)
     place = place_of(request, ctx, body=body)
     gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
-    return json_response({"id": place.path, **_stored(gone)})
+    return json_response({"id": place.path, **stored(gone)})
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
@@ -176,7 +177,7 @@ async def table_deregister(request: Request, ctx: Context) -> Response:
     body = request.decode(data, AboutTable)
     place = place_of(request, ctx, body=body)
     gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
-    return json_response({"id": place.path, **_stored(gone)})
+    return json_response({"id": place.path, **stored(gone)})
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:

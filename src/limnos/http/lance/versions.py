@@ -1,4 +1,4 @@
-"""Routes of a table's versions: list, create, describe.
+"""Routes of a table's versions: list, create, describe, delete.
 
 May import `model`, `services` and this package. Which versions there are is told by the store or by the table's files: `services.lance_versions`.
 """
@@ -13,8 +13,10 @@ from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.pages import asked_of, encoded
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_versions
-from limnos.services.lance_versions import NewVersion, Window
+from limnos.services import lance_commits, lance_deletions, lance_versions
+from limnos.services.lance_commits import NewVersion
+from limnos.services.lance_deletions import Span
+from limnos.services.lance_versions import Window
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -56,6 +58,24 @@ class DescribeVersion(Named):
     branch: str | None = None
 
 
+class VersionRange(msgspec.Struct):
+    """Versions from one up to before another, or with -1 up to the newest."""
+
+    start_version: int
+    end_version: int
+
+
+class DeleteVersions(Named, kw_only=True):
+    """The body of a deletion."""
+
+    ranges: list[VersionRange]
+    branch: str | None = None
+
+    def spans(self) -> tuple[Span, ...]:
+        """Return what is to go."""
+        return tuple(Span(each.start_version, each.end_version) for each in self.ranges)
+
+
 async def versions_list(request: Request, ctx: Context) -> Response:
     """List the versions of a table or of a branch of it, the oldest first unless `descending` is asked for."""
     body = request.decode(await body_of(request), AboutVersions)
@@ -89,8 +109,18 @@ async def version_create(request: Request, ctx: Context) -> Response:
     """Commit a version whose manifest its writer has staged."""
     body = request.decode(await body_of(request), CreateVersion)
     place = place_of(request, ctx, body=body)
-    made = await lance_versions.version_create(ctx, place.scope, levels=place.levels, asked=body.asked())
+    made = await lance_commits.version_create(ctx, place.scope, levels=place.levels, asked=body.asked())
     return json_response({"version": shown(made)})
+
+
+async def versions_delete(request: Request, ctx: Context) -> Response:
+    """Delete versions by their numbers."""
+    body = request.decode(await body_of(request), DeleteVersions)
+    place = place_of(request, ctx, body=body)
+    gone = await lance_deletions.versions_prune(
+        ctx, place.scope, levels=place.levels, branch=body.branch or "", spans=body.spans()
+    )
+    return json_response({"deleted_count": gone})
 
 
 async def version_describe(request: Request, ctx: Context) -> Response:

@@ -84,6 +84,64 @@ class Write(Question, frozen=True, kw_only=True):
     batch_bytes_max: int
 
 
+class References(Question, frozen=True):
+    """List the tags and branches of the table."""
+
+
+class TagSeen(msgspec.Struct, frozen=True):
+    """What a tag means: a version, and its branch unless that is the main one."""
+
+    version: int
+    branch: str | None = None
+    manifest_size: int | None = None
+
+
+class BranchSeen(msgspec.Struct, frozen=True):
+    """A branch: the version it began at, of the main branch unless it says which, and when, in seconds."""
+
+    parent_version: int
+    parent_branch: str | None = None
+    created_at: int | None = None
+    manifest_size: int | None = None
+    metadata: dict[str, str] = {}
+
+
+class Referenced(msgspec.Struct, frozen=True):
+    """The tags and branches of a table, by name."""
+
+    tags: dict[str, TagSeen]
+    branches: dict[str, BranchSeen]
+
+
+class TagPut(Question, frozen=True, kw_only=True):
+    """Make a tag of a version, the newest for None; with `replaces` have one that is there mean that. The answer is nothing."""
+
+    name: str
+    at_version: int | None
+    at_branch: str | None = None
+    replaces: bool = False
+
+
+class TagDrop(Question, frozen=True, kw_only=True):
+    """Delete a tag. The answer is nothing."""
+
+    name: str
+
+
+class BranchMake(Question, frozen=True, kw_only=True):
+    """Make a branch at a version, the newest for None. The answer is nothing."""
+
+    name: str
+    from_version: int | None
+    from_branch: str | None = None
+
+
+class BranchDrop(Question, frozen=True, kw_only=True):
+    """Delete a branch with its files. The answer is nothing."""
+
+    name: str
+
+
 class Written(msgspec.Struct, frozen=True):
     """What a change left: the table's version, its transaction, and how many rows it was about."""
 

@@ -32,13 +32,18 @@ class Work(NamedTuple):
 @cache
 def work() -> Work:
     """Load Lance's library, and say what can be done with it."""
-    from limnos.sources.lance import querying, reading, writing  # noqa: PLC0415 - the extra `lance` may be missing
+    from limnos.sources.lance import querying, reading, references, writing  # noqa: PLC0415 - the extra `lance` may be missing
 
     return Work(
         plain={
             "Describe": (questions.Describe, reading.describe),
             "Count": (questions.Count, reading.count),
             "Explain": (questions.Explain, querying.explain),
+            "References": (questions.References, references.references),
+            "TagPut": (questions.TagPut, references.tag_put),
+            "TagDrop": (questions.TagDrop, references.tag_drop),
+            "BranchMake": (questions.BranchMake, references.branch_make),
+            "BranchDrop": (questions.BranchDrop, references.branch_drop),
         },
         fed={"Write": (questions.Write, writing.write)},
         in_pieces={"Query": (questions.Query, querying.query)},

@@ -1,0 +1,125 @@
+"""Several Lance tables committed at once: all of it or nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+
+from tests.http.driver import Node
+from tests.http.lance.wire import ROOT, Json, commit, declare, manifest, names, space, stage, table, told
+
+ROWS = pa.table({"id": [1, 2]})
+KEPT = {"managed_versioning": "true"}
+CREATE, COMMIT = f"{ROOT}/table/version/batch-create", f"{ROOT}/table/batch-commit"
+
+
+def kept(node: Node, *tables: str) -> dict[str, str]:
+    """Make tables whose versions the store keeps; returns where they lie."""
+    return {name: str(declare(node, "lance", name, properties=KEPT)["location"]) for name in tables}
+
+
+def entry(name: str, location: str, version: int, **more: str) -> Json:
+    """Stage a version, and name it as an entry of a batch."""
+    return {"id": ["lance", name], "version": version, "manifest_path": stage(location, version, **more)}  # type: ignore[arg-type]
+
+
+def listed(node: Node, name: str) -> list[int]:
+    """The versions of a table."""
+    return [each["version"] for each in node.done("POST", f"{table('lance', name)}/version/list", {})["versions"]]
+
+
+def test_versions_of_several_tables(lake: Node) -> None:
+    """Each table gets its version, two of them one after the other, in one revision; the same once more succeeds."""
+    at = kept(lake, "a", "b")
+    entries = [entry("a", at["a"], 1), entry("b", at["b"], 1), entry("a", at["a"], 2)]
+
+    made = lake.done("POST", CREATE, {"entries": entries})["versions"]
+
+    assert [each["version"] for each in made] == [1, 1, 2]
+    assert [listed(lake, name) for name in ("a", "b")] == [[1, 2], [1]]
+    assert Path(f"/{made[2]['manifest_path']}").read_bytes() == b"not readLANC"
+    assert lake.done("POST", CREATE, {"entries": entries})["versions"] == made
+    changes = lake.get("/api/limnos/v1/metalakes/lake/changes?catalog=lance&since=0").json()["changes"]
+    assert len({each["revision"] for each in changes if each["operation"] == "commit"}) == 1
+
+
+def test_one_conflict_undoes_all(lake: Node) -> None:
+    """When one version is not the next one no table has any of them, and the refusal names the table."""
+    at = kept(lake, "a", "b")
+    commit(lake, "lance", "b", location=at["b"], version=1)
+
+    answer = lake.post(CREATE, {"entries": [entry("a", at["a"], 1), entry("b", at["b"], 3)]})
+
+    assert told(answer) == (409, 14)
+    assert "lance.b" in answer.json()["detail"] or "b" in answer.json()["detail"].split()
+    assert [listed(lake, name) for name in ("a", "b")] == [[], [1]]
+    assert not (Path(at["a"].removeprefix("file://")) / "_versions" / manifest(1)).exists()
+
+
+def test_operations_of_every_kind(lake: Node, tmp_path: Path) -> None:
+    """A batch declares a table and commits its first version, commits to another, deletes versions of a third, and deregisters a fourth."""
+    at = kept(lake, "b", "d")
+    home = tmp_path / "warehouse" / "lance"
+    new = f"file://{home}/new"
+    for mode in ("create", "append"):
+        lance.write_dataset(ROWS, str(home / "old"), mode=mode)
+    lake.done("POST", f"{table('lance', 'c')}/register", {"location": str(home / "old"), "properties": KEPT})
+    operations = [
+        {"declare_table": {"id": ["lance", "a"], "location": new, "properties": KEPT}},
+        {"create_table_version": entry("a", new, 1)},
+        {"create_table_version": entry("b", at["b"], 1)},
+        {"delete_table_versions": {"id": ["lance", "c"], "ranges": [{"start_version": 1, "end_version": 2}]}},
+        {"deregister_table": {"id": ["lance", "d"]}},
+    ]
+
+    results = lake.done("POST", COMMIT, {"operations": operations})["results"]
+
+    assert [list(each) for each in results] == [list(each) for each in operations]
+    assert results[0]["declare_table"]["location"] == new
+    assert results[1]["create_table_version"]["version"]["version"] == 1
+    assert results[3]["delete_table_versions"] == {"deleted_count": 1}
+    assert results[4]["deregister_table"]["id"] == ["lance", "d"]
+    assert names(lake.get(f"{space('lance')}/table/list")) == ["a", "b", "c"]
+    assert [listed(lake, name) for name in ("a", "b", "c")] == [[1], [1], [2]]
+
+
+def test_what_is_refused_leaves_nothing(lake: Node) -> None:
+    """A batch of which the last operation is refused makes no table, commits nothing and takes nothing away."""
+    at = kept(lake, "b", "d")
+    commit(lake, "lance", "b", location=at["b"], version=1)
+    operations = [
+        {"declare_table": {"id": ["lance", "a"]}},
+        {"create_table_version": entry("b", at["b"], 2)},
+        {"deregister_table": {"id": ["lance", "d"]}},
+        {"deregister_table": {"id": ["lance", "none"]}},
+    ]
+
+    assert told(lake.post(COMMIT, {"operations": operations})) == (404, 4)
+    assert names(lake.get(f"{space('lance')}/table/list")) == ["b", "d"]
+    assert listed(lake, "b") == [1]
+
+
+def test_bad_batches(node: Node) -> None:
+    """Batches that name no table, several catalogs, an operation of two kinds, or a table that is not managed are refused in words."""
+    at = kept(node, "b")
+    plain = declare(node, "lance", "plain")
+    node.done("POST", "/lance/v1/namespace/side/create", {})
+    version = {"version": 1, "manifest_path": "x"}
+
+    assert node.done("POST", COMMIT, {"operations": []}) == {"results": []}
+    assert node.done("POST", CREATE, {"entries": []}) == {"versions": []}
+    for body in (
+        {"operations": [{}]}, {"operations": [{"declare_table": {}}]},
+        {"operations": [{"declare_table": {"id": ["lance", "x"]}, "deregister_table": {"id": ["lance", "b"]}}]},
+        {"operations": [{"declare_table": {"id": ["lance", "x"]}}, {"declare_table": {"id": ["side", "x"]}}]},
+        {"operations": [{"declare_table": {"id": ["lance", "x"]}}, {"deregister_table": {"id": ["lance", "x"]}}]},
+        {"operations": [{"create_table_version": {**version, "id": ["lance", "b"]}}]},
+        {"operations": [{"create_table_version": entry("plain", str(plain["location"]), 1)}]},
+        {"operations": [{"declare_table": {"id": ["lance"]}}]},
+    ):  # fmt: skip
+        assert told(node.post(COMMIT, body)) == (400, 13), body
+    assert told(node.post(COMMIT, {"operations": [{"declare_table": {"id": ["lance", "b"]}}]})) == (409, 5)
+    assert names(node.get(f"{space('lance')}/table/list")) == ["b", "plain"]
+    assert at

@@ -1,0 +1,141 @@
+"""Tags and branches over Lance REST, of tables whose history the store keeps and of others; and what may not be deleted because of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Node
+from tests.http.lance.wire import declare, table, told
+
+ROWS = pa.table({"id": [1, 2]})
+AT = table("lance", "t")
+KINDS = [{"managed_versioning": "true"}, {}]
+
+
+@pytest.fixture(params=KINDS, ids=["managed", "by its files"])
+def path(node: Node, request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a table of three versions lies, of either kind."""
+    at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
+    for mode in ("create", "append", "append"):
+        lance.write_dataset(ROWS, at, mode=mode)
+    node.done("POST", f"{AT}/register", {"location": at, "properties": request.param})
+    return at
+
+
+def versions(node: Node, branch: str = "") -> list[int]:
+    """The versions in the list."""
+    return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
+
+
+def test_tags(node: Node, path: str) -> None:
+    """A tag is made, told, moved to another version and deleted; Lance's own library sees each of these."""
+    node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
+    assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
+    listed = node.done("POST", f"{AT}/tags/list", {})["tags"]
+    assert listed["v1"]["version"] == 1
+    assert listed["v1"]["manifestSize"] > 0
+    assert lance.dataset(path).tags.get_version("v1") == 1
+    remote = {"x-lancedb-database": "lance", "user-agent": "LanceDB-Python-Client/0.40.0"}
+    assert set(node.ask("POST", f"{table('t')}/tags/list/", {}, **remote).json()) == {"v1"}
+
+    node.done("POST", f"{AT}/tags/update", {"tag": "v1", "version": 2})
+    assert node.done("POST", f"{AT}/describe", {"tag": "v1"})["version"] == 2
+    assert told(node.post(f"{AT}/tags/create", {"tag": "v1", "version": 1})) == (409, 9)
+    assert told(node.post(f"{AT}/tags/update", {"tag": "none", "version": 1})) == (404, 8)
+    assert told(node.post(f"{AT}/tags/create", {"tag": "x", "version": 9})) == (404, 11)
+    assert told(node.post(f"{AT}/tags/create", {"tag": "x", "version": 1, "branch": "none"})) == (404, 22)
+    assert told(node.post(f"{AT}/tags/create", {"tag": "../x", "version": 1})) == (400, 13)
+    node.done("POST", f"{AT}/tags/delete", {"tag": "v1"})
+
+    assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}
+    assert told(node.post(f"{AT}/tags/delete", {"tag": "v1"})) == (404, 8)
+    assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
+
+
+def test_branches(node: Node, path: str) -> None:
+    """A branch is made at a version, has versions of its own, and goes with its files."""
+    node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
+    node.done("POST", f"{AT}/branches/create", {"name": "feat/x", "from_branch": "dev"})
+
+    found = node.done("POST", f"{AT}/branches/list", {})["branches"]
+    assert {name: (each["parentVersion"], each.get("parentBranch")) for name, each in found.items()} == {
+        "dev": (2, None),
+        "feat/x": (2, "dev"),
+    }
+    assert node.done("POST", f"{AT}/branches/list?limit=1", {})["page_token"]
+    assert versions(node, "dev") == [2]
+    assert node.done("POST", f"{AT}/describe", {"branch": "dev"})["version"] == 2
+    assert told(node.post(f"{AT}/branches/create", {"name": "dev"})) == (409, 23)
+    assert told(node.post(f"{AT}/branches/create", {"name": "new", "from_version": 9})) == (404, 11)
+    assert told(node.post(f"{AT}/branches/create", {"name": "new", "from_branch": "none"})) == (404, 22)
+    for name in ("../x", "", "main", "a//b"):
+        assert told(node.post(f"{AT}/branches/create", {"name": name})) == (400, 13)
+    node.done("POST", f"{AT}/tags/create", {"tag": "d", "version": 2, "branch": "dev"})
+    assert told(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (409, 19)
+
+    node.done("POST", f"{AT}/tags/delete", {"tag": "d"})
+    for name in ("feat/x", "dev"):
+        node.done("POST", f"{AT}/branches/delete", {"name": name})
+    assert node.done("POST", f"{AT}/branches/list", {}) == {"branches": {}}
+    assert told(node.post(f"{AT}/version/list?branch=dev", {})) == (404, 22)
+    assert told(node.post(f"{AT}/branches/delete", {"name": "dev"})) == (404, 22)
+    node.done("POST", f"{AT}/branches/create", {"name": "dev"})
+    assert versions(node, "dev") == [3]
+    assert lance.dataset(path).branches.list()["dev"]["parent_version"] == 3
+
+
+def test_old_versions_are_deleted(node: Node, path: str) -> None:
+    """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes either."""
+    node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
+    node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
+
+    def gone(*ranges: tuple[int, int]) -> object:
+        body = {"ranges": [{"start_version": start, "end_version": end} for start, end in ranges]}
+        answer = node.post(f"{AT}/version/delete", body)
+        return answer.json()["deleted_count"] if answer.status == 200 else told(answer)
+
+    for span in ((0, -1), (3, 4), (1, 2), (2, 3)):
+        assert gone(span) == (409, 19)
+    assert gone((2, 1)) == (400, 13)
+    assert gone((-5, 1)) == (400, 13)
+    assert versions(node) == [1, 2, 3]
+    node.done("POST", f"{AT}/tags/delete", {"tag": "v1"})
+    node.done("POST", f"{AT}/branches/delete", {"name": "dev"})
+
+    assert gone((0, 3)) == 2
+    assert gone((0, 3)) == 0
+    assert versions(node) == [3]
+    assert [each["version"] for each in lance.dataset(path).versions()] == [3]
+    assert told(node.post(f"{AT}/version/delete", {"ranges": [], "branch": "none"})) == (404, 22)
+
+
+def test_what_was_branched_by_path_is_not_there(node: Node, tmp_path: Path) -> None:
+    """A branch that somebody laid by path past a managed table is in no list, and makes way for one that is made here."""
+    at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
+    lance.write_dataset(ROWS, at)
+    node.done("POST", f"{AT}/register", {"location": at, "properties": KINDS[0]})
+    rogue = lance.dataset(at).create_branch("dev")
+    lance.write_dataset(ROWS, rogue, mode="append")
+    rogue.tags.create("odd", ("dev", 2))
+
+    assert node.done("POST", f"{AT}/branches/list", {}) == {"branches": {}}
+    assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}
+    assert told(node.post(f"{AT}/describe", {"tag": "odd"})) == (404, 8)
+    lance.dataset(at).tags.delete("odd")
+    node.done("POST", f"{AT}/branches/create", {"name": "dev"})
+
+    assert versions(node, "dev") == [1]
+
+
+def test_a_table_without_data_has_neither(node: Node) -> None:
+    """A declared table has no tags and branches, and none is made."""
+    declare(node, "lance", "t")
+
+    assert node.done("POST", f"{AT}/tags/list", {}) == {"tags": {}}
+    assert node.done("POST", f"{AT}/branches/list", {}) == {"branches": {}}
+    assert node.post(f"{AT}/tags/create", {"tag": "x", "version": 1}).status == 404
+    assert node.post(f"{AT}/branches/create", {"name": "x"}).status == 404
