@@ -77,5 +77,5 @@ def tpch(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     """TPC-H at scale 0.01, run and compared day by day, once for all tests that look at what came of it."""
     place = tmp_path_factory.mktemp("tpch")
     deliveries(place / "deliveries", scale=0.01, days=2)
-    trial = Trial(place, served_spark)
+    trial = Trial(place, served_spark, deliveries=place / "deliveries")
     return TpchRuns(trial.directory, tuple(trial.day(day) for day in range(3)))

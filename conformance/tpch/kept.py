@@ -1,0 +1,72 @@
+"""The plain computation, done once: each day's tables written as Parquet, timed, and their checksums kept in a file.
+
+Job: what a day should come to, so that a repeated or interrupted trial need not compute it again. May import the plain side; it must not know of the product.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.tpch.plain import checksum, expected
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What one table should hold: its columns, and its rows with their checksum."""
+
+    columns: tuple[str, ...]
+    sum: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """Every table after so many days, and how long making and writing all of them took."""
+
+    seconds: float
+    tables: dict[str, Wanted]
+
+
+def wanted(spark: SparkSession, deliveries: Path, *, days: int) -> dict[str, Wanted]:
+    """The same without writing anything: for data that is small."""
+    frames = expected(spark, deliveries, days=days)
+    return {name: Wanted(tuple(frame.columns), checksum(frame)) for name, frame in frames.items()}
+
+
+def computed(spark: SparkSession, place: Path, *, days: int) -> Day:
+    """The day from `place/plain/<days>.json`, or computed now and written there."""
+    kept = place / "plain" / f"{days}.json"
+    if kept.exists():
+        return _read(kept)
+    written = place / "plain" / str(days)
+    seconds, tables = 0.0, {}
+    for name, frame in expected(spark, place / "deliveries", days=days).items():
+        seconds += _write(frame, written / name)
+        tables[name] = Wanted(tuple(frame.columns), checksum(spark.read.parquet(str(written / name))))
+    shutil.rmtree(written)
+    day = Day(seconds, tables)
+    kept.write_text(json.dumps(asdict(day)), encoding="utf-8")
+    return day
+
+
+def _write(frame: DataFrame, target: Path) -> float:
+    began = time.monotonic()
+    # As Iceberg writes: the same work on both sides.
+    frame.write.mode("overwrite").option("compression", "zstd").parquet(str(target))
+    return time.monotonic() - began
+
+
+def _read(file: Path) -> Day:
+    told = json.loads(file.read_text(encoding="utf-8"))
+    tables = {
+        name: Wanted(tuple(each["columns"]), (int(each["sum"][0]), int(each["sum"][1])))
+        for name, each in told["tables"].items()
+    }
+    return Day(float(told["seconds"]), tables)
