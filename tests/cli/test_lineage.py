@@ -64,3 +64,23 @@ def test_the_last_part_may_be_a_column(fake: Fake, run: Run) -> None:
 
     assert told.out.splitlines() == ["main.a.t.c", "  nothing is known that it comes from"]
     assert refused.error["message"] == "Table does not exist: a.t.c"
+
+
+def test_what_is_missing_is_told(fake: Fake, run: Run) -> None:
+    """Where there is the table, its column is missing, and what the table has can be seen; where there is none, what was typed."""
+
+    def missing(path: str, message: str) -> None:
+        body = {"error": {"code": "not-found", "message": message}}
+        fake.on("GET", f"{LINEAGE}?path={path}&depth=3&direction=down", body, status=404)
+
+    missing("main.a.t.c", "Table does not exist: a.t.c")
+    missing("main.a.t&column=c", "main.a.t has no column c: it has x")
+    missing("main.a.b.u", "Table does not exist: a.b.u")
+    missing("main.a.b&column=u", "Table does not exist: a.b")
+
+    column = run("lineage", "down", "main.a.t.c", "--uri", fake.uri, "--output", "table")
+    table = run("lineage", "down", "main.a.b.u", "--uri", fake.uri, "--output", "json")
+
+    assert "main.a.t has no column c: it has x" in column.err
+    assert f"'limnos describe main.a.t --uri {fake.uri}' shows what it has" in column.err
+    assert table.error["message"] == "Table does not exist: a.b.u"

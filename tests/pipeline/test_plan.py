@@ -249,3 +249,23 @@ def test_a_pipeline_of_somebody_else_needs_its_template(admin: Client, ana: Clie
 
     assert [one.grants for one in lacking] == [("limnos grant run_job --on lake --kind metalake --to ROLE",)]
     assert [one for one in check(pipeline, client=ana).missing if one.needed_for == "run"] == []
+
+
+def test_tables_for_what_is_kept_apart_are_planned(
+    admin: Client, server: LiveServer, ana: Client, namespace: str
+) -> None:
+    """A quarantine is named with its step, and the right to write it is asked for like that of the step's own table."""
+    for name in ("t", "t__quarantine"):
+        _table(server, namespace, name)
+    role = f"role_{namespace}"
+    admin.roles.allow(role, ["use_catalog", "use_schema", "create_table", "select_table"], on="main", kind="catalog")
+    admin.roles.allow(role, ["register_job_template", "use_job_template", "run_job"], on="lake", kind="metalake")
+    admin.roles.allow(role, ["modify_table"], on=f"main.{namespace}.t", kind="table")
+    rule = "{row: a > 0, action: quarantine}"
+    pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a, expect: [{rule}]}}", name="apart")
+
+    lacking = check(pipeline, client=ana).missing
+    (planned,) = plan(check(pipeline, client=admin))
+
+    assert [(one.table[-1], one.needed_for) for one in lacking] == [("t__quarantine", "write")]
+    assert planned.aside == (("main", namespace, "t__quarantine"),)

@@ -44,6 +44,9 @@ _BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
 """Where a message says what must be brought back first."""
 
+NO_COLUMN = " has no column "
+"""How a message says that there is the table, and not the column that was asked for."""
+
 _OF_LISTS = {
     "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
     "job template": "pipeline list", "pipeline": "pipeline list", "run": "pipeline runs",
@@ -194,6 +197,9 @@ def _not_found(error: ClientError, typed: Typed) -> str:
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
         return f"'{typed.command('ls', display.render(place[:-1]))}' shows what is there"
+    table, lacks, _ = error.message.partition(NO_COLUMN)
+    if lacks:
+        return f"'{typed.command('describe', table)}' shows what it has"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind in _OF_LISTS:

@@ -12,6 +12,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Common
+from limnos.cli.hints import NO_COLUMN
 from limnos.cli.output import show_done, visible
 from limnos.client import DeniedError, NotFoundError
 from limnos.client.values import LineageEdge, LineageGraph, LineageNode
@@ -51,7 +52,10 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
-    """Ask about a table or view; when there is none, about a column of what lies above it."""
+    """Ask about a table or view; when there is none, about a column of what lies above it.
+
+    Where that is no table either, what is missing is what was typed; where it is one, its column.
+    """
     parts = display.parse(path)
     try:
         return ask(parts, column)
@@ -60,6 +64,9 @@ def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str 
             raise
         try:
             return ask(parts[:-1], parts[-1])
+        except NotFoundError as error:
+            if NO_COLUMN in error.message:
+                raise
         except DeniedError:
             pass
         raise

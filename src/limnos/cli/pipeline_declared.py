@@ -19,6 +19,7 @@ from limnos.cli.output import Format, to_json, visible
 from limnos.cli.pipeline_runs import LOCAL, Connect, Master
 from limnos.cli.rooms import room
 from limnos.client.errors import UnavailableError
+from limnos.names import display
 
 if TYPE_CHECKING:
     from limnos.pipeline.declaration import Pipeline, Step
@@ -180,6 +181,7 @@ def _step_document(one: Planned) -> dict[str, object]:
         "reads": [
             {"name": each.name, "kind": each.kind, "snapshot": each.snapshot, "why": each.why} for each in one.reads
         ],
+        "aside": [display.render(table) for table in one.aside],
     }
 
 
@@ -219,6 +221,7 @@ def _lines(
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""
             yield f"     reads {each.kind} {each.name}{at}: {each.why}"
+        yield from (f"     keeps rows apart in {display.render(table)}" for table in one.aside)
         if one.step.name in previews:
             yield from _preview_lines(previews[one.step.name])
 

@@ -7,8 +7,9 @@ must not import the server's rooms; Spark is in `engine`.
 
 from __future__ import annotations
 
-from limnos.pipeline.engine.lineage import Lineage, lineage_of
+from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.graph import order
+from limnos.pipeline.lineage import Lineage
 from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
 from limnos.pipeline.problems import InvalidPipeline, InvalidQuery, Problem
 from limnos.pipeline.project import Project, load

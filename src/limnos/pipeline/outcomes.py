@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.pipeline.declaration import Parts
+    from limnos.pipeline.lineage import Lineage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +83,5 @@ class Outcome:
     seconds: float
     phases: Mapping[str, float] = field(default_factory=dict)
     """What the seconds were spent on: reading, planning, writing, expectations."""
+    lineage: Lineage | None = None
+    """What the rows come from, told when they are published; None: nobody can say more than the pins do."""

@@ -17,6 +17,7 @@ import msgspec
 
 from limnos.model.errors import Unavailable, Unsupported
 from limnos.names import display, engine
+from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, Source, Step, TableSource
 from limnos.pipeline.engine.relations import Query, queried
 from limnos.pipeline.graph import order
@@ -91,6 +92,8 @@ class Planned:
     is_new: bool
     """The table would be made."""
     reads: tuple[Read, ...]
+    aside: tuple[Parts, ...] = ()
+    """Tables beside the step's own that take what is kept apart: quarantined rows, texts that could not be read."""
 
 
 def check(
@@ -127,7 +130,8 @@ def check(
             reads=reads,
             levels=levels,
         )
-    found = look_up(client, frozenset({*named, *(step.table for step in pipeline.steps)}), catalogs=catalogs)
+    written = {table for step in pipeline.steps for table in tables_of(pipeline, step)}
+    found = look_up(client, frozenset({*named, *written}), catalogs=catalogs)
     return Checked(
         pipeline=pipeline,
         problems=(*problems, *absent(reads, found, pipeline=pipeline)),
@@ -150,6 +154,7 @@ def plan(checked: Checked) -> tuple[Planned, ...]:
             level=level,
             is_new=checked.found is not None and checked.found[step.table].kind == "absent",
             reads=(*_table_reads(checked, step, made=made), *_source_reads(checked, step, sources=sources)),
+            aside=tables_of(checked.pipeline, step)[1:],
         )
         for level, steps in enumerate(checked.levels)
         for step in steps

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.names import display
+from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Parts, Pipeline
 from limnos.pipeline.problems import Problem, nearest
 
@@ -75,8 +76,8 @@ def missing(
             lacking += _lacking(
                 client, table, action="view_load" if kind == "view" else "table_load", needed_for="read"
             )
-    for step in pipeline.steps:
-        lacking += _to_make(client, step.table, kind=found[step.table].kind)
+    for table in (table for step in pipeline.steps for table in tables_of(pipeline, step)):
+        lacking += _to_make(client, table, kind=found[table].kind)
     return (*dict.fromkeys(lacking), *_to_run(client, pipeline))
 
 

@@ -10,9 +10,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from limnos.client import ClientError
-from limnos.pipeline.engine.lineage import Lineage, Source, event, lineage_of, of_tables, report
+from limnos.pipeline.engine.lineage import lineage_of
+from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.plan_columns import Origin
+from limnos.pipeline.lineage import Lineage, Source
 
 SpaceOf = tuple[str, ...]
 
@@ -186,6 +187,17 @@ def test_frames_views_and_files(world: World, tmp_path: Path) -> None:
     assert literal.inputs == ()
 
 
+def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> None:
+    """By which column malformed rows of a file are known is no business of whoever asks where a column comes from."""
+    (tmp_path / "p.csv").write_text("1,x\n", encoding="utf-8")
+    parsed = world.spark.read.schema(f"id BIGINT, v STRING, {BAD} STRING").csv(str(tmp_path / "p.csv"))
+    parsed = parsed.select("*", f.col("_metadata.file_path").alias(FILE))
+
+    found = lineage_of(parsed.where(f.col(BAD).isNull() & (f.col("id") > 0)).drop(BAD, FILE))
+
+    assert told(found) == {"id": {"p.csv.id IDENTITY"}, "v": {"p.csv.v IDENTITY"}, "*": {"(p.csv.id FILTER)"}}
+
+
 def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
     """A table that is read by its branch, or as it was, is that table; one whose own name looks like a branch is itself."""
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
@@ -200,54 +212,3 @@ def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
 
     assert found == [[table], [table]]
     assert own == [(*world.space, "branch_x")]
-
-
-def test_the_event(world: World) -> None:
-    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how they come about."""
-    found = lineage_of(world.sql("SELECT id, amount * 2 AS twice FROM {s}.orders WHERE day IS NULL"))
-    made = event(
-        metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", target=("main", "marts", "x y"), lineage=found
-    )
-    again = event(
-        metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", target=("main", "marts", "x y"), lineage=found
-    )
-    orders = {"namespace": "limnos://lake", "name": ".".join((*world.space, "orders"))}
-    (output,) = made["outputs"]  # type: ignore[misc]
-    columns = output["facets"]["columnLineage"]
-
-    assert made["inputs"] == [orders]
-    assert (output["namespace"], output["name"]) == ("limnos://lake", "main.marts.`x y`")
-    assert made["job"] == {"namespace": "limnos://lake", "name": "daily.marts.x"}
-    assert made["run"] == again["run"]
-    assert made["run"]["facets"]["parent"]["run"] == {"runId": "01b2"}  # type: ignore[index]
-    (twice,) = columns["fields"]["twice"]["inputFields"]
-    assert {key: twice[key] for key in ("namespace", "name", "field")} == {**orders, "field": "amount"}
-    assert twice["transformations"][0]["subtype"] == "TRANSFORMATION"
-    assert [(one["field"], one["transformations"][0]["type"]) for one in columns["dataset"]] == [("day", "INDIRECT")]
-
-
-class _Refusing:
-    """A client whose server refuses."""
-
-    class lineage:  # noqa: N801 - stands for an attribute
-        """Lineage that nobody takes."""
-
-        class scope:  # noqa: N801
-            """The metalake."""
-
-            metalake = "lake"
-
-        @staticmethod
-        def send(_: object) -> None:
-            """Refuse."""
-            raise ClientError("no")
-
-
-def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """Whatever becomes of the lineage, the step was published; where there is nothing to tell, nothing is sent."""
-    known = {"pipeline": "p", "run_id": "r", "step": "s", "target": ("main", "a", "t")}
-    refused = report(_Refusing(), lineage=of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
-    silent = report(None, lineage=Lineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
-
-    assert (refused, silent) == (None, None)
-    assert "main.a.t" in caplog.text

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +16,7 @@ import pytest
 from limnos.client import Client
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Sql, Step
+from limnos.pipeline.lineage import of_tables
 from limnos.pipeline.outcomes import Branch, Outcome, Pin
 from limnos.pipeline.run.ended import Ended
 from limnos.pipeline.run.events import Event
@@ -88,7 +89,6 @@ class FakeEngine:
     """Step and branch, in the order they were begun."""
     read: dict[str, dict[Parts, int | None]] = field(default_factory=dict)
     """What each step last read: snapshot by table."""
-    told: dict[str, list[Parts]] = field(default_factory=dict)
     halted: threading.Event = field(default_factory=threading.Event)
     expired: set[Parts] = field(default_factory=set)
 
@@ -144,17 +144,14 @@ class FakeEngine:
         )
         self.after(step, context)
         context.check()
+        lineage, phases = of_tables(sorted(self.read[step.name])), {"writing": 0.0625}
         return Outcome(
-            branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1, phases={"writing": 0.0625}
+            branches=(branch,), pins=(), findings=(), rows=1, bytes=10, seconds=0.1, phases=phases, lineage=lineage
         )
 
     def tasks(self, step: str) -> Counts:
         """Always half done."""
         return Counts(1, 2)
-
-    def tell(self, client: Client, step: Step, *, pipeline: str, run: str, tables: Sequence[Parts]) -> None:
-        """Note which tables it came from."""
-        self.told[step.name] = list(tables)
 
     def halt(self) -> None:
         """Note it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import random
@@ -10,12 +11,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from limnos.client import Client
+from limnos.client import Client, NotFoundError
 from tests.integration.live import LIMNOS, LiveServer
 
 pytestmark = [
@@ -112,29 +115,84 @@ def published_snapshots(client: Client, table: str) -> list[str]:
     return found
 
 
+@contextmanager
+def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
+    """Somebody who looks all the time at which of the tables have rows: who has seen one must see every other one he looks at next."""
+    broken: list[str] = []
+    over = threading.Event()
+
+    def look() -> None:
+        with Client(server.uri, token=server.token) as client:
+            for order in itertools.cycle(itertools.permutations(("raw", "odd", "total"))):
+                there = [has_rows(client, f"main.{space}.{name}") for name in order]
+                if there != sorted(there):
+                    broken.append(f"{order}: {there}")
+                if over.wait(0.05):
+                    return
+
+    reader = threading.Thread(target=look, daemon=True)
+    reader.start()
+    try:
+        yield broken
+    finally:
+        over.set()
+        reader.join(timeout=30)
+        assert not reader.is_alive()
+
+
+def has_rows(client: Client, table: str) -> bool:
+    """Whether `main` of a table points at anything."""
+    try:
+        refs = client.tables.load(table).metadata["refs"]
+    except NotFoundError:
+        return False
+    return "main" in refs  # type: ignore[operator]
+
+
+@dataclass
+class Moment:
+    """When a driver was killed, and what was found then."""
+
+    number: int
+    began: float = field(default_factory=time.monotonic)
+    step: str = ""
+    delay_s: float = 0.0
+    state: str = ""
+    done: int = 0
+
+    def __str__(self) -> str:
+        seconds = time.monotonic() - self.began
+        return f"{self.number:2}  {self.step:5} + {self.delay_s:.2f} s  {self.done} steps done  {self.state:9}  published after {seconds:.0f} s"
+
+
 @pytest.mark.parametrize("number", range(KILLS))
 def test_a_killed_driver_is_resumed(
     server: LiveServer, admin: Client, spark: SparkSession, file: Path, number: int
 ) -> None:
-    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each snapshot once."""
-    chance = random.Random(number)
-    target, delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)
-    driver, run = Driver(server, "run", str(file)), ""
-    for event in driver.events():
-        run = str(event["run"])
-        if str(event.get("step", "")).endswith(target) and event["state"] == "running":
-            break
-    time.sleep(delay_s)
-    os.kill(driver.process.pid, signal.SIGKILL)
-    driver.process.wait()
-    state = admin.runs.load(run).state
-    while state == "running":
-        time.sleep(0.2)
-        state = admin.runs.load(run).state
-    if state == "lost":
-        ended = Driver(server, "resume", run).ended()
-        assert (ended["state"], ended["exit_code"]) == ("published", 0), ended
+    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each snapshot once, and nobody sees a part."""
+    chance, moment = random.Random(number), Moment(number)
+    moment.step, moment.delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)
+    with watched(server, file.stem) as broken:
+        driver, run = Driver(server, "run", str(file)), ""
+        for event in driver.events():
+            run = str(event["run"])
+            if str(event.get("step", "")).endswith(moment.step) and event["state"] == "running":
+                break
+        time.sleep(moment.delay_s)
+        os.kill(driver.process.pid, signal.SIGKILL)
+        driver.process.wait()
+        seen = admin.runs.load(run)
+        while seen.state == "running":
+            time.sleep(0.2)
+            seen = admin.runs.load(run)
+        moment.state, moment.done = seen.state, sum(step.state == "done" for step in seen.steps)
+        if seen.state == "lost":
+            assert not any(has_rows(admin, f"main.{file.stem}.{name}") for name in ("raw", "odd", "total"))
+            ended = Driver(server, "resume", run).ended()
+            assert (ended["state"], ended["exit_code"]) == ("published", 0), ended
+    print(moment)
 
+    assert broken == []
     assert answer(spark, file.stem) == expected(spark)
     for name in ("raw", "odd", "total"):
         assert published_snapshots(admin, f"main.{file.stem}.{name}") == [run]

@@ -9,7 +9,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from limnos.client import Client
-from limnos.client.errors import ClientError
 from limnos.pipeline.declaration import (
     Action,
     Expectation,
@@ -31,7 +30,7 @@ from limnos.pipeline.project import load
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event
 from limnos.pipeline.run.options import Options
-from limnos.pipeline.run.over import branches_of
+from limnos.pipeline.run.over import branches_of, publish_held
 from limnos.pipeline.run.start import Means, intents, start
 from limnos.pipeline.run.stop import Stop
 from tests.integration.live import LiveServer
@@ -244,17 +243,23 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
 
 
 def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
-    """The columns of a published step are known with where they came from; those of a held one are not yet."""
-    steps = (place.step("a", "SELECT id AS x FROM range(3)"), place.step("b", "SELECT x + 1 AS y FROM @.a"))
+    """The columns of a published table and of its quarantine are known with where they came from; those of a held one not before it is published."""
+    small = row_rule("small", "y < 3", Action.QUARANTINE)
+    steps = (
+        place.step("a", "SELECT id AS x FROM range(3)"),
+        place.step("b", "SELECT x + 1 AS y FROM @.a", expectations=(small,)),
+    )
+
+    def sources(table: str, column: str) -> set[tuple[object, ...]]:
+        graph = place.client.lineage.up(f"main.{place.name}.{table}", column=column)
+        return {(*(node.path or ()), node.column) for node in graph.nodes if node.id != graph.root}
 
     held = place.run(*steps, hold=True)
     assert held.state == "held", held.message
-    with pytest.raises(ClientError):
-        place.client.lineage.up(f"main.{place.name}.nothing")
-    place.run(*steps)
+    assert sources("b", "y") == set()
+    publish_held(place.client, held.run)
 
-    graph = place.client.lineage.up(f"main.{place.name}.b", column="y")
-    assert any(node.path == ("main", place.name, "a") for node in graph.nodes)
+    assert [sources(table, "y") for table in ("b", "b__quarantine")] == [{("main", place.name, "a", "x")}] * 2
 
 
 def test_a_file_is_loaded_and_run_from_python(place: Place, tmp_path: Path) -> None:

@@ -102,6 +102,8 @@ class Output(Body, frozen=True):
     schema_id: int | None = None
     is_new: bool = False
     columns_to_drop: tuple[str, ...] = ()
+    lineage: dict[str, object] | None = None
+    """What the step's rows come from, in the runner's words: whoever publishes the run tells it then."""
 
 
 class Input(Body, frozen=True):

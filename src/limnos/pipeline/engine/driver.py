@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import LimnosError
 from limnos.pipeline.engine.inputs import reads_of
-from limnos.pipeline.engine.lineage import Lineage, of_tables, report
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.raised import failure_of
 from limnos.pipeline.engine.reading import pinned, reads
@@ -29,7 +28,6 @@ from limnos.pipeline.run.stop import Stopped
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from limnos.client import Client
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import Parts, Pipeline, Step
     from limnos.pipeline.outcomes import Outcome, Pin
@@ -58,7 +56,6 @@ class SparkEngine:
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
         self._told: dict[str, TaskCounts] = {}
-        self._lineages: dict[str, Lineage] = {}
 
     def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
         """Give the pipeline's Python files to the executors, where its functions' own functions run."""
@@ -84,18 +81,7 @@ class SparkEngine:
     def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
         """Carry one step out, on its branch, in a session that no other step uses meanwhile."""
         with self._session(step) as spark, _told():
-            return carry_out(spark, step, context=context, hear=self._hear(step))
-
-    def tell(self, client: Client, step: Step, *, pipeline: str, run: str, tables: Sequence[Parts]) -> None:
-        """Tell the server what a published step's rows came from."""
-        lineage = self._lineages.get(step.name) or of_tables(tables)
-        report(client, pipeline=pipeline, run_id=run, step=step.name, target=step.table, lineage=lineage)
-
-    def _hear(self, step: Step) -> Callable[[Lineage], None]:
-        def hear(lineage: Lineage) -> None:
-            self._lineages[step.name] = lineage
-
-        return hear
+            return carry_out(spark, step, context=context)
 
     def tasks(self, step: str) -> TaskCounts:
         """How far Spark is with a step that is under way."""

@@ -15,3 +15,7 @@ if TYPE_CHECKING:
 def quoted(parts: Iterable[str]) -> str:
     """Parts as an identifier: `` `a.b`.`c` ``."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+BAD, FILE = "_limnos_text", "_limnos_file"
+"""Columns that are put beside those of a file, by which its malformed rows are known."""

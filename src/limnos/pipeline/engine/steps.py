@@ -12,20 +12,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.names import engine
+from limnos.pipeline.aside import MALFORMED, QUARANTINE, beside
 from limnos.pipeline.declaration import Load, Mode, RuleKind, Step, Write
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.expectations import RowRules, broken, table_findings
 from limnos.pipeline.engine.incremental import marks_of as inputs_told
 from limnos.pipeline.engine.inputs import inputs_of, standing, values_of
 from limnos.pipeline.engine.keys import KeysBroken
-from limnos.pipeline.engine.lineage import Lineage, lineage_of, of_tables
+from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import Written, write
 from limnos.pipeline.failures import DataBroken
+from limnos.pipeline.lineage import Lineage, of_tables
 from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -35,21 +37,15 @@ if TYPE_CHECKING:
 
 RUN_MARK = "limnos.run"
 STEP_MARK = "limnos.step"
-QUARANTINE, MALFORMED = "__quarantine", "__malformed"
 _ASIDE = {
     QUARANTINE: "Rows that break expectations of",
     MALFORMED: "Rows of files that could not be read for",
 }
 
 
-def carry_out(
-    spark: SparkSession, step: Step, *, context: StepContext, hear: Callable[[Lineage], None] = lambda _: None
-) -> Outcome:
-    """Carry the step out. Raises DataBroken with the whole outcome, and what the parts raise.
-
-    `hear` is told where the columns come from, as soon as that is known.
-    """
-    return _Work(spark, step, context=context).done(hear)
+def carry_out(spark: SparkSession, step: Step, *, context: StepContext) -> Outcome:
+    """Carry the step out. Raises DataBroken with the whole outcome, and what the parts raise."""
+    return _Work(spark, step, context=context).done()
 
 
 def marks_of(step: Step, pins: Mapping[Parts, Pin], *, context: StepContext) -> dict[str, str]:
@@ -73,8 +69,9 @@ class _Work:
         self.bytes = 0
         self.pins: Mapping[Parts, Pin] = {}
         self.whole = False
+        self.lineage: Lineage | None = None
 
-    def done(self, hear: Callable[[Lineage], None]) -> Outcome:
+    def done(self) -> Outcome:
         """Do all of it."""
         rules = RowRules(self.step, parameters=self.values)
         with self._phase("reading"):
@@ -83,7 +80,7 @@ class _Work:
             self.pins = inputs.pins
             self.whole = inputs.whole
             with self._phase("planning"):
-                hear(_lineage(inputs))
+                self.lineage = _lineage(inputs)
             self._write_all(rules, inputs)
         except KeysBroken as error:
             self.findings.append(error.finding)
@@ -124,7 +121,7 @@ class _Work:
             with self._phase("expectations"):
                 self.findings += malformed.findings()
             if malformed.keep:
-                self._write(beside(self.step, MALFORMED), malformed.rows)
+                self._write(_aside(self.step, MALFORMED), malformed.rows)
 
     def _judged(self) -> Outcome:
         """The outcome. Raises DataBroken when an expectation forbids to publish it."""
@@ -149,7 +146,7 @@ class _Work:
             self.findings += staged.findings
             self._write(self.step, staged.rows)
             if staged.quarantined is not None:
-                self._write(beside(self.step, QUARANTINE), staged.quarantined)
+                self._write(_aside(self.step, QUARANTINE), staged.quarantined)
         finally:
             staged.release()
 
@@ -218,12 +215,13 @@ class _Work:
             bytes=self.bytes,
             seconds=time.monotonic() - self.began,
             phases=dict(self.phases),
+            lineage=self.lineage,
         )
 
 
-def beside(step: Step, suffix: str) -> Step:
+def _aside(step: Step, suffix: str) -> Step:
     """The table beside the step's that takes rows which are kept aside."""
-    table = (*step.table[:-1], f"{step.table[-1]}{suffix}")
+    table = beside(step.table, suffix)
     return Step(table=table, body=step.body, write=Write(mode=Mode.APPEND), comment=f"{_ASIDE[suffix]} {step.name}")
 
 

@@ -1,18 +1,19 @@
 """Publishing: one transaction moves `main` of every output and marks the run, or does nothing.
 
-Job: send it, find out what became of it when no answer came, and say who moved an output when it was refused. May
+Job: send it, find out what became of it when no answer came, say who moved an output when it was refused, and what came from what when it was not. May
 import `client` and this room. An assertion is never refreshed here: whose `main` has moved runs its step again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from limnos.client.errors import ClientError, ConflictError, NotFoundError
+from limnos.pipeline.lineage import of_tables, report
 from limnos.pipeline.publish import publication
 from limnos.pipeline.run.ended import Why
 from limnos.pipeline.run.heart import superseded
@@ -22,7 +23,7 @@ from limnos.pipeline.run.stop import Stopped
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.pipeline.declaration import Parts
-    from limnos.pipeline.outcomes import Branch
+    from limnos.pipeline.outcomes import Branch, Outcome
     from limnos.pipeline.run.patience import Patience
 
 PUBLISHED = "published"
@@ -70,6 +71,14 @@ def publish(
     except (ConflictError, NotFoundError) as error:
         return _refused(client, branches, run=run, attempt=attempt, error=error, patience=patience)
     return Published(answer.revision)
+
+
+def tell_lineage(client: Client, outcomes: Mapping[str, Outcome], *, pipeline: str, run: str) -> None:
+    """Say what the tables of each published step come from; where its query told nothing, the tables that it read."""
+    for name, outcome in outcomes.items():
+        lineage = outcome.lineage or of_tables(pin.table for pin in outcome.pins if pin.table is not None)
+        targets = [branch.table for branch in outcome.branches]
+        report(client, pipeline=pipeline, run_id=run, step=name, targets=targets, lineage=lineage)
 
 
 def key_of(run: str, attempt: int, *, again: int) -> str:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.client.errors import ConflictError
+from limnos.client.errors import ClientError, ConflictError
 from limnos.model.errors import CommitConflict
 from limnos.pipeline.context import branches_prefix
 from limnos.pipeline.run import told
-from limnos.pipeline.run.commit import Published, publish
+from limnos.pipeline.run.commit import Published, publish, tell_lineage
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import Left, cleared
@@ -38,7 +38,8 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> Ended:
     found = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
     if isinstance(found, Published):
         tables = ", ".join(".".join(branch.table) for branch in branches)
-        return _ended(seen, "published", why=Why.DONE, message=f"published {tables}", revision=found.revision)
+        words = f"published {tables}{_lineage_told(client, seen)}"
+        return _ended(seen, "published", why=Why.DONE, message=words, revision=found.revision)
     words = "; ".join(moved.who for moved in found)
     advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on what is there now"
     return _ended(seen, "held", why=Why.MOVED, message=f"{words}; {advice}")
@@ -62,6 +63,24 @@ def discard(client: Client, run_id: str, *, away_s: float = 60) -> tuple[Ended, 
             raise CommitConflict(f"{error.message}; nothing was dropped") from error
     left = patience.on(lambda: cleared(client, tables_made(seen), run=run_id))
     return _ended(seen, "discarded", why=Why.DONE, message="its branches are dropped"), left
+
+
+def _lineage_told(client: Client, seen: Run) -> str:
+    """Tell what the published tables come from, as the record says; returns what is to be added to the end's message.
+
+    The record is the word of the run's user: told in another one's name, and with their rights, it would show which tables there are.
+    """
+    try:
+        if client.whoami() != seen.user:
+            return f"; what they come from was not told, as only {seen.user} can say what the run read"
+    except ClientError as error:
+        return f"; what they come from was not told: {error.message}"
+    outcomes = {
+        step.name: told.outcome_of(outputs=step.outputs, inputs=step.inputs, rows=step.rows, size=step.bytes)
+        for step in seen.steps
+    }
+    tell_lineage(client, outcomes, pipeline=seen.pipeline, run=seen.id)
+    return ""
 
 
 def branches_of(seen: Run) -> list[Branch]:

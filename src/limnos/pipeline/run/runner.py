@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NotFoundError, UnavailableError
+from limnos.pipeline.aside import tables_of
 from limnos.pipeline.context import StepContext, branch_name
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepError
 from limnos.pipeline.rights import lacking_now
 from limnos.pipeline.run import told
-from limnos.pipeline.run.commit import Moved, Published, publish
+from limnos.pipeline.run.commit import Moved, Published, publish, tell_lineage
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Board, Event, Listener, Tasks, nobody
 from limnos.pipeline.run.heart import Heart, superseded
@@ -26,7 +27,7 @@ from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import cleared
 from limnos.pipeline.run.schedule import after, carry
 from limnos.pipeline.run.stop import Stop, Stopped
-from limnos.pipeline.run.work import Engine, Work, tables_of
+from limnos.pipeline.run.work import Engine, Work
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -301,14 +302,8 @@ class Runner:
             self._clear(keep_tables=True)
         rows = sum(outcome.rows for outcome in self._outcomes.values())
         names = ", ".join(self._steps)
-        self._tell_lineage()
+        tell_lineage(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
         return self._ended("published", Why.DONE, message=f"published {names}", revision=published.revision, rows=rows)
-
-    def _tell_lineage(self) -> None:
-        """Say what came from what; the run is published whatever becomes of this."""
-        for name, step in self._steps.items():
-            tables = [pin.table for pin in self._outcomes[name].pins if pin.table is not None]
-            self.engine.tell(self.client, step, pipeline=self.work.pipeline.name, run=self.work.run, tables=tables)
 
     def _not_published(self, moved: tuple[Moved, ...], *, gone: list[str]) -> Ended:
         words = "; ".join(gone or [each.who for each in moved])

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ConflictError
+from limnos.pipeline.aside import tables_of
 from limnos.pipeline.graph import order
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended, Why
@@ -27,7 +28,7 @@ from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.runner import Runner
 from limnos.pipeline.run.stop import Stop, Stopped
-from limnos.pipeline.run.work import Engine, Work, needs_of, tables_of
+from limnos.pipeline.run.work import Engine, Work, needs_of
 
 if TYPE_CHECKING:
     from limnos.client import Client

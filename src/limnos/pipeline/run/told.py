@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypedDict
 
+from limnos.pipeline import lineage
 from limnos.pipeline.declaration import Parts, Pipeline, Step
 from limnos.pipeline.outcomes import Branch, Finding, Outcome, Pin
 
@@ -108,7 +109,7 @@ def outcome_told(outcome: Outcome) -> OutcomeTold:
     return {
         "rows": outcome.rows,
         "bytes": outcome.bytes,
-        "outputs": [_output(branch) for branch in outcome.branches],
+        "outputs": _outputs(outcome),
         "inputs": [_input(pin) for pin in outcome.pins],
         "findings": findings_told(outcome.findings),
         "phases_s": phases_told(outcome.phases),
@@ -124,6 +125,14 @@ def findings_told(findings: Iterable[Finding]) -> list[dict[str, object]]:
     """Findings in JSON's form; a sample that is not there is left out."""
     told = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
     return [{name: value for name, value in each.items() if value is not None} for each in told]
+
+
+def _outputs(outcome: Outcome) -> list[dict[str, object]]:
+    """Its branches; what their rows come from stands with the first, which is the step's own table."""
+    found = [_output(branch) for branch in outcome.branches]
+    if found and outcome.lineage is not None:
+        found[0]["lineage"] = lineage.told(outcome.lineage)
+    return found
 
 
 def _output(branch: Branch) -> dict[str, object]:
@@ -170,13 +179,16 @@ def outcome_of(
     *, outputs: Iterable[Mapping[str, Any]], inputs: Iterable[Mapping[str, Any]], rows: int | None, size: int | None
 ) -> Outcome:
     """As much of a recorded outcome as publishing, discarding and going on need: what was written, from what."""
+    written = list(outputs)
+    record = written[0].get("lineage") if written else None
     return Outcome(
-        branches=tuple(branch_of(each) for each in outputs),
+        branches=tuple(branch_of(each) for each in written),
         pins=tuple(_pin_of(each) for each in inputs),
         findings=(),
         rows=rows or 0,
         bytes=size or 0,
         seconds=0.0,
+        lineage=None if record is None else lineage.lineage_of_told(record),
     )
 
 

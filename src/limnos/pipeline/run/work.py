@@ -5,21 +5,18 @@ Job: values, and the engine's interface as the runner uses it. May import `clien
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Action, Files, Load, Malformed, Parts, Pipeline, Scalar, Step
+from limnos.pipeline.declaration import Parts, Pipeline, Scalar, Step
 from limnos.pipeline.graph import needs, order
 from limnos.pipeline.outcomes import Outcome, Pin
 from limnos.pipeline.run.events import Tasks
 from limnos.pipeline.run.options import Options
-
-if TYPE_CHECKING:
-    from limnos.client import Client
 
 
 class Engine(Protocol):
@@ -43,10 +40,6 @@ class Engine(Protocol):
 
     def tasks(self, step: str) -> Tasks:
         """How far Spark is with a step that is under way."""
-        ...
-
-    def tell(self, client: Client, step: Step, *, pipeline: str, run: str, tables: Sequence[Parts]) -> None:
-        """Tell the server what a published step's rows came from: its columns where they are known, else these tables."""
         ...
 
     def halt(self) -> None:
@@ -86,18 +79,3 @@ def needs_of(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> dict[
     order(pipeline, reads)
     names = {step.table: step.name for step in pipeline.steps}
     return {names[table]: frozenset(names[each] for each in needed) for table, needed in needs(pipeline, reads).items()}
-
-
-def tables_of(pipeline: Pipeline, step: Step) -> tuple[Parts, ...]:
-    """The tables a step may write: its own, that of quarantined rows, that of malformed ones."""
-    found = [step.table]
-    if any(rule.action is Action.QUARANTINE for rule in step.expectations):
-        found.append((*step.table[:-1], f"{step.table[-1]}__quarantine"))
-    if isinstance(step.body, Load) and _keeps(pipeline, step.body.source):
-        found.append((*step.table[:-1], f"{step.table[-1]}__malformed"))
-    return tuple(found)
-
-
-def _keeps(pipeline: Pipeline, source: str) -> bool:
-    kind = next((each.kind for each in pipeline.sources if each.name == source), None)
-    return isinstance(kind, Files) and kind.malformed is Malformed.KEEP

@@ -22,7 +22,7 @@ from limnos.pipeline.declaration import Action, Expectation, Files, Malformed, R
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, observed
-from limnos.pipeline.engine.naming import quoted
+from limnos.pipeline.engine.naming import BAD, FILE, quoted
 from limnos.pipeline.engine.sources.fingerprints import File, New, new_since, read, taken
 from limnos.pipeline.engine.sources.listing import LISTING_OPTIONS, base_path, listed, located, paths_of, shown
 from limnos.pipeline.engine.sources.values import (
@@ -51,7 +51,6 @@ FORMATS = ("csv", "json", "parquet", "orc", "text")
 _TEXTUAL = ("csv", "json")
 """Formats in which a row can be malformed."""
 _OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
-BAD, FILE = "_limnos_text", "_limnos_file"
 _ACTIONS = {Malformed.FAIL: Action.FAIL, Malformed.KEEP: Action.QUARANTINE, Malformed.COUNT: Action.DROP}
 
 

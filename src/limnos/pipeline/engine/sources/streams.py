@@ -19,8 +19,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812
 
-from limnos.pipeline.engine.naming import quoted
-from limnos.pipeline.engine.sources.files import BAD, FILE, malformed_rows, permissive, stream_schema
+from limnos.pipeline.engine.naming import BAD, FILE, quoted
+from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema
 from limnos.pipeline.engine.sources.listing import located
 from limnos.pipeline.engine.sources.values import MalformedRows, Read, first_line
 from limnos.pipeline.engine.staging import release, stage

@@ -1,0 +1,81 @@
+"""What tables come from is told when they are published, whoever publishes them and whichever attempt made them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from limnos.client import Client
+from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.over import publish_held
+from limnos.pipeline.run.resume import resume
+from tests.integration.live import LiveServer
+from tests.pipeline.run.conftest import Scene
+from tests.pipeline.run.test_runner import failing
+
+pytestmark = pytest.mark.integration
+
+RIGHTS = ("use_catalog", "use_schema", "create_table", "modify_table", "select_table")
+JOBS = ("register_job_template", "use_job_template", "run_job")
+
+
+def sources(scene: Scene, name: str) -> set[str]:
+    """The tables of the test that a table came from."""
+    graph = scene.client.lineage.up(scene.table(name))
+    return {node.path[-1] for node in graph.nodes if node.path is not None} - {name}
+
+
+def test_a_published_run_is_told(scene: Scene) -> None:
+    """Each table's sources are those that its step read."""
+    ended = scene.run(scene.pipeline(a="", b="a", c="a b"))
+
+    assert ended.state == "published", ended.message
+    assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"a", "b"}]
+
+
+def test_a_held_run_is_told_when_it_is_published(scene: Scene) -> None:
+    """Not before; and then from its record, as the process that made it is gone."""
+    held = scene.run(scene.pipeline(a="", b="a"), hold=True)
+    before = sources(scene, "b")
+
+    published = publish_held(scene.client, held.run)
+
+    assert published.state == "published", published.message
+    assert (before, sources(scene, "b")) == (set(), {"a"})
+
+
+def test_what_an_earlier_attempt_made_is_told(scene: Scene) -> None:
+    """A step that was finished before the kill is not run again, and what it read is known from the record."""
+    scene.engine.before = failing("c")
+    ended = scene.run(scene.pipeline(a="", b="a", c="b"))
+    again = scene.renewed()
+
+    means, options = again.means(), Options(lease_s=2)
+    second = resume(scene.pipeline(a="", b="a", c="b"), means, run_id=ended.run, directory=Path(), options=options)
+
+    assert second.state == "published", second.message
+    assert [name for name, _ in again.engine.carried] == [f"{scene.space}.c"]
+    assert [sources(scene, name) for name in "abc"] == [set(), {"a"}, {"b"}]
+
+
+def test_nobody_lends_their_rights_to_what_a_record_says(scene: Scene, server: LiveServer) -> None:
+    """Another user's publish says who could have told; that user's own publish tells."""
+    admin = scene.client
+    user, role = f"ana_{scene.space}", f"role_{scene.space}"
+    admin.users.add(user)
+    admin.roles.create(role)
+    admin.roles.allow(role, RIGHTS, on="main", kind="catalog")
+    admin.roles.allow(role, JOBS, on="lake", kind="metalake")
+    admin.roles.grant_to_user(user, [role])
+    with Client(server.uri, token=admin.tokens.create(user=user).token) as ana:
+        theirs = replace(scene, client=ana, heart=ana, engine=replace(scene.engine, client=ana))
+        held = theirs.run(scene.pipeline(a="", b="a"), hold=True)
+        published = publish_held(admin, held.run)
+        after_admin = sources(scene, "b")
+        own = publish_held(ana, theirs.run(scene.pipeline(a="", b="a"), hold=True).run)
+
+    assert (published.state, own.state) == ("published", "published")
+    assert f"only {user} can say what the run read" in published.message
+    assert (after_admin, sources(scene, "b")) == (set(), {"a"})

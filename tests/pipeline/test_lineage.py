@@ -1,0 +1,135 @@
+"""Lineage as values: spelled in a run's record and read back, and the event that is made of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.client import ClientError
+from limnos.pipeline.engine.plan_columns import Origin
+from limnos.pipeline.lineage import (
+    TOLD_MAX,
+    Lineage,
+    Source,
+    event,
+    lineage_of_told,
+    of_tables,
+    report,
+    table_source,
+    told,
+)
+
+ORDERS, FILE = table_source(("main", "raw", "orders")), Source("file", "/data/orders.csv")
+FOUND = Lineage(
+    inputs=(ORDERS, FILE),
+    columns={
+        "id": (Origin(ORDERS, "id", "IDENTITY", True),),
+        "twice": (Origin(FILE, "amount", "TRANSFORMATION", True), Origin(ORDERS, "day", "CONDITIONAL", False)),
+    },
+    rows=(Origin(ORDERS, "day", "FILTER", False),),
+)
+TABLE = ("main", "marts", "x y")
+_names = st.text(max_size=8)
+_sources = st.one_of(
+    st.builds(Source, _names, _names),
+    st.lists(_names, min_size=2, max_size=4).map(lambda parts: table_source(tuple(parts))),
+)
+
+
+@st.composite
+def _lineages(draw: st.DrawFn) -> Lineage:
+    inputs = draw(st.lists(_sources, max_size=4, unique=True))
+    one = st.builds(
+        Origin, st.sampled_from(inputs or [ORDERS]), _names, st.sampled_from(["IDENTITY", "FILTER"]), st.booleans()
+    )
+    origins = st.lists(one, min_size=1, max_size=3).map(tuple)
+    return Lineage(inputs=tuple(inputs), columns=draw(st.dictionaries(_names, origins)), rows=draw(origins))
+
+
+@given(_lineages())
+def test_a_record_says_it_all(lineage: Lineage) -> None:
+    """What is spelled in a run's record, as JSON, is read back the same."""
+    assert lineage_of_told(json.loads(json.dumps(told(lineage)))) == lineage
+
+
+def test_what_is_too_long_keeps_its_tables() -> None:
+    """A step does not fail for what can be said of its columns: of a table too wide the sources alone are kept."""
+    columns = {f"column_{number}": FOUND.columns["twice"] for number in range(TOLD_MAX // 40)}
+    record = told(Lineage(inputs=FOUND.inputs, columns=columns))
+
+    assert len(json.dumps(record)) < 1000
+    assert lineage_of_told(record) == Lineage(inputs=FOUND.inputs, columns={})
+
+
+@pytest.mark.parametrize(
+    "record",
+    [{}, {"sources": 1}, {"sources": [], "inputs": "x"}, {"sources": [{}], "inputs": 1},
+     {"sources": [], "inputs": 0, "rows": [[1, "a", "FILTER", True]]}, {"sources": [], "inputs": 0, "columns": [1]}],
+)  # fmt: skip
+def test_what_another_program_wrote_there_is_passed_over(record: dict[str, object]) -> None:
+    """A run can be published though its record holds something else."""
+    assert lineage_of_told(record) is None
+
+
+def _event(*targets: tuple[str, ...]) -> dict[str, object]:
+    return event(metalake="lake", pipeline="daily", run_id="01b2", step="marts.x", targets=targets, lineage=FOUND)
+
+
+def test_the_event() -> None:
+    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how they come about."""
+    made, again = _event(TABLE), _event(TABLE)
+    (output,) = made["outputs"]  # type: ignore[misc]
+    columns = output["facets"]["columnLineage"]
+    orders, file = made["inputs"]  # type: ignore[misc]
+
+    assert orders == {"namespace": "limnos://lake", "name": "main.raw.orders"}
+    assert file == {"namespace": "file", "name": "/data/orders.csv"}
+    assert (output["namespace"], output["name"]) == ("limnos://lake", "main.marts.`x y`")
+    assert made["job"] == {"namespace": "limnos://lake", "name": "daily.marts.x"}
+    assert made["run"] == again["run"]
+    assert made["run"]["facets"]["parent"]["run"] == {"runId": "01b2"}  # type: ignore[index]
+    twice, day = columns["fields"]["twice"]["inputFields"]
+    assert {key: twice[key] for key in ("namespace", "name", "field")} == {**file, "field": "amount"}
+    assert (twice["transformations"][0]["type"], twice["transformations"][0]["subtype"]) == ("DIRECT", "TRANSFORMATION")
+    assert (day["field"], day["transformations"][0]["type"]) == ("day", "INDIRECT")
+    assert [(one["field"], one["transformations"][0]["type"]) for one in columns["dataset"]] == [("day", "INDIRECT")]
+
+
+def test_tables_beside_come_from_there_too() -> None:
+    """Quarantined rows have the columns of the table, texts that could not be read have none of them."""
+    aside = [(*TABLE[:-1], f"x y__{word}") for word in ("quarantine", "malformed")]
+    own, quarantine, malformed = _event(TABLE, *aside)["outputs"]  # type: ignore[misc]
+
+    assert quarantine["name"] == "main.marts.`x y__quarantine`"
+    assert quarantine["facets"] == own["facets"]
+    assert (malformed["name"], malformed["facets"]) == ("main.marts.`x y__malformed`", {})
+
+
+class _Refusing:
+    """A client whose server refuses."""
+
+    class lineage:  # noqa: N801 - stands for an attribute
+        """Lineage that nobody takes."""
+
+        class scope:  # noqa: N801
+            """The metalake."""
+
+            metalake = "lake"
+
+        @staticmethod
+        def send(_: object) -> None:
+            """Refuse."""
+            raise ClientError("no")
+
+
+def test_a_refusal_is_a_word_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Whatever becomes of the lineage, the step was published; where there is nothing to tell, nothing is sent."""
+    known = {"pipeline": "p", "run_id": "r", "step": "s", "targets": [("main", "a", "t")]}
+    refused = report(_Refusing(), lineage=of_tables([("main", "a", "s")]), **known)  # type: ignore[arg-type]
+    silent = report(None, lineage=Lineage(inputs=(), columns={}), **known)  # type: ignore[arg-type]
+
+    assert (refused, silent) == (None, None)
+    assert "main.a.t" in caplog.text
