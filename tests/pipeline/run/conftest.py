@@ -24,17 +24,10 @@ from limnos.pipeline.run.options import Options
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.start import Means, start
 from limnos.pipeline.run.stop import Stop
-from tests.integration.live import LiveServer, serving
+from tests.integration.live import LiveServer
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
 _numbers = itertools.count(1000)
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for all tests of the room."""
-    with serving(tmp_path_factory.mktemp("runs") / "data") as running:
-        yield running
 
 
 @pytest.fixture
