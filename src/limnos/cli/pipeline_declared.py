@@ -1,6 +1,6 @@
 """`pipeline check | plan | schema`: what a pipeline's file says, and what a run of it would do.
 
-May import `client`, for its errors, `pipeline`, for types alone before it is needed, and this room. Nothing is written by any of them.
+May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and this room. Nothing is written by any of them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 from limnos.names import InvalidName, engine
 from limnos.pipeline.engine.metadata import Metadata
 
-_CALL = re.compile(r"\s*(?P<name>[A-Za-z]+)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
+_CALL = re.compile(r"\s*(?P<name>[A-Za-z_]+)\s*\((?P<arguments>.*)\)\s*", re.DOTALL)
 _SORT = re.compile(
     r"(?P<term>.*?)(?:\s+(?P<direction>ASC|DESC))?(?:\s+NULLS\s+(?P<nulls>FIRST|LAST))?\s*", re.DOTALL | re.IGNORECASE
 )

@@ -1,0 +1,129 @@
+"""Two schemas compared: what fits, what can grow, what is lost, at any depth. Spark reads their DDL and runs nothing."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.sql.types import DataType, StructType
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.engine.changes import (
+    Changes,
+    changes_between,
+    ddl,
+    dotted,
+    fits,
+    require_single_names,
+    storable,
+    widening,
+)
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.usefixtures("here"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def columns(text: str) -> StructType:
+    """A schema by its DDL."""
+    found = StructType.fromDDL(text)
+    assert isinstance(found, StructType)
+    return found
+
+
+def kind(text: str) -> DataType:
+    """A type by its DDL."""
+    return columns(f"x {text}").fields[0].dataType
+
+
+FITS = [
+    ("int", "tinyint", True), ("int", "bigint", False), ("bigint", "int", True), ("double", "float", True), ("double", "int", True),
+    ("double", "bigint", False), ("float", "smallint", True), ("float", "int", False), ("decimal(9,2)", "decimal(7,2)", True),
+    ("decimal(9,2)", "decimal(9,3)", False), ("decimal(9,2)", "decimal(10,2)", False), ("decimal(12,2)", "int", True), ("decimal(11,2)", "int", False),
+    ("string", "void", True), ("string", "int", False), ("string", "date", False), ("timestamp", "date", True), ("date", "timestamp", False),
+    ("boolean", "int", False), ("binary", "string", False), ("timestamp", "timestamp_ntz", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("old,new,expected", FITS, ids=str)
+def test_what_a_column_holds(old: str, new: str, expected: bool) -> None:
+    """A column holds values of another type where none of them loses anything."""
+    assert fits(kind(old), kind(new)) is expected
+
+
+WIDER = [
+    ("int", "bigint", "bigint"), ("float", "double", "double"), ("float", "int", "double"), ("decimal(9,2)", "decimal(12,2)", "decimal(12,2)"),
+    ("decimal(9,2)", "decimal(12,1)", "decimal(13,2)"), ("decimal(9,2)", "int", "decimal(12,2)"), ("decimal(9,2)", "decimal(12,3)", None),
+    ("decimal(38,20)", "bigint", None), ("bigint", "double", None), ("string", "int", None), ("int", "string", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("old,new,expected", WIDER, ids=str)
+def test_what_a_column_may_grow_to(old: str, new: str, expected: str | None) -> None:
+    """A column grows as Iceberg allows it, to what holds the old values and the new ones, or not at all."""
+    found = widening(kind(old), kind(new))
+
+    assert (None if found is None else found.simpleString()) == expected
+    if found is not None:
+        assert fits(found, kind(old))
+        assert fits(found, kind(new))
+
+
+def test_schemas_are_compared_by_name_at_any_depth() -> None:
+    """New, growing, missing and lossy columns are told by their paths; order and letters' case are no difference."""
+    table = columns(
+        "id INT, Who STRUCT<name: STRING, age: INT>, tags ARRAY<STRUCT<a: INT>>, m MAP<STRING, INT>, gone DATE, note STRING"
+    )
+    frame = columns(
+        "note INT, ID BIGINT, who STRUCT<NAME: STRING, mail: STRING>, tags ARRAY<STRUCT<a: BIGINT>>, m MAP<STRING, BIGINT>, fresh SMALLINT"
+    )
+
+    found = changes_between(table, frame)
+
+    assert [(dotted(each.path), each.type.simpleString()) for each in found.added] == [
+        ("Who.mail", "string"),
+        ("fresh", "int"),
+    ]
+    assert [(dotted(each.path), each.new.simpleString()) for each in found.widened] == [
+        ("id", "bigint"),
+        ("tags.element.a", "bigint"),
+        ("m.value", "bigint"),
+    ]
+    assert [dotted(each) for each in found.missing] == ["Who.age", "gone"]
+    assert [dotted(each.path) for each in found.lossy] == ["note"]
+    assert found
+    assert not changes_between(table, table)
+    assert changes_between(table, table) == Changes()
+
+
+def test_a_key_of_a_map_does_not_grow() -> None:
+    """Iceberg changes no keys of maps: one that would have to is told as lossy."""
+    found = changes_between(columns("m MAP<INT, STRING>"), columns("m MAP<BIGINT, STRING>"))
+
+    assert [dotted(each.path) for each in found.lossy] == ["m.key"]
+    assert found.widened == ()
+
+
+def test_columns_of_a_new_table() -> None:
+    """Nothing is required, small integers are integers, at any depth; a column without a type is refused by its path."""
+    found = storable(
+        columns("a TINYINT NOT NULL, s STRUCT<b: SMALLINT NOT NULL>, l ARRAY<TINYINT>, m MAP<STRING, TINYINT>")
+    )
+
+    assert ddl(found) == "struct<a: int, s: struct<b: int>, l: array<int>, m: map<string, int>>"
+    assert all(each.nullable for each in found.fields)
+    with pytest.raises(BadRequest, match=r"Column 's\.x' is always NULL"):
+        storable(columns("s STRUCT<x: VOID>"))
+
+
+def test_a_name_stands_once() -> None:
+    """Two columns that differ in letters' case alone are one name to a table."""
+    require_single_names(columns("a INT, b INT"))
+    with pytest.raises(BadRequest, match="two columns 'A'"):
+        require_single_names(StructType(columns("a INT").fields + columns("A INT").fields))
+
+
+def test_names_are_quoted_where_a_type_is_written() -> None:
+    """Names with blanks and back-quotes are letters in a statement."""
+    assert ddl(columns("`a b` STRUCT<`c``d`: INT>")) == "struct<`a b`: struct<`c``d`: int>>"

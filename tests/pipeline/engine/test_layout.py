@@ -1,0 +1,98 @@
+"""Partition fields and sort orders: read from a declaration and from metadata, written as Spark takes them. No Spark runs here."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.engine.layout import (
+    Term,
+    column_docs,
+    column_paths,
+    partition_of,
+    partition_term,
+    same_term,
+    sort_of,
+    sort_term,
+)
+from limnos.pipeline.engine.metadata import Metadata
+
+TERMS = [
+    ("day", Term("identity", ("day",)), "day"),
+    ("days(at)", Term("day", ("at",)), "days(at)"),
+    (" Date ( at ) ", Term("day", ("at",)), "days(at)"),
+    ("date_hour(at)", Term("hour", ("at",)), "hours(at)"),
+    ("year(place.since)", Term("year", ("place", "since")), "years(place.since)"),
+    ("bucket(16, id)", Term("bucket[16]", ("id",)), "bucket(16, id)"),
+    ("truncate(id, 4)", Term("truncate[4]", ("id",)), "truncate(4, id)"),
+    ("identity(id)", Term("identity", ("id",)), "id"),
+    ("`a b`", Term("identity", ("a b",)), "`a b`"),
+]
+
+
+@pytest.mark.parametrize("text,term,sql", TERMS, ids=[text for text, _, _ in TERMS])
+def test_a_term_is_read_and_written(text: str, term: Term, sql: str) -> None:
+    """Each spelling means one term, and what is written means the same."""
+    assert partition_term(text) == term
+    assert term.sql() == sql
+    assert partition_term(sql) == term
+
+
+@pytest.mark.parametrize(
+    "text,words",
+    [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is no column"), ("", "is no column")],
+)  # fmt: skip
+def test_a_wrong_term_is_told(text: str, words: str) -> None:
+    """What may be written is said."""
+    with pytest.raises(BadRequest, match=words):
+        partition_term(text)
+
+
+@pytest.mark.parametrize(
+    "text,sql",
+    [("day", "day ASC NULLS FIRST"), ("day desc", "day DESC NULLS LAST"), ("day DESC NULLS FIRST", "day DESC NULLS FIRST"),
+     ("days(at) asc nulls last", "days(at) ASC NULLS LAST"), ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST")],
+)  # fmt: skip
+def test_a_sort_order_is_read_and_written(text: str, sql: str) -> None:
+    """NULLs come first in a rising order and last in a falling one, unless said."""
+    assert sort_term(text).sql() == sql
+    assert sort_term(sql) == sort_term(text)
+
+
+FOUND = {
+    "table-uuid": "u", "format-version": 2, "current-schema-id": 1, "default-spec-id": 1, "default-sort-order-id": 1,
+    "schemas": [
+        {"schema-id": 0, "fields": []},
+        {"schema-id": 1, "fields": [
+            {"id": 1, "name": "at", "type": "timestamptz", "doc": "When."},
+            {"id": 2, "name": "Place", "type": {"type": "struct", "fields": [{"id": 3, "name": "city", "type": "string", "required": False, "doc": "Where."}]}},
+            {"id": 4, "name": "tags", "type": {"type": "list", "element-id": 5, "element": "string"}},
+            {"id": 6, "name": "m", "type": {"type": "map", "key-id": 7, "key": "string", "value-id": 8, "value": {"type": "struct", "fields": [{"id": 9, "name": "v", "type": "int"}]}}},
+        ]},
+    ],
+    "partition-specs": [
+        {"spec-id": 0, "fields": []},
+        {"spec-id": 1, "fields": [
+            {"name": "at_day", "transform": "day", "source-id": 1}, {"name": "old", "transform": "void", "source-id": 4},
+            {"name": "city", "transform": "identity", "source-id": 3},
+        ]},
+    ],
+    "sort-orders": [{"order-id": 1, "fields": [{"transform": "identity", "source-id": 3, "direction": "desc", "null-order": "nulls-last"}]}],
+}  # fmt: skip
+
+
+def test_the_layout_of_a_table() -> None:
+    """What metadata says is the same value as a declaration's; fields that were given up are none."""
+    found = msgspec.convert(FOUND, Metadata)
+
+    assert partition_of(found) == (partition_term("days(at)"), partition_term("Place.city"))
+    assert sort_of(found) == (sort_term("Place.city DESC"),)
+    assert same_term(partition_of(found)[1], partition_term("place.CITY"))
+    assert not same_term(partition_of(found)[0], partition_term("hours(at)"))
+    assert column_paths(found) == {
+        1: ("at",), 2: ("Place",), 3: ("Place", "city"), 4: ("tags",), 5: ("tags", "element"), 6: ("m",), 7: ("m", "key"), 8: ("m", "value"),
+        9: ("m", "value", "v"),
+    }  # fmt: skip
+    docs = column_docs(found)
+    assert (docs["at",], docs["place", "city"], docs["tags",]) == ("When.", "Where.", None)

@@ -1,0 +1,69 @@
+"""A table's metadata as a value, and asked of a session's catalog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from limnos.model.errors import NotFound
+from limnos.names import engine
+from limnos.pipeline.engine.metadata import Metadata, is_classic, metadata_of, metadata_there
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FOUND = msgspec.convert(
+    {
+        "table-uuid": "u", "format-version": 3, "current-schema-id": 7, "schemas": [{"schema-id": 7, "fields": []}],
+        "snapshots": [
+            {"snapshot-id": 1, "sequence-number": 1, "summary": {"operation": "append"}},
+            {"snapshot-id": 2, "parent-snapshot-id": 1, "sequence-number": 2, "summary": {"operation": "delete"}},
+            {"snapshot-id": 4, "parent-snapshot-id": 3, "sequence-number": 4, "first-row-id": 12},
+        ],
+        "refs": {"main": {"snapshot-id": 2, "type": "branch"}, "branch": {"snapshot-id": 4}},
+    },
+    Metadata,
+)  # fmt: skip
+
+
+def test_references_and_what_they_were_made_from() -> None:
+    """A branch's line goes back as far as snapshots are kept: one that has expired ends it."""
+    assert (FOUND.head(), FOUND.head("branch"), FOUND.head("none")) == (2, 4, None)
+    assert [each.snapshot_id for each in FOUND.ancestors(FOUND.head())] == [2, 1]
+    assert [each.snapshot_id for each in FOUND.ancestors(4)] == [4]
+    assert [*FOUND.ancestors(None), *FOUND.ancestors(9)] == []
+    assert [each.operation for each in FOUND.snapshots] == ["append", "delete", "append"]
+    second = FOUND.snapshot(2)
+    assert second is not None
+    assert second.parent_snapshot_id == 1
+    assert FOUND.snapshot(9) is None
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    """A table without specs and orders is neither partitioned nor sorted."""
+    assert (FOUND.schema.schema_id, FOUND.spec.fields, FOUND.order.fields) == (7, (), ())
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_table_is_asked_as_it_is_now(here: SparkSession, corner: tuple[str, ...]) -> None:
+    """What another session has written is seen; a table that nobody made is none, and to who needs it an error."""
+    table = (*corner, "t x")
+    name = engine.render_spark(table)
+    here.sql(f"CREATE TABLE {name} (id BIGINT) PARTITIONED BY (bucket(4, id))")
+    before = metadata_there(here, table)
+    here.sql(f"INSERT INTO {name} VALUES (1)")
+    after = metadata_of(here, table)
+
+    assert is_classic(here)
+    assert before.head() is None
+    assert after is not None
+    assert after.table_uuid == before.table_uuid
+    assert [each.transform for each in after.spec.fields] == ["bucket[4]"]
+    assert [each.operation for each in after.ancestors(after.head())] == ["append"]
+    assert metadata_of(here, (*corner, "none")) is None
+    with pytest.raises(NotFound, match="is not there"):
+        metadata_there(here, (*corner, "none"))

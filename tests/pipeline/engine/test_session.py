@@ -1,0 +1,56 @@
+"""Small dealings with a session: what is set for a while is put back, and a frame has a name as long as it is needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.pipeline.engine.session import marking, named, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+SET, UNSET = "spark.sql.shuffle.partitions", "spark.sql.iceberg.snapshot-property.limnos.run"
+
+
+def test_settings_are_put_back(here: SparkSession) -> None:
+    """Also when what is done meanwhile fails, and also those that nobody had set."""
+    before = here.conf.get(SET)
+    inside: list[str | None] = []
+
+    def work() -> None:
+        with settings(here, {SET: "7", **marking({"limnos.run": "r"})}):
+            inside.extend((here.conf.get(SET), here.conf.get(UNSET)))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+
+    assert inside == ["7", "r"]
+    assert (here.conf.get(SET), here.conf.get(UNSET, None)) == (before, None)
+
+
+def test_a_frame_has_a_name_for_a_while(here: SparkSession) -> None:
+    """SQL reads it by the name; afterwards the name means nothing, also after a failure; two names never meet."""
+    one, other = here.range(3), here.range(5)
+    names: list[str] = []
+    counted: list[int] = []
+
+    def work() -> None:
+        with named(one) as first, named(other) as second:
+            names.extend((first, second))
+            counted.extend(here.table(name).count() for name in names)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        work()
+
+    assert counted == [3, 5]
+    assert [here.catalog.tableExists(name) for name in names] == [False, False]
