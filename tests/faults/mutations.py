@@ -26,6 +26,7 @@ from tests.nodes.wire import (
 )
 
 PURGED_WITHIN_S = 30
+LANCE = "/lance/v1/table"
 PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
 
 
@@ -485,11 +486,53 @@ def lineage_take(rig: Rig) -> Case:
     return Case("POST", lineage, event, is_done, (201,))
 
 
+def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
+    """Make Lance tables whose versions the server keeps, and stage the first one of each: what a client would commit."""
+    entries: list[dict[str, object]] = []
+    for name in names:
+        body = {"properties": {"managed_versioning": "true"}}
+        location = str(rig.admin.do("POST", f"{LANCE}/lance%24{name}/declare", body).body["location"])
+        staged = Path(location.removeprefix("file://"), "_versions", f"{2**64 - 2:020d}.manifest-staged")
+        staged.parent.mkdir(parents=True)
+        staged.write_bytes(b"LANC")
+        entries.append({"id": ["lance", name], "version": 1, "manifest_path": str(staged).lstrip("/")})
+    return entries
+
+
+def _has_version(rig: Rig, name: str) -> bool:
+    """Say whether a table has its first version; then its manifest is there, too."""
+    found = rig.admin.do("POST", f"{LANCE}/lance%24{name}/version/list", {}).body["versions"]
+    assert len(found) <= 1, found  # type: ignore[arg-type]
+    assert all(Path(f"/{each['manifest_path']}").read_bytes() == b"LANC" for each in found)  # type: ignore[union-attr,index]
+    return bool(found)
+
+
+def lance_version(rig: Rig) -> Case:
+    """Commit a version to a Lance table; the same again is what it was."""
+    name = rig.tag()
+    (entry,) = _kept(rig, name)
+    return Case("POST", f"{LANCE}/lance%24{name}/version/create", entry, lambda: _has_version(rig, name))
+
+
+def lance_versions(rig: Rig) -> Case:
+    """Commit a version to each of three Lance tables."""
+    tag = rig.tag()
+    names = [f"{tag}{each}" for each in "abc"]
+    entries = _kept(rig, *names)
+
+    def is_done() -> bool:
+        found = [_has_version(rig, name) for name in names]
+        assert found in ([True] * 3, [False] * 3), f"half a batch: {found}"
+        return found[0]
+
+    return Case("POST", f"{LANCE}/version/batch-create", {"entries": entries}, is_done)
+
+
 WITH_FILE = (table_create, table_commit, tables_commit, transaction, run_publish, view_create, view_replace)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
+    lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
 )  # fmt: skip
 WITHOUT_CHANGES = (lineage_take, step_put)
 """They leave nothing in the feed, and move no clock."""

@@ -7,7 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import DEED_POINT, POINTS
-from tests.faults.mutations import MUTATIONS, WITH_FILE, WITHOUT_CHANGES, Case, run_publish, tables_commit, transaction
+from tests.faults.mutations import (
+    MUTATIONS,
+    WITH_FILE,
+    WITHOUT_CHANGES,
+    Case,
+    lance_versions,
+    run_publish,
+    tables_commit,
+    transaction,
+)
 from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 
@@ -52,8 +61,14 @@ def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], 
     assert complaints(rig.database) == []
 
 
-@pytest.mark.parametrize("mutation", [tables_commit, transaction, run_publish], ids=lambda value: value.__name__)
-@pytest.mark.parametrize("point", [f"{DEED_POINT}:{count}" for count in (1, 2, 3)] + ["file-written:2"])
+BETWEEN = [
+    (mutation, f"{DEED_POINT}:{count}")
+    for mutation in (tables_commit, transaction, run_publish, lance_versions)
+    for count in (1, 2, 3)
+] + [(mutation, "file-written:2") for mutation in (tables_commit, transaction, run_publish)]
+
+
+@pytest.mark.parametrize("mutation,point", BETWEEN, ids=lambda value: getattr(value, "__name__", value))
 def test_killed_between_operations(rig: Rig, mutation: Callable[[Rig], Case], point: str) -> None:
     """A node killed between the operations of one transaction, or between its files, leaves nothing of it."""
     case = mutation(rig)

@@ -64,6 +64,14 @@ WOUNDS = {
     "untold drop": ("feed_tells_the_tree", f"UPDATE node SET deleted = id WHERE id = {A_TABLE}"),
     "columns of no edge": ("lineage_holds", "DELETE FROM lineage_edge"),
     "edge from nowhere": ("lineage_holds", "DELETE FROM lineage_dataset"),
+    "versions of no Lance table": (
+        "lance_versions_hold",
+        f"INSERT INTO lance_version SELECT {A_TABLE}, '', 1, 2, 's', 4, NULL, '{{}}', 0, 0",
+    ),
+    "an older version on its way": (
+        "lance_versions_hold",
+        f"INSERT INTO lance_version SELECT {A_TABLE}, '', n, 2, 's', 4, NULL, '{{}}', 0, n - 1 FROM (SELECT 1 AS n UNION SELECT 2)",
+    ),
     "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
     "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),
     "published at no time": ("runs_are_whole", "UPDATE pipeline_run SET state = 'published'"),

@@ -257,7 +257,23 @@ def runs_are_whole(store: Store) -> Iterator[str]:
         yield from (f"{table} of run {row[0]}, which is not there" for row in store.rows(orphans))
 
 
+def lance_versions_hold(store: Store) -> Iterator[str]:
+    """Versions are of Lance tables, live or in the trash; those that may still be on their way come after all that are not."""
+    for (node,) in store.rows(
+        "SELECT DISTINCT v.node_id FROM lance_version v WHERE NOT EXISTS"
+        f" (SELECT 1 FROM node n WHERE n.id = v.node_id AND n.kind = {TABLE} AND n.format = 'lance' AND n.deleted = 0)"
+        " AND NOT EXISTS (SELECT 1 FROM trash t WHERE t.node_id = v.node_id)"
+    ):
+        yield f"versions of {node}, which is no Lance table"
+    for node, version in store.rows(
+        "SELECT v.node_id, v.version FROM lance_version v WHERE v.settled AND EXISTS (SELECT 1 FROM lance_version o"
+        " WHERE o.node_id = v.node_id AND o.branch = v.branch AND o.version < v.version AND NOT o.settled)"
+    ):
+        yield f"version {version} of {node} is settled before an older one"
+
+
 CHECKS = (
+    lance_versions_hold,
     lineage_holds,
     runs_are_whole,
     clocks_are_dense,

@@ -1,0 +1,177 @@
+"""A managed Lance table on two nodes: many writers, a node killed and started again, and somebody who lays manifests past them.
+
+A manifest here is a list of rows as text: what a version's writer has read of the one before, and a row of its own. So each version says
+whether its history is linear, and the last one which commits are in it.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.lance.wire import manifest
+from tests.nodes.wire import Lost, Wire
+from tests.nodes.world import World
+
+WRITERS = 16
+COMMITS = max(2, int(os.environ.get("LIMNOS_TEST_ROUNDS", "0")) // 5)
+KILLS = 1 if COMMITS < 10 else 4
+ROGUE = "rogue"
+TABLE = "/lance/v1/table"
+END = b"LANC"
+
+
+class Writer:
+    """One writer at one node, which may be gone at any moment."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.number = number
+        self.wire: Wire | None = None
+
+    def ask(self, path: str, body: object) -> tuple[int, dict[str, object]]:
+        """Ask until a node answers something else than that it can't now; 0 when nobody knows what became of it."""
+        while True:
+            try:
+                if self.wire is None:
+                    self.wire = Wire(self.world.nodes[self.number % 2].uri, user="admin")
+                answer = self.wire.ask("POST", path, body)
+            except (Lost, OSError):
+                self.close()
+                if "create" in path:
+                    return 0, {}
+                time.sleep(0.05)
+                continue
+            if answer.status == 503:
+                time.sleep(0.05)
+                continue
+            return answer.status, answer.body
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.wire is not None:
+            self.wire.close()
+        self.wire = None
+
+    def rows(self, name: str) -> tuple[int, list[str]]:
+        """Read the newest version of a table as clients do: by the list, then its manifest."""
+        while True:
+            _, body = self.ask(f"{TABLE}/lance%24{name}/version/list?limit=1&descending=true", {})
+            found = body["versions"]
+            if not found:
+                return 0, []
+            newest = found[0]  # type: ignore[index]
+            with suppress(FileNotFoundError):  # moved by mistake: it comes back when somebody looks
+                text = Path(f"/{newest['manifest_path']}").read_bytes()
+                return newest["version"], text.removesuffix(END).decode().split()
+
+    def staged(self, directory: Path, version: int, *, rows: list[str]) -> str:
+        """Stage a version; returns what the client calls it."""
+        name = f"{manifest(version)}-{self.number}.{time.monotonic_ns()}"
+        (directory / name).write_bytes(" ".join(rows).encode() + END)
+        return f"{str(directory).lstrip('/')}/{name}"
+
+    def commit(self, tables: dict[str, Path], row: str) -> None:
+        """Add a row to each table at once, looking before it is tried again."""
+        while True:
+            seen = {name: self.rows(name) for name in tables}
+            there = [row in rows for _, rows in seen.values()]
+            if all(there):
+                return
+            assert not any(there) or not self._is_half(tables, row), f"a part of a batch: {seen}"
+            entries = [
+                {"id": ["lance", name], "version": version + 1, "manifest_path": self.staged(tables[name], version + 1, rows=[*rows, row])}
+                for name, (version, rows) in seen.items()
+            ]  # fmt: skip
+            if len(entries) == 1:
+                (name,) = tables
+                status, _ = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])
+            else:
+                status, _ = self.ask(f"{TABLE}/version/batch-create", {"entries": entries})
+            if status == 200:
+                return
+            assert status in (0, 409), status
+
+    def _is_half(self, tables: dict[str, Path], row: str) -> bool:
+        """Look once more whether a row is in some tables only: the first look may have been in the moment of the commit."""
+        again = [row in self.rows(name)[1] for name in tables]
+        return any(again) and not all(again)
+
+
+def declared(world: World, *names: str) -> dict[str, Path]:
+    """Make tables whose versions the server keeps; returns where their manifests lie."""
+    found = {}
+    with closing(Writer(world, 0)) as maker:
+        for name in names:
+            _, made = maker.ask(f"{TABLE}/lance%24{name}/declare", {"properties": {"managed_versioning": "true"}})
+            found[name] = Path(str(made["location"]).removeprefix("file://"), "_versions")
+            found[name].mkdir(parents=True)
+    return found
+
+
+def disturbed(world: World, directories: list[Path], done: threading.Event) -> int:
+    """Lay manifests past the server, and kill a node and start it again, until the writers are done; returns how many were laid."""
+    laid, killed, started = 0, 0, time.monotonic()
+    while not done.is_set():
+        for directory in directories:
+            newest = min((each.name for each in directory.glob("*.manifest")), default=manifest(0))
+            version = 2**64 - 1 - int(newest.partition(".")[0])
+            with suppress(FileExistsError), (directory / manifest(version + 1)).open("xb") as file:
+                file.write(ROGUE.encode() + END)
+                laid += 1
+        if killed < KILLS and time.monotonic() - started > 0.3 * (killed + 1):
+            world.nodes[killed % 2].kill()
+            world.nodes[killed % 2].start()
+            killed += 1
+        done.wait(0.02)
+    return laid
+
+
+@pytest.mark.parametrize("names", [("one",), ("a", "b", "c")], ids=["one table", "three at once"])
+def test_every_acknowledged_row_is_there_once(world: World, names: tuple[str, ...]) -> None:
+    """16 writers at two nodes, one of them killed: versions without a gap, each on the one before, every row once, nothing past the server."""
+    tables = declared(world, *names)
+    done = threading.Event()
+
+    def write(number: int) -> None:
+        with closing(Writer(world, number)) as writer:
+            for turn in range(COMMITS):
+                writer.commit(tables, f"w{number}-{turn}")
+
+    with ThreadPoolExecutor(WRITERS + 1) as threads:
+        trouble = threads.submit(disturbed, world, list(tables.values()), done)
+        work = [threads.submit(write, number) for number in range(WRITERS)]
+        try:
+            for each in work:
+                each.result()
+        finally:
+            done.set()
+        assert trouble.result() > 0
+
+    with closing(Writer(world, 1)) as reader:
+        for name in tables:
+            history_is_linear(reader, name)
+
+
+def history_is_linear(reader: Writer, name: str) -> None:
+    """Look whether each version is the one before and one row more, without a gap, up to all rows."""
+    expected = Counter(f"w{number}-{turn}" for number in range(WRITERS) for turn in range(COMMITS))
+    version, rows = reader.rows(name)
+    assert Counter(rows) == expected
+    _, body = reader.ask(f"{TABLE}/lance%24{name}/version/list", {})
+    versions: list[dict[str, Any]] = body["versions"]  # type: ignore[assignment]
+    assert [each["version"] for each in versions] == list(range(1, version + 1))
+    before: list[str] = []
+    for each in versions:
+        found = Path(f"/{each['manifest_path']}").read_bytes().removesuffix(END).decode().split()
+        assert found[:-1] == before
+        before = found
+    assert version == expected.total()
