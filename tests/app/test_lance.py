@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,9 +17,9 @@ import pytest
 from limnos.app.lance import lance_processes
 from limnos.app.lance_processes import LanceProcesses
 from limnos.config.settings import Lance
-from limnos.model.errors import NotFound, TooLarge
+from limnos.model.errors import BadRequest, Forbidden, NotFound, StateUnknown, TooLarge, Unavailable
 from limnos.services.lance_work import Errand, options_of
-from limnos.sources.lance.questions import Describe, Described
+from limnos.sources.lance.questions import Describe, Described, Query, Write, Written
 
 T = TypeVar("T")
 
@@ -102,3 +102,163 @@ def test_options_for_an_object_store() -> None:
     )
 
     assert told == {"aws_endpoint": "http://minio:9000", "aws_access_key_id": "k", "allow_http": "true"}
+
+
+def stream(rows: int = 100, batches: int = 4) -> bytes:
+    """Rows as a stream of several batches."""
+    sink = pa.BufferOutputStream()
+    table = pa.table({"id": pa.array(range(rows), pa.int64()), "name": ["b"] * rows})
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        for batch in table.to_batches(max_chunksize=rows // batches):
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+async def pieces(data: bytes, *, then: Callable[[], object] = lambda: None) -> AsyncGenerator[bytes, None]:
+    """A body in two pieces; between them something happens."""
+    yield data[: len(data) // 2]
+    await asyncio.sleep(0.05)
+    then()
+    yield data[len(data) // 2 :]
+
+
+def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = None) -> tuple[Errand, list[bool]]:
+    """Rows on their way into a table, and what is told of whether something may have been changed."""
+
+    async def still() -> None:
+        """Nothing forbids it."""
+
+    marks: list[bool] = []
+    question = Write(location, {}, mode="append", batch_bytes_max=1 << 20)
+    return Errand(question, caller="ana", settled=settled or still, mark=marks.append), marks
+
+
+def versions(location: str) -> int:
+    """How many versions a table has."""
+    return len(lance.dataset(location).versions())
+
+
+def test_rows_are_fed_to_a_process(location: str) -> None:
+    """A body is written when it has ended, and whoever asked is told what came of it; the process is kept."""
+
+    async def story(processes: LanceProcesses) -> tuple[Written, int]:
+        errand, _ = inserting(location)
+        told = await processes.feed(errand, pieces(stream()))
+        return msgspec.json.decode(told, type=Written), len(processes.pids())
+
+    done, left = run(story)
+    assert (done.inserted, done.version, versions(location), left) == (100, 2, 2, 1)
+
+
+def test_a_body_that_breaks_off(location: str) -> None:
+    """What was wrong with it is told, nothing is written, and the process goes on with the next one."""
+
+    def broken() -> None:
+        raise BadRequest("The client went away")
+
+    async def story(processes: LanceProcesses) -> list[int]:
+        errand, marks = inserting(location)
+        before = processes.pids()
+        for _ in range(3):
+            with pytest.raises(BadRequest, match="went away"):
+                await processes.feed(errand, pieces(stream(), then=broken))
+        assert marks == []
+        await processes.feed(inserting(location)[0], pieces(stream()))
+        return [*before, *processes.pids()]
+
+    assert len(run(story)) == 1
+    assert versions(location) == 2
+
+
+def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
+    """Whether the caller may is looked at when all of the body is there: nothing is written for who may not any more."""
+
+    async def refused() -> None:
+        raise Forbidden("Not any more")
+
+    async def story(processes: LanceProcesses) -> None:
+        errand, marks = inserting(location, settled=refused)
+        with pytest.raises(Forbidden):
+            await processes.feed(errand, pieces(stream()))
+        assert marks == []
+
+    run(story)
+    assert versions(location) == 1
+
+
+def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
+    """It is certain that nothing was changed, as it did not have all of the body; the next one finds another process."""
+
+    async def story(processes: LanceProcesses) -> None:
+        def kill() -> None:
+            (pid,) = processes.pids()
+            os.kill(pid, signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+        with pytest.raises(Unavailable, match="nothing was changed"):
+            await processes.feed(inserting(location)[0], pieces(stream(), then=kill))
+        assert versions(location) == 1
+        await processes.feed(inserting(location)[0], pieces(stream()))
+
+    run(story)
+    assert versions(location) == 2
+
+
+def test_a_process_that_dies_with_all_of_its_question(location: str) -> None:
+    """Nobody knows whether it changed something, and that is told."""
+
+    async def story(processes: LanceProcesses) -> list[bool]:
+        await described(processes, location)
+        (pid,) = processes.pids()
+        os.kill(pid, signal.SIGSTOP)
+        errand, marks = inserting(location)
+        task = asyncio.create_task(processes.feed(errand, pieces(stream())))
+        await asyncio.wait({task}, timeout=0.5)
+        assert errand.is_begun
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(StateUnknown, match="may have been made"):
+            await task
+        return marks
+
+    assert run(story) == [True]
+
+
+def test_who_stops_waiting_ends_the_work(location: str) -> None:
+    """A request whose time is over takes its process along, also in the middle of a body; its place is free again."""
+
+    async def story(processes: LanceProcesses) -> None:
+        task = asyncio.create_task(
+            processes.feed(inserting(location)[0], pieces(stream(), then=lambda: task.cancel() and None))
+        )
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert processes.pids() == []
+        await described(processes, location)
+
+    run(story, workers_max=1)
+    assert versions(location) == 1
+
+
+def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
+    """Whoever takes no more of an answer ends the process that makes it."""
+
+    async def story(processes: LanceProcesses) -> None:
+        found = processes.stream(Errand(Query(location, {}), caller="ana"))
+        assert (await anext(found))[:6] == b"ARROW1"
+        await found.aclose()
+        assert processes.pids() == []
+
+    run(story)
+
+
+def test_a_process_leaves_with_its_server(location: str) -> None:
+    """When whoever started it is gone, it is gone, in the middle of work, too."""
+
+    async def story(processes: LanceProcesses) -> None:
+        await described(processes, location)
+        (hand,) = processes._idle
+        hand._wire.close()
+        await asyncio.wait_for(asyncio.to_thread(os.waitpid, hand.pid, 0), 10)
+        hand._ended = True
+
+    run(story)

@@ -30,7 +30,7 @@ CALLERS = {
 }
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
-    "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t",
+    "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
     "template": "nyc", "job": "1",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
@@ -75,8 +75,14 @@ BODIES: dict[str, object] = {
     **{f"lance-{verb}-table-tag{more}": {"tag": "v", "version": 1} for verb, more in (("create", ""), ("update", ""), ("delete", ""), ("get", "-version"))},
     **{f"lance-{verb}-table-branch": {"name": "b"} for verb in ("create", "delete")},
     **dict.fromkeys(("lance-create-table", "lance-insert-into-table"), arrow()), "lance-count-table-rows": {}, "lance-query-table": {"k": 1},
-    "lance-explain-table-query-plan": {"query": {"k": 1}}, "lance-analyze-table-query-plan": {"k": 1},
     "query-service": {"statement": "create dataverse n"},
+    "lance-explain-table-query-plan": {"query": {"k": 1}}, "lance-analyze-table-query-plan": {"k": 1}, "lance-merge-insert-into-table": arrow(),
+    "lance-update-table": {"updates": [["id", "1"]]}, "lance-delete-from-table": {"predicate": "true"}, "lance-restore-table": {"version": 1},
+    "lance-update-table-schema-metadata": {}, "lance-update-field-metadata": {"updates": [{"path": "id", "metadata": {}}]},
+    "lance-alter-table-add-columns": {"new_columns": [{"name": "n", "expression": "1"}]}, "lance-alter-table-drop-columns": {"columns": ["id"]},
+    "lance-alter-table-alter-columns": {"alterations": [{"path": "id", "rename": "n"}]}, "lance-get-table-stats": {}, "lance-list-table-indices": {},
+    **{key: {"column": "id", "index_type": "BTREE"} for key in ("lance-create-table-index", "lance-create-table-scalar-index")},
+    **{key: {} for key in ("lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction")}, "lance-alter-transaction": {"actions": []},
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},

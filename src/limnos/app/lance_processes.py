@@ -101,9 +101,19 @@ class LanceProcesses:
             except LimnosError as error:
                 await hand.send([CUT])
                 return error
-            await hand.send([MORE, piece] if piece is not None else [COMPLETE])
             if piece is None:
+                await LanceProcesses._complete(errand, hand)
                 return None
+            await hand.send([MORE, piece])
+
+    @staticmethod
+    async def _complete(errand: Errand, hand: Hand) -> None:
+        """Say that a body has ended. A process that was gone before it was told has changed nothing."""
+        try:
+            await hand.send([COMPLETE])
+        except ConnectionError:
+            errand.refused()
+            raise
 
     async def stream(self, errand: Errand) -> AsyncGenerator[bytes, None]:
         """Give an answer in pieces; the first one comes when it is certain that there is an answer."""

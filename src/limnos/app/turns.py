@@ -70,7 +70,7 @@ class Turns:
             if not self._held[key]:
                 del self._held[key]
         for waiting in tuple(self._waiting):
-            if self._may(waiting[0]):
+            if not waiting[1].done() and self._may(waiting[0]):  # one that is done was cancelled, and goes by itself
                 self._waiting.remove(waiting)
                 self._take(waiting[0])
                 waiting[1].set_result(None)

@@ -7,7 +7,7 @@ is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import msgspec
 
@@ -15,9 +15,9 @@ from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
 from limnos.model.errors import CommitConflict, NotFound, OutsideRoots, Unsupported
 from limnos.services.lance_describing import VERSION_END, At, state_of
-from limnos.services.lance_tables import lance_load
+from limnos.services.lance_tables import has_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
-from limnos.sources.lance.questions import Count, Explain, Query, Question, Write, Written
+from limnos.sources.lance.questions import Explain, Query, Question, Write, Written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from limnos.services.lance_tables import LanceTable
     from limnos.services.scene import Scene, Scope
 
-NOTHING_YET = "The table was declared and holds no data yet: insert some first"
+T = TypeVar("T")
+NOTHING_YET: Final = "The table was declared and holds no data yet: insert some first"
 
 
 async def table_for_rows(
@@ -85,16 +86,36 @@ def settled(
     return again
 
 
-async def rows_count(ctx: Context, scope: Scope, *, levels: Levels, at: At, predicate: str | None) -> int:
-    """Count rows. Raises NotFound (table, version, branch, column), BadRequest for a predicate that is none, Forbidden."""
-    table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
-    return await answer(ctx, errand_of(ctx, asked_of(table, Count("", {}, predicate=predicate), at=at)), shape=int)
+async def told(
+    ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question, shape: type[T], action: Action = Action.TABLE_LOAD
+) -> T:  # fmt: skip
+    """Have something told of a table's files: of its rows for who may do TABLE_READ, else for who may load it.
+
+    Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, Forbidden.
+    """
+    table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
+    return await answer(ctx, errand_of(ctx, asked_of(table, question, at=at)), shape=shape)
+
+
+async def changed(ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question, shape: type[T]) -> T:
+    """Have a table's files changed. Raises as `told`, and AlreadyExists (index), SchemaMismatch, CommitConflict."""
+
+    def decide(scene: Scene) -> LanceTable:
+        return table_to_change(scene, levels)
+
+    table = await ctx.read(scope, decide)
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
+    if not await has_data(ctx, table.location, place=table.place):
+        raise NotFound(NOTHING_YET, kind="table")
+    look = settled(ctx, scope, table=table, decide=decide)
+    return await answer(ctx, errand_of(ctx, asked_of(table, question, at=at), settled=look), shape=shape)
 
 
 async def rows_query(
     ctx: Context, scope: Scope, *, levels: Levels, at: At, question: Question
 ) -> AsyncGenerator[bytes, None]:
-    """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `rows_count`."""
+    """Find rows: an Arrow file in pieces, of which the first one is made already. Raises as `told`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
     pieces = ctx.services.lance.stream(errand_of(ctx, asked_of(table, question, at=at)))
     first = await anext(pieces)
@@ -113,7 +134,7 @@ async def _following(first: bytes, pieces: AsyncGenerator[bytes, None]) -> Async
 async def query_explain(
     ctx: Context, scope: Scope, *, levels: Levels, at: At, query: Query, verbose: bool = False, runs: bool = False
 ) -> str:
-    """Tell how a query would be done; with `runs` do it, and tell how it went. Raises as `rows_count`."""
+    """Tell how a query would be done; with `runs` do it, and tell how it went. Raises as `told`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
     asked = cast("Query", asked_of(table, query, at=at))
     question = Explain(asked.location, asked.options, query=asked, verbose=verbose, runs=runs)
@@ -127,12 +148,19 @@ async def rows_insert(
 
     Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
     """
+    question = Write("", {}, mode=mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
+    return await rows_fed(ctx, scope, levels=levels, branch=branch, question=question, body=body)
+
+
+async def rows_fed(
+    ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, question: Question, body: AsyncGenerator[bytes, None]
+) -> Written:  # fmt: skip
+    """Have a table changed by the rows in a body. Raises as `rows_insert`."""
 
     def decide(scene: Scene) -> LanceTable:
         return table_to_change(scene, levels)
 
     table = await ctx.read(scope, decide)
-    question = Write("", {}, mode=mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     return await fed(ctx, scope, table=table, question=question, at=At(branch=branch), decide=decide, body=body)
 
 

@@ -84,6 +84,7 @@ class Errand:
 
     def refused(self) -> None:
         """It is certain that nothing came of it."""
+        self.is_begun = False
         if self._settled is not None:
             self._mark(False)
 

@@ -142,10 +142,37 @@ def _rows(who: str) -> Iterator[Case]:
     ):  # fmt: skip
         yield case(create, thing, f"lance$there${name}", root=ROOT, body=arrow(), query=f"?mode={mode}")
     yield from _each("insert", "rows", arrow())
+    yield from _each("query", "rows", {"k": 1})
+    yield from _each("delete", "rows", {"predicate": "id > 100"})
     for action, body in (
-        ("count_rows", {}), ("query", {"k": 1}), ("explain_plan", {"query": {"k": 1}}), ("analyze_plan", {"k": 1}),
+        ("count_rows", {}), ("explain_plan", {"query": {"k": 1}}), ("analyze_plan", {"k": 1}), ("stats", {}),
+        ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}), ("restore", {"version": 1}),
+        ("schema_metadata/update", {"a": "b"}), ("update_field_metadata", {"updates": [{"path": "id", "metadata": {"a": "b"}}]}),
+        ("create_index", {"column": "id", "index_type": "BTREE", "name": f"i_{who}"}), ("create_scalar_index", {"column": "id", "index_type": "BTREE", "name": f"s_{who}"}),
+        ("index/list", {}), ("index/{index_name}/stats", {}), ("index/{index_name}/drop", {}),
+        ("add_columns", {"new_columns": [{"name": f"c_{who}", "expression": "id + 1"}]}), ("alter_columns", {"alterations": [{"path": "text", "nullable": True}]}),
+        ("drop_columns", {"columns": [f"c_{who}"]}),
     ):  # fmt: skip
-        yield from _each(action, "rows", body)
+        yield from _both(action, body, index=f"i_{who}")
+    for action, body in (("describe", {}), ("alter", {"actions": []})):
+        for thing, name in (("transaction", "lance$there$rows$x"), ("no table's transaction", "lance$there$gone$x")):
+            yield case(f"POST /transaction/{{transaction_id}}/{action}", thing, name, root=ROOT, body=body)
+
+
+def _both(action: str, body: object, *, index: str) -> Iterator[Case]:
+    """The same about a table and about none."""
+    path, _, query = action.partition("?")
+    names = (index,) if "{index_name}" in path else ()
+    for thing, table_id in (("table", "lance$there$rows"), ("no table", "lance$there$gone")):
+        yield case(
+            f"POST /table/{{table_id}}/{path}",
+            thing,
+            table_id,
+            *names,
+            root=ROOT,
+            body=body,
+            query=query and f"?{query}",
+        )
 
 
 def _references(who: str) -> Iterator[Case]:

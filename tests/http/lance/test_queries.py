@@ -54,7 +54,7 @@ def test_rows_that_are_found(home: Node, body: dict[str, object], expected: list
 @pytest.mark.parametrize(
     "columns, expected",
     [
-        (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}),
+        (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}), ({"twice": "id * 2"}, {"twice": 4}),
     ],
 )  # fmt: skip
 def test_columns(home: Node, columns: object, expected: dict[str, object]) -> None:
@@ -69,7 +69,7 @@ def test_columns(home: Node, columns: object, expected: dict[str, object]) -> No
     [
         ({"k": -1}, (400, 13)), ({"k": 1, "offset": -1}, (400, 13)), ({"vector": NEAR}, (400, 13)), ({"k": 1, "vector": [1.0, 2.0, 3.0]}, (400, 13)),
         ({"k": 1, "vector": [1.0, [2.0]]}, (400, 13)), ({"k": 1, "vector": NEAR, "vector_column": "nope"}, (404, 12)), ({"k": 1, "vector": NEAR, "distance_type": "far"}, (400, 13)),
-        ({"k": 1, "filter": "nope > 1"}, (404, 12)), ({"k": 1, "filter": "id >"}, (400, 13)), ({"k": 1, "columns": ["nope"]}, (404, 12)), ({"k": 1, "columns": [["a"]]}, (400, 13)),
+        ({"k": 1, "filter": "nope > 1"}, (404, 12)), ({"k": 1, "filter": "id >"}, (400, 13)), ({"k": 1, "columns": ["nope"]}, (404, 12)), ({"k": 1, "columns": [["a"]]}, (400, 13)), ({"k": 1, "columns": {"column_names": "a"}}, (400, 13)),
         ({"k": 1, "columns": {"column_aliases": {"x": "id +"}}}, (400, 13)), ({"k": 1, "version": 9}, (404, 11)), ({"k": 1, "branch": "b"}, (404, 22)),
         ({"k": 1, "full_text_query": {}}, (400, 13)), ({"k": 1, "full_text_query": {"string_query": {"query": "cat"}}}, (400, 13)), ({"k": 200_000, "vector": NEAR}, (400, 13)),
         ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)), ({"k": "many"}, (400, 13)),

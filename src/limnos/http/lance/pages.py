@@ -14,6 +14,8 @@ from limnos.model.errors import BadRequest
 from limnos.services.pages import Asked
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.http.request import Request
 
 LIMIT_MAX = 1_000_000
@@ -47,7 +49,7 @@ def decoded(token: str) -> str:
         raise BadRequest("The page_token is not one that this server gave: start again without it") from None
 
 
-def page(field: str, names: list[str], *, last: str | None) -> dict[str, object]:
+def page(field: str, names: Sequence[object], *, last: str | None) -> dict[str, object]:
     """Build the body of a list."""
     told: dict[str, object] = {field: names}
     return told if last is None else {**told, "page_token": encoded(last)}

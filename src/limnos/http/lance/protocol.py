@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action
-from limnos.http.lance import batches, namespaces, queries, references, rows, tables, versions
+from limnos.http.lance import batches, changes, indices, namespaces, queries, references, rows, tables, versions
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import place_of
 from limnos.http.lance.unserved import unserved
@@ -29,7 +29,7 @@ ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
 """How the protocol's paths go on: what else begins with `/v1` is not meant for it."""
 
-_SPACE, _TABLE = "/namespace/{namespace_id}", "/table/{table_id}"
+_SPACE, _TABLE, _TRANSACTION = "/namespace/{namespace_id}", "/table/{table_id}", "/transaction/{transaction_id}"
 _QUICK: tuple[Route[Handler], ...] = (
     Route("POST", f"{_SPACE}/create", namespaces.namespace_create, "lance-create-namespace"),
     Route("GET", f"{_SPACE}/list", namespaces.namespaces_page, "lance-list-namespaces"),
@@ -67,6 +67,25 @@ _SLOW: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/create", rows.table_create, "lance-create-table", takes="any"),
     Route("POST", f"{_TABLE}/insert", rows.rows_insert, "lance-insert-into-table", takes="any"),
     Route("POST", f"{_TABLE}/count_rows", rows.rows_count, "lance-count-table-rows", asks=_READS),
+    Route("POST", f"{_TABLE}/merge_insert", rows.rows_merge, "lance-merge-insert-into-table", takes="any"),
+    Route("POST", f"{_TABLE}/update", changes.rows_update, "lance-update-table", asks=_WRITES),
+    Route("POST", f"{_TABLE}/delete", changes.rows_delete, "lance-delete-from-table", asks=_WRITES),
+    Route("POST", f"{_TABLE}/restore", changes.table_restore, "lance-restore-table"),
+    Route(
+        "POST", f"{_TABLE}/schema_metadata/update", changes.schema_metadata_update, "lance-update-table-schema-metadata"
+    ),
+    Route("POST", f"{_TABLE}/update_field_metadata", changes.field_metadata_update, "lance-update-field-metadata"),
+    Route("POST", f"{_TABLE}/add_columns", changes.columns_add, "lance-alter-table-add-columns"),
+    Route("POST", f"{_TABLE}/alter_columns", changes.columns_alter, "lance-alter-table-alter-columns"),
+    Route("POST", f"{_TABLE}/drop_columns", changes.columns_drop, "lance-alter-table-drop-columns"),
+    Route("POST", f"{_TABLE}/stats", changes.table_stats, "lance-get-table-stats"),
+    Route("POST", f"{_TABLE}/create_index", indices.index_create, "lance-create-table-index"),
+    Route("POST", f"{_TABLE}/create_scalar_index", indices.scalar_index_create, "lance-create-table-scalar-index"),
+    Route("POST", f"{_TABLE}/index/list", indices.indices_list, "lance-list-table-indices"),
+    Route("POST", f"{_TABLE}/index/{{index_name}}/stats", indices.index_stats, "lance-describe-table-index-stats"),
+    Route("POST", f"{_TABLE}/index/{{index_name}}/drop", indices.index_drop, "lance-drop-table-index", takes="any"),
+    Route("POST", f"{_TRANSACTION}/describe", changes.transaction_describe, "lance-describe-transaction"),
+    Route("POST", f"{_TRANSACTION}/alter", changes.transaction_alter, "lance-alter-transaction"),
     Route("POST", f"{_TABLE}/query", queries.table_query, "lance-query-table", asks=_READS),
     Route("POST", f"{_TABLE}/explain_plan", queries.query_explain, "lance-explain-table-query-plan", asks=_READS),
     Route("POST", f"{_TABLE}/analyze_plan", queries.query_analyze, "lance-analyze-table-query-plan", asks=_READS),

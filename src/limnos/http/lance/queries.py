@@ -70,7 +70,7 @@ class QueryBody(Named):
     vector: list[float | list[float]] | Vectors | None = None
     k: int | None = None
     offset: int | None = None
-    columns: list[str | list[str]] | Columns | None = None
+    columns: list[str | list[str]] | dict[str, object] | None = None
     filter: str | None = None
     prefilter: bool | None = None
     full_text_query: FullText | None = None
@@ -168,17 +168,26 @@ def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | Non
     given = body.columns
     if given is None:
         return None, None
-    if isinstance(given, Columns):
-        if given.column_names is not None and given.column_aliases is not None:
-            raise BadRequest(
-                "Columns are given by their names, or as expressions under new names (column_aliases), not both"
-            )
-        return given.column_names, given.column_aliases
+    if isinstance(given, dict):
+        return _named_columns(given)
     names = [each for each in given if isinstance(each, str)]
     pairs = [each for each in given if isinstance(each, list)]
     if any(len(each) != 2 for each in pairs) or (names and pairs):
         raise BadRequest("Columns are a list of names, or of pairs of a new name and an expression")
     return (None, {each[0]: each[1] for each in pairs}) if pairs else (names, None)
+
+
+def _named_columns(given: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
+    """Columns as the protocol has them; or LanceDB's, which are expressions under their new names."""
+    try:
+        if not given.keys() <= {"column_names", "column_aliases"}:
+            return None, msgspec.convert(given, dict[str, str])
+        found = msgspec.convert(given, Columns)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The columns cannot be read: {error}") from None
+    if found.column_names is not None and found.column_aliases is not None:
+        raise BadRequest("Columns are given by their names, or as expressions under new names, not both")
+    return found.column_names, found.column_aliases
 
 
 def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:

@@ -1,14 +1,16 @@
-"""Rows of tables: create with rows, insert, count.
+"""Rows of tables: create with rows, insert, merge, count.
 
-May import `model`, `names`, `services` and this package. Rows come as an Arrow stream, which is passed on as it arrives; what is said about them is in the query.
+May import `access` for names of actions, `model`, `names`, `services`, `sources` for the shapes of questions, and this package. Rows come as an Arrow stream, which is passed on as it arrives; what is said about them is in the query.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.access.actions import Action
 from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.namespaces import word_of
 from limnos.http.response import json_response
@@ -16,6 +18,7 @@ from limnos.model.errors import BadRequest
 from limnos.services import lance_creating, lance_data
 from limnos.services.lance_creating import Wanted
 from limnos.services.lance_describing import At
+from limnos.sources.lance.questions import Count, Merge
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.services.context import Context
 
+_TIME: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s|m|h)?")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+TIMEOUT_MAX_S: Final = 86_400.0
 INSERT_MODES = ("append", "overwrite")
 LOCATION, PROPERTIES = b"x-lance-table-location", b"x-lance-table-properties"
 
@@ -85,6 +91,44 @@ async def rows_count(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), CountRows)
     place = place_of(request, ctx, body=body)
     at = At(body.version, body.tag, body.branch)
-    return json_response(
-        await lance_data.rows_count(ctx, place.scope, levels=place.levels, at=at, predicate=body.predicate)
+    question = Count("", {}, predicate=body.predicate)
+    told = await lance_data.told(
+        ctx, place.scope, levels=place.levels, at=at, question=question, shape=int, action=Action.TABLE_READ
     )
+    return json_response(told)
+
+
+async def rows_merge(request: Request, ctx: Context) -> Response:
+    """Merge the rows in the body into a table by key columns."""
+    place = place_of(request, ctx)
+    keys = [each for each in request.query_each("on") if each]
+    if not keys:
+        raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
+    deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
+    updates_if = request.query("when_matched_update_all_filt") or None
+    question = Merge(
+        "", {}, on=keys, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max,
+        updates=request.query_flag("when_matched_update_all") or updates_if is not None, updates_if=updates_if,
+        inserts=request.query_flag("when_not_matched_insert_all"),
+        deletes=request.query_flag("when_not_matched_by_source_delete") or deletes_if is not None, deletes_if=deletes_if,
+        use_index=request.query_flag("use_index", default=True), timeout_s=_seconds_of(request.query("timeout")),
+    )  # fmt: skip
+    done = await lance_data.rows_fed(
+        ctx, place.scope, levels=place.levels, branch=branch_of(request), question=question, body=rows_of(request, ctx)
+    )
+    counts = {
+        "num_updated_rows": done.updated,
+        "num_inserted_rows": done.inserted,
+        "num_deleted_rows": done.deleted,
+    }
+    return json_response({**counts, "version": done.version, "transaction_id": done.transaction_id})
+
+
+def _seconds_of(text: str | None) -> float | None:
+    """Read a time as clients write it: `30s`, `500ms`, `2m`, or seconds alone. Raises BadRequest."""
+    if not text:
+        return None
+    found = _TIME.fullmatch(text.strip())
+    if found is None:
+        raise BadRequest(f"timeout is a time as 30s, 500ms or 2m, not {text[:40]}")
+    return min(float(found[1]) * _UNITS[found[2] or "s"], TIMEOUT_MAX_S)

@@ -16,29 +16,11 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
 
-_BY_PATH = "open the table at its location, which describe tells, and do it there"
 _ENTERPRISE = "only LanceDB Enterprise does it"
 _ON_TABLE = {
-    "merge_insert": ("merge-insert-into-table", _BY_PATH),
-    "update": ("update-table", _BY_PATH),
-    "delete": ("delete-from-table", _BY_PATH),
-    "restore": ("restore-table", _BY_PATH),
-    "schema_metadata/update": ("update-table-schema-metadata", _BY_PATH),
-    "update_field_metadata": ("update-field-metadata", _BY_PATH),
-    "stats": ("get-table-stats", _BY_PATH),
-    "add_columns": ("alter-table-add-columns", _BY_PATH),
-    "alter_columns": ("alter-table-alter-columns", _BY_PATH),
-    "drop_columns": ("alter-table-drop-columns", _BY_PATH),
     "backfill_column": ("alter-table-backfill-columns", _ENTERPRISE),
-    "create_index": ("create-table-index", _BY_PATH),
-    "create_scalar_index": ("create-table-scalar-index", _BY_PATH),
-    "index/list": ("list-table-indices", _BY_PATH),
-    "index/{index_name}/stats": ("describe-table-index-stats", _BY_PATH),
-    "index/{index_name}/drop": ("drop-table-index", _BY_PATH),
 }
 _ELSEWHERE = {
-    "/transaction/{transaction_id}/describe": ("describe-transaction", _BY_PATH),
-    "/transaction/{transaction_id}/alter": ("alter-transaction", _BY_PATH),
     "/materialized_view/{table_id}/create": ("create-materialized-view", _ENTERPRISE),
     "/materialized_view/{table_id}/refresh": ("refresh-materialized-view", _ENTERPRISE),
 }

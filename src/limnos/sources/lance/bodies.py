@@ -16,6 +16,8 @@ from limnos.sources.lance import headers
 from limnos.sources.wire import COMPLETE, CUT, MORE
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from limnos.model.errors import LimnosError
     from limnos.sources.wire import Wire
 
@@ -81,9 +83,21 @@ class ArrowBody:
     def reader(self) -> pa.RecordBatchReader:
         """Begin to read. Raises BadRequest for what is no Arrow stream, Cut."""
         try:
-            return pa.ipc.open_stream(self)
-        except (pa.ArrowInvalid, OSError, ValueError) as error:
+            reader = pa.ipc.open_stream(self)
+            str(reader.schema).encode()
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise self.failure or BadRequest(f"{NO_STREAM} ({str(error)[:200]})") from None
+        return pa.RecordBatchReader.from_batches(reader.schema, self._checked(reader))
+
+    def _checked(self, reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        """Give batches on that are what they say: whoever reads them next believes every offset in them."""
+        try:
+            for batch in reader:
+                batch.validate(full=True)
+                yield batch
+        except (pa.ArrowException, ValueError) as error:
+            self.failure = self.failure or BadRequest(f"The body's rows are no valid Arrow data: {str(error)[:200]}")
+            raise
 
     def readable(self) -> bool:
         """Say that it can be read."""

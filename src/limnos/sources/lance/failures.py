@@ -31,11 +31,14 @@ REMOTE: Final = re.compile(r"(?!file:)[a-z0-9+]+://", re.IGNORECASE)
 REFUSED: Final = re.compile(
     r"access ?denied|forbidden|permission|credential|Unauthenticated|status.{0,10}(401|403)", re.IGNORECASE
 )
+PANIC: Final = "PanicException"
+"""What the library ends with where it did not expect what it was given; it is no `Exception`."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
 _WRAPPED: Final = re.compile(r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |Execution error: )+")
 _SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
 _BRIEF: Final = 400
 _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]] = (
+    (re.compile(r"Duplicate field name"), lambda _: BadRequest("A column of that name is there already")),
     (re.compile(r"No field named"), lambda text: NotFound(text, kind="column")),
     (
         re.compile(
@@ -54,11 +57,11 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]
         re.compile(r"Dataset already exists"),
         lambda _: CommitConflict("Somebody else made the table meanwhile: try again"),
     ),
-    (re.compile(r"no rows|contains null|non-nullable|nullable", re.IGNORECASE), SchemaMismatch),
+    (re.compile(r"contains null|non-nullable"), SchemaMismatch),
 )
 """What a caller did, by what is said about it."""
 _CALLERS_FAULT: Final = re.compile(
-    r"Invalid user input|Cannot cast|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
+    r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
 )
 
 
@@ -71,6 +74,10 @@ def said(location: str) -> Iterator[None]:
         raise _of_caller(str(error.args[0] if error.args else error)) or BadRequest(brief(str(error))) from error
     except (OSError, ValueError, RuntimeError) as error:
         raise failure_of(location, str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != PANIC:
+            raise
+        raise BadRequest(f"The library cannot do this: {brief(str(error))}") from error
 
 
 def failure_of(location: str, text: str) -> LimnosError:

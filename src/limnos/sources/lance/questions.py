@@ -150,3 +150,172 @@ class Written(msgspec.Struct, frozen=True):
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
+
+
+class Merge(Question, frozen=True, kw_only=True):
+    """Merge the rows that follow into the table by key columns: rows of a key that is there, that is not, and those that no row came for."""
+
+    on: list[str]
+    batch_bytes_max: int
+    updates: bool = False
+    updates_if: str | None = None
+    inserts: bool = False
+    deletes: bool = False
+    deletes_if: str | None = None
+    use_index: bool = True
+    timeout_s: float | None = None
+
+
+class Update(Question, frozen=True, kw_only=True):
+    """Set columns to what expressions give, in the rows for which a predicate holds."""
+
+    updates: dict[str, str]
+    predicate: str | None = None
+
+
+class Delete(Question, frozen=True, kw_only=True):
+    """Delete the rows for which a predicate holds."""
+
+    predicate: str
+
+
+class Restore(Question, frozen=True):
+    """Make the version that is named the latest again."""
+
+
+class SchemaMetadata(Question, frozen=True, kw_only=True):
+    """Give the schema this metadata, in place of what it has. The answer is what it has then."""
+
+    values: dict[str, str]
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """New metadata of one field: None takes a key away, `replace` all that are not named."""
+
+    path: str
+    metadata: dict[str, str | None]
+    replace: bool = False
+
+
+class FieldMetadata(Question, frozen=True, kw_only=True):
+    """Change the metadata of fields."""
+
+    updates: list[FieldChange]
+
+
+class FieldsTold(msgspec.Struct, frozen=True):
+    """The metadata that fields have, and the version since which they do."""
+
+    version: int
+    fields: dict[str, dict[str, str]]
+
+
+class AddColumns(Question, frozen=True, kw_only=True):
+    """Add columns that have what expressions give."""
+
+    columns: dict[str, str]
+
+
+class ColumnChange(msgspec.Struct, frozen=True):
+    """A column's new name, whether it may be empty, its new type as JSON has it."""
+
+    path: str
+    rename: str | None = None
+    nullable: bool | None = None
+    data_type: dict[str, object] | str | None = None
+
+
+class AlterColumns(Question, frozen=True, kw_only=True):
+    """Change columns."""
+
+    alterations: list[ColumnChange]
+
+
+class DropColumns(Question, frozen=True, kw_only=True):
+    """Take columns away."""
+
+    columns: list[str]
+
+
+class CreateIndex(Question, frozen=True, kw_only=True):
+    """Build an index on a column; `details` are what its type is told, in Lance's words."""
+
+    column: str
+    index_type: str
+    name: str | None = None
+    replace: bool = False
+    details: dict[str, object] = {}
+
+
+class DropIndex(Question, frozen=True, kw_only=True):
+    """Take an index away."""
+
+    name: str
+
+
+class ListIndices(Question, frozen=True):
+    """Tell of all indices."""
+
+
+class Index(msgspec.Struct, frozen=True):
+    """An index, as it is told."""
+
+    index_name: str
+    index_uuid: str
+    columns: list[str]
+    status: str
+    index_type: str
+    type_url: str
+    num_indexed_rows: int
+    num_unindexed_rows: int
+    size_bytes: int
+    num_segments: int
+    created_at: str | None
+    index_version: int
+    index_details: str
+
+
+class IndexStats(Question, frozen=True, kw_only=True):
+    """Tell how far an index covers the rows."""
+
+    name: str
+
+
+class IndexCovers(msgspec.Struct, frozen=True):
+    """How far an index covers the rows."""
+
+    index_type: str
+    num_indexed_rows: int
+    num_unindexed_rows: int
+    num_indices: int
+    distance_type: str | None = None
+
+
+class Stats(Question, frozen=True):
+    """Tell how large the table is."""
+
+
+class Sized(msgspec.Struct, frozen=True):
+    """How large a table is; `fragments` are the rows of each of its fragments, summed up."""
+
+    total_bytes: int
+    num_rows: int
+    num_indices: int
+    num_fragments: int
+    num_small_fragments: int
+    lengths: dict[str, int]
+
+
+class Transaction(Question, frozen=True, kw_only=True):
+    """Tell of a transaction by its uuid; NotFound where no version of the table that is kept was made by it."""
+
+    uuid: str
+
+
+class TransactionTold(msgspec.Struct, frozen=True):
+    """What a transaction did."""
+
+    operation: str
+    uuid: str
+    version: int
+    read_version: int

@@ -5,17 +5,23 @@ May import Lance's library, `model` and this room. Runs in a process of its own.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from limnos.model.errors import NotFound
 from limnos.sources.lance.failures import said
 from limnos.sources.lance.opening import at, empty, opened, opened_for_rows
-from limnos.sources.lance.questions import Count, Describe, Described
+from limnos.sources.lance.questions import Count, Describe, Described, Sized, Stats, Transaction, TransactionTold
 from limnos.sources.lance.schemas import fields_of, logical_fields_of, texts_of
 
 if TYPE_CHECKING:
     import lance
+
+SMALL_ROWS: Final = 100_000
+"""A fragment with fewer rows is a small one."""
+TRANSACTIONS_MAX: Final = 1000
+"""How many versions back a transaction is looked for."""
 
 
 def describe(asked: Describe) -> Described | None:
@@ -50,3 +56,35 @@ def count(asked: Count) -> int:
     found = opened_for_rows(asked)
     with said(asked.location):
         return int(found.count_rows(asked.predicate or None))
+
+
+def stats(asked: Stats) -> Sized:
+    """Tell how large a table is. Raises NotFound (table, branch)."""
+    found = opened_for_rows(asked)
+    with said(asked.location):
+        fields: Any = found.stats.data_stats().fields
+        rows = sorted(each.metadata.num_rows for each in found.get_fragments())
+        return Sized(
+            total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=found.count_rows(),
+            num_indices=len(found.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
+            lengths=_lengths(rows),
+        )  # fmt: skip
+
+
+def _lengths(rows: list[int]) -> dict[str, int]:
+    """Sum up the lengths of fragments, which are sorted."""
+    if not rows:
+        return dict.fromkeys(("min", "max", "mean", "p25", "p50", "p75", "p99"), 0)
+    told = {f"p{percent}": rows[min(len(rows) - 1, len(rows) * percent // 100)] for percent in (25, 50, 75, 99)}
+    return {"min": rows[0], "max": rows[-1], "mean": sum(rows) // len(rows), **told}
+
+
+def transaction(asked: Transaction) -> TransactionTold:
+    """Tell of a transaction. Raises NotFound."""
+    found = opened_for_rows(asked)
+    with said(asked.location):
+        for back, each in enumerate(found.get_transactions(TRANSACTIONS_MAX)):
+            if each is not None and each.uuid == asked.uuid:
+                operation = type(each.operation).__name__
+                return TransactionTold(operation, each.uuid, found.version - back, each.read_version)
+    raise NotFound(asked.uuid, kind="transaction")

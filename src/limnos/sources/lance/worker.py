@@ -32,20 +32,42 @@ class Work(NamedTuple):
 @cache
 def work() -> Work:
     """Load Lance's library, and say what can be done with it."""
-    from limnos.sources.lance import querying, reading, references, writing  # noqa: PLC0415 - the extra `lance` may be missing
+    from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
+        changing,
+        indexing,
+        querying,
+        reading,
+        references,
+        writing,
+    )
 
+    plain: tuple[tuple[type, Callable[[Any], object]], ...] = (
+        (questions.Describe, reading.describe),
+        (questions.Count, reading.count),
+        (questions.Stats, reading.stats),
+        (questions.Transaction, reading.transaction),
+        (questions.Explain, querying.explain),
+        (questions.Update, changing.update),
+        (questions.Delete, changing.delete),
+        (questions.Restore, changing.restore),
+        (questions.SchemaMetadata, changing.schema_metadata),
+        (questions.FieldMetadata, changing.field_metadata),
+        (questions.AddColumns, changing.add_columns),
+        (questions.AlterColumns, changing.alter_columns),
+        (questions.DropColumns, changing.drop_columns),
+        (questions.CreateIndex, indexing.create),
+        (questions.DropIndex, indexing.drop),
+        (questions.ListIndices, indexing.listed),
+        (questions.IndexStats, indexing.stats),
+        (questions.References, references.references),
+        (questions.TagPut, references.tag_put),
+        (questions.TagDrop, references.tag_drop),
+        (questions.BranchMake, references.branch_make),
+        (questions.BranchDrop, references.branch_drop),
+    )
     return Work(
-        plain={
-            "Describe": (questions.Describe, reading.describe),
-            "Count": (questions.Count, reading.count),
-            "Explain": (questions.Explain, querying.explain),
-            "References": (questions.References, references.references),
-            "TagPut": (questions.TagPut, references.tag_put),
-            "TagDrop": (questions.TagDrop, references.tag_drop),
-            "BranchMake": (questions.BranchMake, references.branch_make),
-            "BranchDrop": (questions.BranchDrop, references.branch_drop),
-        },
-        fed={"Write": (questions.Write, writing.write)},
+        plain={shape.__name__: (shape, function) for shape, function in plain},
+        fed={"Write": (questions.Write, writing.write), "Merge": (questions.Merge, changing.merge)},
         in_pieces={"Query": (questions.Query, querying.query)},
     )
 

@@ -1,0 +1,283 @@
+"""Changes of what is in a table: rows by predicates, columns, metadata, earlier versions; how large it is; transactions.
+
+May import `model`, `services`, `sources` for the shapes of questions, and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from limnos.http.lance.idents import Named, Place, body_of, place_of
+from limnos.http.response import json_response
+from limnos.model.errors import BadRequest, NotFound, Unsupported
+from limnos.services import lance_data
+from limnos.services.lance_describing import At
+from limnos.sources.lance import questions
+from limnos.sources.lance.questions import FieldsTold, Sized, TransactionTold, Written
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+    from limnos.sources.lance.questions import Question
+
+T = TypeVar("T")
+SUCCEEDED: Final = "SUCCEEDED"
+_ENTERPRISE: Final = "only LanceDB Enterprise has columns that are computed later: give an expression"
+
+
+class UpdateTable(Named, kw_only=True):
+    """The body of an update: columns with the expressions that they are set to."""
+
+    updates: list[tuple[str, str]]
+    predicate: str | None = None
+    branch: str | None = None
+
+
+class DeleteRows(Named, kw_only=True):
+    """The body of a delete."""
+
+    predicate: str
+    branch: str | None = None
+
+
+class RestoreTable(Named, kw_only=True):
+    """The body of a restore."""
+
+    version: int
+    branch: str | None = None
+
+
+class FieldUpdate(msgspec.Struct):
+    """New metadata of a field; null takes a key away."""
+
+    path: str
+    metadata: dict[str, str | None]
+    replace: bool | None = None
+
+
+class UpdateFields(Named, kw_only=True):
+    """The body of a change of fields' metadata."""
+
+    updates: list[FieldUpdate]
+    branch: str | None = None
+
+
+class NewColumn(msgspec.Struct):
+    """A column to be added."""
+
+    name: str
+    expression: str | None = None
+    computed: object = None
+    virtual_column: object = None
+
+
+class AddColumns(Named, kw_only=True):
+    """The body of added columns."""
+
+    new_columns: list[NewColumn]
+    branch: str | None = None
+
+
+class Alteration(msgspec.Struct):
+    """What changes of a column."""
+
+    path: str
+    data_type: dict[str, object] | str | None = None
+    rename: str | None = None
+    nullable: bool | None = None
+    virtual_column: object = None
+
+
+class AlterColumns(Named, kw_only=True):
+    """The body of a change of columns."""
+
+    alterations: list[Alteration]
+    branch: str | None = None
+
+
+class DropColumns(Named, kw_only=True):
+    """The body of dropped columns."""
+
+    columns: list[str]
+    branch: str | None = None
+
+
+class OnBranch(Named):
+    """A body that says no more than the branch."""
+
+    branch: str | None = None
+
+
+async def changed(
+    ctx: Context, place: Place, *, question: Question, shape: type[T], branch: str | None = None, version: int | None = None
+) -> T:  # fmt: skip
+    """Have a table's files changed."""
+    at = At(version, branch=branch or None)
+    return await lance_data.changed(ctx, place.scope, levels=place.levels, at=at, question=question, shape=shape)
+
+
+async def rows_update(request: Request, ctx: Context) -> Response:
+    """Set columns in the rows for which a predicate holds; `rows_updated` is LanceDB's word for the same."""
+    body = request.decode(await body_of(request), UpdateTable)
+    place = place_of(request, ctx, body=body)
+    updates = dict(body.updates)
+    if not updates or len(updates) != len(body.updates):
+        raise BadRequest("An update sets columns, each of them once: send updates as [[column, expression], …]")
+    question = questions.Update("", {}, updates=updates, predicate=body.predicate)
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
+
+
+async def rows_delete(request: Request, ctx: Context) -> Response:
+    """Delete the rows for which a predicate holds."""
+    body = request.decode(await body_of(request), DeleteRows)
+    place = place_of(request, ctx, body=body)
+    if not body.predicate.strip():
+        raise BadRequest("A delete says which rows go: send a predicate, or 'true' for all of them")
+    question = questions.Delete("", {}, predicate=body.predicate)
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    return json_response({"num_deleted_rows": done.deleted, **_version(done)})
+
+
+def _version(done: Written) -> dict[str, object]:
+    return {"version": done.version, "transaction_id": done.transaction_id}
+
+
+async def table_restore(request: Request, ctx: Context) -> Response:
+    """Make an earlier version the latest again."""
+    body = request.decode(await body_of(request), RestoreTable)
+    place = place_of(request, ctx, body=body)
+    question = questions.Restore("", {})
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch, version=body.version)
+    return json_response(_version(done))
+
+
+async def schema_metadata_update(request: Request, ctx: Context) -> Response:
+    """Give the schema this metadata in place of what it has: a bare object, here and in the answer."""
+    values = request.decode(await body_of(request), dict[str, str])
+    place = place_of(request, ctx)
+    question = questions.SchemaMetadata("", {}, values=values)
+    told = await changed(ctx, place, question=question, shape=dict[str, str], branch=request.query("branch"))
+    return json_response(told)
+
+
+async def field_metadata_update(request: Request, ctx: Context) -> Response:
+    """Change the metadata of fields, and answer what they have then."""
+    body = request.decode(await body_of(request), UpdateFields)
+    place = place_of(request, ctx, body=body)
+    if not body.updates:
+        raise BadRequest("Name a field at least, with its metadata, as updates")
+    updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
+    question = questions.FieldMetadata("", {}, updates=updates)
+    told = await changed(ctx, place, question=question, shape=FieldsTold, branch=body.branch)
+    return json_response({"version": told.version, "fields": told.fields})
+
+
+async def columns_add(request: Request, ctx: Context) -> Response:
+    """Add columns that have what expressions give."""
+    body = request.decode(await body_of(request), AddColumns)
+    place = place_of(request, ctx, body=body)
+    columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}
+    if any(each.computed is not None or each.virtual_column is not None for each in body.new_columns):
+        raise Unsupported(f"Not served: {_ENTERPRISE}")
+    if not columns or len(columns) != len(body.new_columns):
+        raise BadRequest("Each new column has a name of its own and an expression: send both")
+    done = await changed(
+        ctx, place, question=questions.AddColumns("", {}, columns=columns), shape=Written, branch=body.branch
+    )
+    return json_response(_version(done))
+
+
+async def columns_alter(request: Request, ctx: Context) -> Response:
+    """Rename columns, change their types, or whether they may be empty."""
+    body = request.decode(await body_of(request), AlterColumns)
+    place = place_of(request, ctx, body=body)
+    if any(each.virtual_column is not None for each in body.alterations):
+        raise Unsupported(f"Not served: {_ENTERPRISE}")
+    if not body.alterations:
+        raise BadRequest("Say what changes of which column, as alterations")
+    changes = [
+        questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
+    ]
+    question = questions.AlterColumns("", {}, alterations=changes)
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    return json_response(_version(done))
+
+
+async def columns_drop(request: Request, ctx: Context) -> Response:
+    """Take columns away."""
+    body = request.decode(await body_of(request), DropColumns)
+    place = place_of(request, ctx, body=body)
+    if not body.columns:
+        raise BadRequest("Name the columns to drop")
+    question = questions.DropColumns("", {}, columns=body.columns)
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    return json_response(_version(done))
+
+
+async def table_stats(request: Request, ctx: Context) -> Response:
+    """Answer how large a table is."""
+    body = request.decode(await body_of(request), OnBranch)
+    place = place_of(request, ctx, body=body)
+    at, question = At(branch=body.branch), questions.Stats("", {})
+    told = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=Sized)
+    fragments = {"num_fragments": told.num_fragments, "num_small_fragments": told.num_small_fragments}
+    return json_response(
+        {
+            "total_bytes": told.total_bytes, "num_rows": told.num_rows, "num_indices": told.num_indices,
+            "fragment_stats": {**fragments, "lengths": told.lengths},
+        }
+    )  # fmt: skip
+
+
+async def transaction_describe(request: Request, ctx: Context) -> Response:
+    """Answer what became of a transaction: its identifier is its table's, and behind that its own."""
+    body = request.decode(await body_of(request), Named)
+    told = await _transaction(request, ctx, body=body)
+    return json_response({"status": SUCCEEDED, "properties": _properties(told)})
+
+
+class TransactionAction(msgspec.Struct):
+    """A change of a transaction."""
+
+    setStatusAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
+    setPropertyAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
+    unsetPropertyAction: dict[str, object] | None = None  # noqa: N815 - the protocol's word
+
+
+class AlterTransaction(Named, kw_only=True):
+    """The body of a change of a transaction."""
+
+    actions: list[TransactionAction]
+
+
+async def transaction_alter(request: Request, ctx: Context) -> Response:
+    """Change a transaction: what was committed stays as it is, so nothing but its own status is taken."""
+    body = request.decode(await body_of(request), AlterTransaction)
+    told = await _transaction(request, ctx, body=body)
+    for action in body.actions:
+        status = str((action.setStatusAction or {}).get("status", ""))
+        if action.setPropertyAction or action.unsetPropertyAction or (status and status.upper() != SUCCEEDED):
+            raise Unsupported(
+                "A transaction of a Lance table is there when it was committed, and stays as it is: restore an earlier version"
+            )
+    return json_response({"status": SUCCEEDED, "properties": _properties(told)})
+
+
+async def _transaction(request: Request, ctx: Context, *, body: Named) -> TransactionTold:
+    place = place_of(request, ctx, body=body)
+    if len(place.levels) < 2:
+        raise NotFound(place.path[-1] if place.path else "", kind="transaction")
+    question = questions.Transaction("", {}, uuid=place.levels[-1])
+    return await lance_data.told(
+        ctx, place.scope, levels=place.levels[:-1], at=At(), question=question, shape=TransactionTold
+    )
+
+
+def _properties(told: TransactionTold) -> dict[str, str]:
+    return {
+        "operation": told.operation, "uuid": told.uuid, "version": str(told.version), "read_version": str(told.read_version)
+    }  # fmt: skip

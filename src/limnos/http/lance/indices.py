@@ -1,0 +1,182 @@
+"""Indices of tables: build one, list, tell how far one covers the rows, drop.
+
+May import `model`, `names`, `services`, `sources` for the shapes of questions, and this package. LanceDB's remote clients have other words for some of it
+(`metric_type`, names of types in capitals); both are read here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.lance.changes import OnBranch, changed
+from limnos.http.lance.idents import Named, body_of, is_remote, place_of
+from limnos.http.lance.pages import asked_of, decoded, page
+from limnos.http.lance.queries import METRICS
+from limnos.http.response import json_response
+from limnos.model.errors import BadRequest
+from limnos.names.percent import unquote_strict
+from limnos.services import lance_data
+from limnos.services.lance_describing import At
+from limnos.sources.lance import questions
+from limnos.sources.lance.questions import Index, IndexCovers, Written
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE")
+VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")
+_TEXT: Final = ("INVERTED", "FTS")
+_REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "LabelList": "LABEL_LIST"}
+"""What LanceDB's clients call types of indices."""
+
+
+class CreateIndex(Named, kw_only=True):
+    """The body of a new index."""
+
+    column: str | list[str]
+    index_type: str
+    name: str | None = None
+    replace: bool | None = None
+    branch: str | None = None
+    distance_type: str | None = None
+    metric_type: str | None = None
+    num_partitions: int | None = None
+    num_sub_vectors: int | None = None
+    num_bits: int | None = None
+    sample_rate: int | None = None
+    max_iterations: int | None = None
+    target_partition_size: int | None = None
+    m: int | None = None
+    ef_construction: int | None = None
+    with_position: bool | None = None
+    base_tokenizer: str | None = None
+    language: str | None = None
+    max_token_length: int | None = None
+    lower_case: bool | None = None
+    stem: bool | None = None
+    remove_stop_words: bool | None = None
+    ascii_folding: bool | None = None
+
+
+class ListIndices(Named):
+    """The body of a list of indices."""
+
+    version: int | None = None
+    branch: str | None = None
+    page_token: str | None = None
+    limit: int | None = None
+
+
+class IndexStats(Named):
+    """The body of a question about an index; its name is in the path, too."""
+
+    version: int | None = None
+    branch: str | None = None
+    index_name: str | None = None
+
+
+async def index_create(request: Request, ctx: Context) -> Response:
+    """Build an index on a column; the answer comes when it is there."""
+    return await _created(request, ctx, kinds=(*VECTOR, *SCALAR))
+
+
+async def scalar_index_create(request: Request, ctx: Context) -> Response:
+    """Build an index on a column of values or words."""
+    return await _created(request, ctx, kinds=SCALAR)
+
+
+async def _created(request: Request, ctx: Context, *, kinds: tuple[str, ...]) -> Response:
+    body = request.decode(await body_of(request), CreateIndex)
+    place = place_of(request, ctx, body=body)
+    kind = body.index_type.upper()
+    if kind not in kinds:
+        raise BadRequest(f"index_type is one of {', '.join(kinds)}, not {body.index_type[:40]}")
+    columns = [body.column] if isinstance(body.column, str) else body.column
+    if len(columns) != 1 or not columns[0]:
+        raise BadRequest("An index is on one column: name it")
+    question = questions.CreateIndex(
+        "", {}, column=columns[0], index_type=kind, name=body.name or None, replace=_replaces(request, body), details=_details_of(body, kind)
+    )  # fmt: skip
+    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    return json_response({"transaction_id": done.transaction_id, "version": done.version})
+
+
+def _replaces(request: Request, body: CreateIndex) -> bool:
+    """LanceDB's clients leave `replace` out to say yes."""
+    return is_remote(request) if body.replace is None else body.replace
+
+
+def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
+    """What an index of this kind is told; what is for other kinds is left out."""
+    if kind in VECTOR:
+        metric = (body.distance_type or body.metric_type or "l2").lower()
+        if metric not in METRICS:
+            raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {metric[:40]}")
+        told: dict[str, object] = {
+            "metric": metric, "num_partitions": body.num_partitions, "num_sub_vectors": body.num_sub_vectors, "num_bits": body.num_bits,
+            "sample_rate": body.sample_rate, "max_iters": body.max_iterations, "target_partition_size": body.target_partition_size,
+            "m": body.m, "ef_construction": body.ef_construction,
+        }  # fmt: skip
+    elif kind in _TEXT:
+        told = {
+            "with_position": body.with_position, "base_tokenizer": body.base_tokenizer, "language": body.language,
+            "max_token_length": body.max_token_length, "lower_case": body.lower_case, "stem": body.stem,
+            "remove_stop_words": body.remove_stop_words, "ascii_folding": body.ascii_folding,
+        }  # fmt: skip
+    else:
+        told = {}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+async def indices_list(request: Request, ctx: Context) -> Response:
+    """List the indices of a table."""
+    body = request.decode(await body_of(request), ListIndices)
+    place = place_of(request, ctx, body=body)
+    asked = asked_of(request)
+    after = asked.after or (decoded(body.page_token) if body.page_token else "")
+    size = asked.size if asked.size is not None else body.limit
+    if size is not None and size < 0:
+        raise BadRequest(f"limit is a number from 0 on, not {size}")
+    question, at = questions.ListIndices("", {}), At(body.version, branch=body.branch)
+    found = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=list[Index])
+    rest = [each for each in found if each.index_name > after]
+    shown = rest if size is None else rest[:size]
+    last = shown[-1].index_name if shown and len(shown) < len(rest) else None
+    return json_response(page("indexes", [_shown(each, remote=is_remote(request)) for each in shown], last=last))
+
+
+def _shown(index: Index, *, remote: bool) -> dict[str, object]:
+    told: dict[str, object] = msgspec.to_builtins(index)
+    return told | {"index_type": _REMOTE.get(index.index_type, index.index_type)} if remote else told
+
+
+async def index_stats(request: Request, ctx: Context) -> Response:
+    """Answer how far an index covers the rows."""
+    body = request.decode(await body_of(request), IndexStats)
+    place = place_of(request, ctx, body=body)
+    name = _name_of(request)
+    if body.index_name is not None and body.index_name != name:
+        raise BadRequest("The path and the body name two indices: send one of them")
+    question, at = questions.IndexStats("", {}, name=name), At(body.version, branch=body.branch)
+    told = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=IndexCovers)
+    kind = _REMOTE.get(told.index_type, told.index_type) if is_remote(request) else told.index_type
+    answer: dict[str, object] = {**msgspec.to_builtins(told), "index_type": kind}
+    return json_response({key: value for key, value in answer.items() if value is not None})
+
+
+async def index_drop(request: Request, ctx: Context) -> Response:
+    """Take an index away."""
+    body = request.decode(await body_of(request), OnBranch)
+    place = place_of(request, ctx, body=body)
+    question = questions.DropIndex("", {}, name=_name_of(request))
+    branch = body.branch or request.query("branch")
+    done = await changed(ctx, place, question=question, shape=Written, branch=branch)
+    return json_response({"transaction_id": done.transaction_id, "version": done.version})
+
+
+def _name_of(request: Request) -> str:
+    return unquote_strict(request.params[1])

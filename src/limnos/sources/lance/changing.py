@@ -1,0 +1,165 @@
+"""Changes rows and columns of a Lance table.
+
+May import Lance's library, pyarrow, `model` and this room. Runs in a process of its own; each change is one commit.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from limnos.model.errors import BadRequest, LimnosError, NotFound
+from limnos.sources.lance.bodies import ArrowBody
+from limnos.sources.lance.failures import said
+from limnos.sources.lance.opening import opened_for_writing
+from limnos.sources.lance.questions import FieldsTold, Written
+from limnos.sources.lance.schemas import texts_of
+from limnos.sources.lance.types import type_of
+from limnos.sources.lance.writing import written
+
+if TYPE_CHECKING:
+    import lance
+    import pyarrow as pa
+
+    from limnos.sources.lance.bodies import Body
+    from limnos.sources.lance.questions import (
+        AddColumns,
+        AlterColumns,
+        ColumnChange,
+        Delete,
+        DropColumns,
+        FieldMetadata,
+        Merge,
+        Restore,
+        SchemaMetadata,
+        Update,
+    )
+
+
+def merge(asked: Merge, body: Body) -> Written:
+    """Merge rows by their keys. Raises NotFound (table, column), SchemaMismatch, BadRequest, CommitConflict."""
+    rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
+    found = opened_for_writing(asked)
+    reader = rows.reader()
+    try:
+        with said(asked.location):
+            told: dict[str, int] = _merging(found, asked).execute(reader)
+    except LimnosError as error:
+        raise rows.failure or error from error
+    return written(
+        found, inserted=told["num_inserted_rows"], updated=told["num_updated_rows"], deleted=told["num_deleted_rows"]
+    )
+
+
+def _merging(found: lance.LanceDataset, asked: Merge) -> Any:  # noqa: ANN401 - the library's builder
+    work = found.merge_insert(asked.on)
+    if asked.updates:
+        work = work.when_matched_update_all(asked.updates_if)
+    if asked.inserts:
+        work = work.when_not_matched_insert_all()
+    if asked.deletes:
+        work = work.when_not_matched_by_source_delete(asked.deletes_if)
+    if asked.timeout_s is not None:
+        work = work.retry_timeout(timedelta(seconds=asked.timeout_s))
+    return work if asked.use_index else work.use_index(False)
+
+
+def update(asked: Update) -> Written:
+    """Set columns of rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        told = found.update(asked.updates, where=asked.predicate or None)
+        return written(found, updated=told["num_rows_updated"])
+
+
+def delete(asked: Delete) -> Written:
+    """Delete rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        told = found.delete(asked.predicate)
+        return written(found, deleted=told["num_deleted_rows"])
+
+
+def restore(asked: Restore) -> Written:
+    """Make a version the latest again. Raises NotFound (table, version)."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        found.restore()  # type: ignore[no-untyped-call]
+        return written(found)
+
+
+def schema_metadata(asked: SchemaMetadata) -> dict[str, str]:
+    """Give a schema metadata."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        told: dict[str, str] = found.update_schema_metadata(dict(asked.values), replace=True)
+        return told
+
+
+def field_metadata(asked: FieldMetadata) -> FieldsTold:
+    """Change metadata of fields: those whose keys are kept in one commit, those that are replaced in another. Raises NotFound (column)."""
+    found = opened_for_writing(asked)
+    paths = [each.path for each in asked.updates]
+    if len(set(paths)) != len(paths):
+        raise BadRequest("A field is named twice: say of each once what its metadata is to be")
+    for path in paths:
+        _field(found.schema, path)
+    with said(asked.location):
+        for replaces in (False, True):
+            changes = {each.path: dict(each.metadata) for each in asked.updates if each.replace is replaces}
+            if changes:
+                found.update_field_metadata(changes, replace=replaces)
+        return FieldsTold(found.version, {path: texts_of(_field(found.schema, path).metadata) for path in paths})
+
+
+def _field(schema: pa.Schema, path: str) -> pa.Field:
+    """Find a field by its path. Raises NotFound."""
+    if path in schema.names:
+        return schema.field(path)
+    name, *rest = path.split(".")
+    if name not in schema.names:
+        raise NotFound(path, kind="column")
+    field = schema.field(name)
+    for part in rest:
+        kind = field.type
+        places = [place for place in range(kind.num_fields) if kind.field(place).name == part]
+        if not places:
+            raise NotFound(path, kind="column")
+        field = kind.field(places[0])
+    return field
+
+
+def add_columns(asked: AddColumns) -> Written:
+    """Add columns. Raises NotFound (column) for one that an expression names, BadRequest."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        found.add_columns(dict(asked.columns))
+        return written(found)
+
+
+def alter_columns(asked: AlterColumns) -> Written:
+    """Change columns. Raises NotFound (column), BadRequest."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        changes: list[Any] = [_alteration(each) for each in asked.alterations]
+        found.alter_columns(*changes)
+        return written(found)
+
+
+def _alteration(change: ColumnChange) -> dict[str, Any]:
+    told: dict[str, Any] = {"path": change.path}
+    if change.rename is not None:
+        told["name"] = change.rename
+    if change.nullable is not None:
+        told["nullable"] = change.nullable
+    if change.data_type is not None:
+        told["data_type"] = type_of(change.data_type)
+    return told
+
+
+def drop_columns(asked: DropColumns) -> Written:
+    """Take columns away. Raises NotFound (column), BadRequest."""
+    found = opened_for_writing(asked)
+    with said(asked.location):
+        found.drop_columns(list(asked.columns))
+        return written(found)

@@ -1,0 +1,77 @@
+"""Types as clients write them in JSON, with Arrow's names or with Lance's logical ones, as Arrow has them.
+
+May import pyarrow and `model`. The other way is `schemas`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+
+from limnos.model.errors import BadRequest
+
+_PLAIN: Final[dict[str, pa.DataType]] = {
+    **{name: pa.type_for_alias(name) for name in ("null", "bool", "binary", "large_binary", "date32", "date64")},
+    **{f"{sign}int{bits}": pa.type_for_alias(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
+    "utf8": pa.string(), "string": pa.string(), "large_utf8": pa.large_string(), "large_string": pa.large_string(),
+    "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "halffloat": pa.float16(),
+    "float": pa.float32(), "double": pa.float64(), "date32:day": pa.date32(), "date64:ms": pa.date64(),
+}  # fmt: skip
+_TIMED: Final = re.compile(r"(timestamp|duration|time32|time64):(s|ms|us|ns)(?::(.+))?")
+_DECIMAL: Final = re.compile(r"decimal:(128|256):(\d+):(-?\d+)")
+_SIZED: Final = re.compile(r"fixed_size_binary:(\d+)")
+_ITEM: Final = "item"
+
+
+def type_of(told: Mapping[str, Any] | str) -> pa.DataType:
+    """Return the type. Raises BadRequest for one that is none."""
+    try:
+        found = _named(told, {}) if isinstance(told, str) else _named(told["type"], told)
+    except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
+        found = None
+    if found is None:
+        raise BadRequest(
+            f"{str(told)[:100]} is no type of a column: write one as describe does, for example {{'type': 'int64'}}"
+        )
+    return found
+
+
+def _named(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
+    if isinstance(name, Mapping):
+        return type_of(name)
+    word = str(name)
+    if word in _PLAIN:
+        return _PLAIN[word]
+    if (timed := _TIMED.fullmatch(word)) is not None:
+        kind, unit, zone = timed.groups()
+        return (
+            pa.timestamp(unit, None if zone in (None, "-") else zone)
+            if kind == "timestamp"
+            else getattr(pa, kind)(unit)
+        )
+    if (decimal := _DECIMAL.fullmatch(word)) is not None:
+        bits, precision, scale = map(int, decimal.groups())
+        return (pa.decimal128 if bits == 128 else pa.decimal256)(precision, scale)
+    if (sized := _SIZED.fullmatch(word)) is not None:
+        return pa.binary(int(sized[1]))
+    return _nested(word, told)
+
+
+def _nested(word: str, told: Mapping[str, Any]) -> pa.DataType | None:
+    """A type that has a length, or fields."""
+    length = told.get("length")
+    if word in ("decimal128", "decimal256") and length is not None:
+        return getattr(pa, word)(length // 1000, length % 1000)
+    if word == "fixed_size_binary" and length is not None:
+        return pa.binary(length)
+    fields = [
+        pa.field(each.get("name", _ITEM), type_of(each["type"]), each.get("nullable", True)) for each in told["fields"]
+    ]
+    if word == "struct":
+        return pa.struct(fields)
+    if word == "fixed_size_list" and length is not None:
+        return pa.list_(fields[0], length)
+    return {"list": pa.list_, "large_list": pa.large_list}[word](fields[0])

@@ -1,0 +1,208 @@
+"""Changes of what is in a table over Lance REST: merged, updated, deleted rows; columns, metadata, versions, transactions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Answer, Node
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, make_space, rows_of, table, told
+
+NEWER = ROWS.slice(2, 1).set_column(1, "text", pa.array(["new"]))
+"""A row whose id is there, with another text."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a namespace `s`, and processes that have read Lance's library."""
+    with node_over(tmp_path_factory.mktemp("changes")) as node:
+        make_space(node, "lance", "s")
+        yield node
+
+
+@pytest.fixture
+def t(home: Node, request: pytest.FixtureRequest) -> str:
+    """A table of three rows, of the test's own; its address."""
+    path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
+    fill(home, *path)
+    return table(*path)
+
+
+def texts(node: Node, t: str) -> dict[object, object]:
+    """The texts of a table, by ids."""
+    return {row["id"]: row["text"] for row in rows_of(node.post(f"{t}/query", {"vector": []}))}
+
+
+def version(node: Node, t: str) -> object:
+    """The latest version of a table."""
+    return node.done("POST", f"{t}/describe", {})["version"]
+
+
+@pytest.mark.parametrize(
+    "query, expected, counts",
+    [
+        ("when_matched_update_all=true&when_not_matched_insert_all=true", {1: "a cat", 2: "a dog", 3: "new", 4: "more"}, (1, 1, 0)),
+        ("when_not_matched_insert_all=true", {1: "a cat", 2: "a dog", 3: "cat and dog", 4: "more"}, (0, 1, 0)),
+        ("when_matched_update_all=true&when_matched_update_all_filt=target.id+%3C+3", {1: "a cat", 2: "a dog", 3: "cat and dog"}, (0, 0, 0)),
+        ("when_not_matched_insert_all=true&when_not_matched_by_source_delete=true&when_not_matched_by_source_delete_filt=id+%3D+1", {2: "a dog", 3: "cat and dog", 4: "more"}, (0, 1, 1)),
+        ("on=text&when_not_matched_insert_all=true&use_index=false&timeout=30s", {1: "a cat", 2: "a dog", 3: "new", 4: "more"}, (0, 2, 0)),
+    ],
+)  # fmt: skip
+def test_rows_are_merged(
+    home: Node, t: str, query: str, expected: dict[object, object], counts: tuple[int, ...]
+) -> None:
+    """Rows of a key that is there are updated, others inserted, those that no row came for deleted, as is asked for."""
+    rows = pa.concat_tables(
+        [NEWER, ROWS.slice(0, 1).set_column(0, "id", pa.array([4])).set_column(1, "text", pa.array(["more"]))]
+    )
+
+    done = home.done("POST", f"{t}/merge_insert?on=id&{query}", arrow(rows))
+
+    assert tuple(done[f"num_{word}_rows"] for word in ("updated", "inserted", "deleted")) == counts
+    assert texts(home, t) == expected
+
+
+@pytest.mark.parametrize(
+    "query, body, expected",
+    [
+        ("", arrow(), (400, 13)), ("on=nope&when_not_matched_insert_all=true", arrow(), (404, 12)), ("on=id", arrow(), (400, 13)),
+        ("on=id&when_not_matched_insert_all=maybe", arrow(), (400, 13)), ("on=id&when_not_matched_insert_all=true&timeout=soon", arrow(), (400, 13)),
+        ("on=id&when_not_matched_insert_all=true", b"nothing", (400, 13)), ("on=id&when_not_matched_insert_all=true", arrow()[:-30], (400, 13)),
+        ("on=id&when_not_matched_insert_all=true", arrow(pa.table({"id": [1], "other": [1]})), (400, 20)),
+        ("on=id&when_matched_update_all=true", arrow(pa.concat_tables([ROWS, ROWS])), (400, 13)),
+        ("on=id&when_not_matched_insert_all=true&branch=b", arrow(), (404, 22)),
+    ],
+)  # fmt: skip
+def test_merges_that_are_refused(home: Node, t: str, query: str, body: bytes, expected: tuple[int, int]) -> None:
+    """What is wrong with a merge has its code, and nothing is changed."""
+    assert told(home.post(f"{t}/merge_insert?{query}", body)) == expected
+    assert version(home, t) == 1
+
+
+def test_rows_are_updated_and_deleted(home: Node, t: str) -> None:
+    """An update sets what expressions give, a delete takes away, each where its predicate holds; both tell how many."""
+    done = home.done("POST", f"{t}/update", {"predicate": "id = 2", "updates": [["text", "'zz'"], ["id", "id + 10"]]})
+    gone = home.done("POST", f"{t}/delete", {"predicate": "id < 3"})
+
+    assert (done["updated_rows"], done["rows_updated"], done["version"]) == (1, 1, 2)
+    assert (gone["num_deleted_rows"], gone["version"]) == (1, 3)
+    assert texts(home, t) == {12: "zz", 3: "cat and dog"}
+
+
+@pytest.mark.parametrize(
+    "action, body, expected",
+    [
+        ("update", {"updates": []}, (400, 13)), ("update", {"updates": [["id"]]}, (400, 13)), ("update", {"updates": [["nope", "1"]]}, (404, 12)),
+        ("update", {"updates": [["id", "nope + 1"]]}, (404, 12)), ("update", {"updates": [["id", "'abc'"]]}, (400, 13)), ("update", {"updates": [["id", "1"]], "predicate": "id >"}, (400, 13)),
+        ("update", {"updates": [["id", "1"], ["id", "2"]]}, (400, 13)), ("delete", {}, (400, 13)), ("delete", {"predicate": " "}, (400, 13)), ("delete", {"predicate": "nope = 1"}, (404, 12)),
+        ("delete", {"predicate": "true", "branch": "b"}, (404, 22)), ("restore", {"version": 9}, (404, 11)), ("restore", {"version": 0}, (404, 11)), ("restore", {}, (400, 13)),
+        ("schema_metadata/update", [1], (400, 13)), ("schema_metadata/update", {"a": 1}, (400, 13)), ("update_field_metadata", {"updates": []}, (400, 13)),
+        ("update_field_metadata", {"updates": [{"path": "nope", "metadata": {}}]}, (404, 12)), ("add_columns", {"new_columns": []}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "x", "expression": "nope + 1"}]}, (404, 12)), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "x", "expression": "id *"}]}, (400, 13)), ("add_columns", {"new_columns": [{"name": "x", "computed": "udf"}]}, (406, 0)),
+        ("alter_columns", {"alterations": []}, (400, 13)), ("alter_columns", {"alterations": [{"path": "nope", "rename": "x"}]}, (404, 12)),
+        ("alter_columns", {"alterations": [{"path": "id", "rename": "text"}]}, (400, 13)), ("alter_columns", {"alterations": [{"path": "id", "data_type": {"type": "far"}}]}, (400, 13)),
+        ("drop_columns", {"columns": []}, (400, 13)), ("drop_columns", {"columns": ["nope"]}, (404, 12)), ("drop_columns", {"columns": ["id", "text", "vector"]}, (400, 13)),
+        ("stats", {"branch": "b"}, (404, 22)),
+    ],
+)  # fmt: skip
+def test_changes_that_are_refused(home: Node, t: str, action: str, body: object, expected: tuple[int, int]) -> None:
+    """What is wrong has its code, and nothing is changed."""
+    assert told(home.post(f"{t}/{action}", body)) == expected
+    assert version(home, t) == 1
+
+
+def test_columns(home: Node, t: str) -> None:
+    """Columns are added by expressions, renamed, given another type, and dropped; each is a version."""
+    home.done(
+        "POST", f"{t}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2", "computed": None}]}
+    )
+    change = {"path": "twice", "rename": "double", "data_type": {"type": "int32"}, "nullable": None}
+    home.done("POST", f"{t}/alter_columns", {"alterations": [change]})
+    done = home.done("POST", f"{t}/drop_columns", {"columns": ["text", "vector"]})
+
+    assert done["version"] == 4
+    fields = home.done("POST", f"{t}/describe", {})["schema"]["fields"]
+    assert [(each["name"], each["type"]["type"]) for each in fields] == [("id", "int64"), ("double", "int32")]
+    assert [row["double"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))] == [2, 4, 6]
+
+
+def test_metadata(home: Node, t: str) -> None:
+    """A schema's metadata is replaced whole, a field's key by key, unless it is replaced, too."""
+    assert home.done("POST", f"{t}/schema_metadata/update", {"a": "1", "b": "2"}) == {"a": "1", "b": "2"}
+    assert home.done("POST", f"{t}/schema_metadata/update", {"c": "3"}) == {"c": "3"}
+    home.done("POST", f"{t}/update_field_metadata", {"updates": [{"path": "id", "metadata": {"unit": "m", "x": "y"}}]})
+    changes = [
+        {"path": "id", "metadata": {"x": None, "z": "1"}},
+        {"path": "text", "metadata": {"k": "v"}, "replace": True},
+    ]
+
+    done = home.done("POST", f"{t}/update_field_metadata", {"updates": changes})
+
+    assert done["fields"] == {"id": {"unit": "m", "z": "1"}, "text": {"k": "v"}}
+    assert home.done("POST", f"{t}/describe", {})["schema"]["metadata"] == {"c": "3"}
+
+
+def test_a_version_is_restored(home: Node, t: str) -> None:
+    """An earlier version is the latest again, under a number of its own."""
+    home.done("POST", f"{t}/delete", {"predicate": "true"})
+    done = home.done("POST", f"{t}/restore", {"version": 1})
+
+    assert (done["version"], len(texts(home, t))) == (3, 3)
+
+
+def test_how_large_a_table_is(home: Node, t: str) -> None:
+    """Rows, bytes, indices and the lengths of fragments; the body may be missing."""
+    home.done("POST", f"{t}/insert", arrow(ROWS.slice(0, 1)))
+
+    found = home.done("POST", f"{t}/stats")
+
+    assert (found["num_rows"], found["num_indices"]) == (4, 0)
+    assert found["total_bytes"] > 0
+    assert found["fragment_stats"] == {
+        "num_fragments": 2, "num_small_fragments": 2,
+        "lengths": {"min": 1, "max": 3, "mean": 2, "p25": 1, "p50": 3, "p75": 3, "p99": 3},
+    }  # fmt: skip
+
+
+def about(t: str, uuid: object) -> str:
+    """The address of a transaction."""
+    return f"{ROOT}/transaction/{t.rpartition('/')[2]}%24{uuid}"
+
+
+def test_transactions(home: Node, t: str) -> None:
+    """A change tells its transaction, which is described by the table's name and its own; it stays as it is."""
+    done = home.done("POST", f"{t}/delete", {"predicate": "id = 1"})
+    place = about(t, done["transaction_id"])
+
+    found = home.done("POST", f"{place}/describe", {})
+    assert found["status"] == "SUCCEEDED"
+    assert found["properties"]["operation"] == "Delete"
+    assert (found["properties"]["version"], found["properties"]["read_version"]) == ("2", "1")
+    same = {"actions": [{"setStatusAction": {"status": "Succeeded"}}]}
+    assert home.done("POST", f"{place}/alter", same)["status"] == "SUCCEEDED"
+    for action in ({"setStatusAction": {"status": "Canceled"}}, {"setPropertyAction": {"key": "a", "value": "b"}}):
+        assert told(home.post(f"{place}/alter", {"actions": [action]})) == (406, 0)
+    assert told(home.post(f"{about(t, 'none')}/describe", {})) == (404, 10)
+    assert told(home.post(f"{about(t, 'none')}/alter", {"actions": [{}]})) == (404, 10)
+
+
+@pytest.mark.parametrize(
+    "action", ["update", "delete", "stats", "index/list", "merge_insert?on=id&when_not_matched_insert_all=true"]
+)
+def test_a_table_without_data(home: Node, action: str) -> None:
+    """What was only declared has nothing to change: 404 with code 4, in words that say so."""
+    name = f"empty{abs(hash(action))}"
+    declare(home, "lance", "s", name)
+    bodies: dict[str, object] = {"update": {"updates": [["a", "1"]]}, "delete": {"predicate": "true"}}
+
+    answer: Answer = home.post(
+        f"{table('lance', 's', name)}/{action}", arrow() if "merge" in action else bodies.get(action)
+    )
+
+    assert told(answer) == (404, 4)
+    assert "declared" in answer.json()["detail"]

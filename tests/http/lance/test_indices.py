@@ -1,0 +1,125 @@
+"""Indices over Lance REST: built, listed, told of, used, dropped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Node
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import arrow, fill, make_space, rows_of, table, told
+
+SIZE = 16
+MANY = pa.table(
+    {
+        "id": pa.array(range(400), pa.int64()),
+        "text": [f"word{number % 7} cat" if number % 2 else "dog" for number in range(400)],
+        "vector": pa.array(
+            [[float(number + place) for place in range(SIZE)] for number in range(400)], pa.list_(pa.float32(), SIZE)
+        ),
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a namespace `s`."""
+    with node_over(tmp_path_factory.mktemp("indices")) as node:
+        make_space(node, "lance", "s")
+        fill(node, "lance", "s", "many", rows=MANY)
+        yield node
+
+
+@pytest.fixture
+def t(home: Node, request: pytest.FixtureRequest) -> str:
+    """A table of 400 rows, of the test's own; its address."""
+    path = ("lance", "s", re.sub(r"\W", "_", request.node.name))
+    fill(home, *path, rows=MANY)
+    return table(*path)
+
+
+def make(node: Node, t: str, column: str, kind: str, *, action: str = "create_index", **more: object) -> object:
+    """Build an index; status and code of a refusal."""
+    answer = node.post(f"{t}/{action}", {"column": column, "index_type": kind, **more})
+    return answer.json() if answer.status == 200 else told(answer)
+
+
+def test_an_index_from_its_making_to_its_end(home: Node, t: str) -> None:
+    """It is listed with what it covers, told of, and gone when it is dropped."""
+    made = make(home, t, "id", "BTREE", action="create_scalar_index")
+    home.done("POST", f"{t}/insert", arrow(MANY.slice(0, 10)))
+
+    (found,) = home.done("POST", f"{t}/index/list", {})["indexes"]
+    assert (found["index_name"], found["columns"], found["status"]) == ("id_idx", ["id"], "SUCCEEDED")
+    assert (found["num_indexed_rows"], found["num_unindexed_rows"]) == (400, 10)
+    stats = home.done("POST", f"{t}/index/id_idx/stats", {"index_name": "id_idx"})
+    assert stats == {"index_type": "BTree", "num_indexed_rows": 400, "num_unindexed_rows": 10, "num_indices": 1}
+    gone = home.done("POST", f"{t}/index/id_idx/drop")
+    assert {*made, *gone} == {"transaction_id", "version"}
+    assert home.done("POST", f"{t}/index/list", {}) == {"indexes": []}
+
+
+def test_vectors(home: Node, t: str) -> None:
+    """An index on vectors of each kind finds what is near; what it needs to be told is filled in."""
+    for number, kind in enumerate(("IVF_PQ", "IVF_FLAT", "IVF_HNSW_SQ")):
+        make(home, t, "vector", kind, name=f"v{number}", distance_type="l2")
+        near = [float(7 + place) for place in range(SIZE)]
+        body = {"k": 3, "vector": {"single_vector": near}, "columns": ["id"], "refine_factor": 10, "nprobes": 1}
+        found = [row["id"] for row in rows_of(home.post(f"{t}/query", body))]
+        assert found[0] == 7
+        assert "ANN" in home.post(f"{t}/explain_plan", {"query": body}).json()
+        stats = home.done("POST", f"{t}/index/v{number}/stats")
+        assert (stats["index_type"], stats["distance_type"]) == (kind, "l2")
+        home.done("POST", f"{t}/index/v{number}/drop")
+
+
+def test_words(home: Node, t: str) -> None:
+    """Full text: words, a structure, and words with a vector, whose two lists are merged by rank."""
+    make(home, t, "text", "FTS", with_position=True, stem=True, language="English", base_tokenizer="simple")
+    words = {"string_query": {"query": "word3", "columns": ["text"]}}
+
+    found = rows_of(home.post(f"{t}/query", {"k": 100, "vector": {}, "full_text_query": words, "columns": ["id"]}))
+    assert {row["id"] % 7 for row in found} == {3}
+    assert all(row["_score"] > 0 for row in found)
+    cats = {"must": [{"match": {"column": "text", "terms": "cat"}}], "must_not": [{"match": {"column": "text", "terms": "word1"}}], "should": []}  # fmt: skip
+    body = {"k": 400, "vector": [], "full_text_query": {"structured_query": {"query": {"boolean": cats}}}}
+    assert all(row["id"] % 2 and row["id"] % 7 != 1 for row in rows_of(home.post(f"{t}/query", body)))
+    phrase = {"structured_query": {"query": {"phrase": {"column": "text", "terms": "word3 cat"}}}}
+    assert len(rows_of(home.post(f"{t}/query", {"k": 400, "vector": [], "full_text_query": phrase}))) == len(found)
+
+    near = [float(17 + place) for place in range(SIZE)]
+    both = rows_of(home.post(f"{t}/query", {"k": 4, "vector": near, "full_text_query": words, "columns": ["id"]}))
+    assert both[0]["id"] == 17, "it is first in both lists"
+    assert both[0].keys() == {"id", "_distance", "_score", "_relevance_score"}
+    assert len(both) == 4
+
+
+@pytest.mark.parametrize(
+    "column, kind, more, code",
+    [
+        ("nope", "BTREE", {}, 12), ("nope", "IVF_PQ", {}, 12), ("id", "NOPE", {}, 13), ("text", "IVF_FLAT", {}, 13), ("id", "FTS", {}, 13),
+        ("vector", "IVF_FLAT", {"distance_type": "far"}, 13), ("text", "FTS", {"language": "Klingon"}, 13), ("", "BTREE", {}, 13),
+        ("vector", "IVF_FLAT", {"action": "create_scalar_index"}, 13), ("id", "LABEL_LIST", {}, 13),
+    ],
+)  # fmt: skip
+def test_indices_that_are_refused(home: Node, column: str, kind: str, more: dict[str, str], code: int) -> None:
+    """What is wrong with an index has its code."""
+    assert make(home, table("lance", "s", "many"), column, kind, **more) == (404 if code == 12 else 400, code)
+
+
+def test_names(home: Node, t: str) -> None:
+    """A name is given once, unless the new index is to replace the old one; what is not there is code 6; pages go by names."""
+    make(home, t, "id", "BTREE")
+    assert make(home, t, "id", "BITMAP") == (409, 7)
+    assert isinstance(make(home, t, "id", "BITMAP", replace=True), dict)
+    make(home, t, "text", "FTS", name="words")
+    for action in ("stats", "drop"):
+        assert told(home.post(f"{t}/index/none/{action}")) == (404, 6)
+
+    first = home.done("POST", f"{t}/index/list", {"limit": 1})
+    second = home.done("POST", f"{t}/index/list", {"page_token": first["page_token"]})
+    assert [each["index_name"] for part in (first, second) for each in part["indexes"]] == ["id_idx", "words"]
+    assert "page_token" not in second

@@ -1,0 +1,131 @@
+"""Rows as a process takes them: looked at before they are decoded, and never whole before somebody said that they were."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from limnos.model.errors import BadRequest, TooLarge
+from limnos.sources.lance import writing
+from limnos.sources.lance.bodies import Body, Cut
+from limnos.sources.lance.questions import Count, Write, Written
+from limnos.sources.lance.reading import count
+from limnos.sources.wire import COMPLETE, CUT, MORE
+
+END = 8
+"""How long the end of an Arrow stream is."""
+ROWS = pa.table({"id": pa.array(range(1000), pa.int64()), "text": ["some words"] * 1000})
+
+
+def stream(table: pa.Table = ROWS, *, batches: int = 4, compression: str | None = None) -> bytes:
+    """Rows as a stream of several batches."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
+        for batch in table.to_batches(max_chunksize=max(1, table.num_rows // batches)):
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+class Told:
+    """A wire on which everything has come already."""
+
+    def __init__(self, data: bytes, *, end: bytes, size: int) -> None:
+        self.messages = [[MORE, data[start : start + size]] for start in range(0, len(data), size)] + [[end]]
+
+    def receive(self) -> list[bytes]:
+        """Give the next message."""
+        return self.messages.pop(0)
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    """Where the table lies."""
+    return f"file://{tmp_path}/t"
+
+
+def write(location: str, data: bytes, *, end: bytes = COMPLETE, size: int = 1000, limit: int = 1 << 20) -> Written:
+    """Append what comes in pieces of a size."""
+    body = Body(Told(data, end=end, size=size))  # type: ignore[arg-type]
+    return writing.write(Write(location, {}, mode="append", batch_bytes_max=limit), body)
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096, 1 << 30])
+@pytest.mark.parametrize("compression", [None, "zstd", "lz4"])
+def test_however_it_is_cut_into_pieces(location: str, size: int, compression: str | None) -> None:
+    """Rows are the same, however the pieces of a body lie to its messages; they are counted on their way."""
+    done = write(location, stream(compression=compression), size=size)
+
+    assert (done.inserted, count(Count(location, {}))) == (1000, 1000)
+
+
+def boundaries(data: bytes) -> list[int]:
+    """Where the batches of a stream end, its own end included."""
+    reader = pa.ipc.MessageReader.open_stream(pa.BufferReader(data))
+    found, at = [], 0
+    for message in reader:
+        sink = pa.BufferOutputStream()
+        message.serialize_to(sink)
+        at += sink.getvalue().size
+        found.append(at)
+    return [*found, len(data)]
+
+
+def test_a_body_that_did_not_end_is_never_written(location: str) -> None:
+    """Cut behind each of its batches, behind its whole stream, and in the middle: no version, no row."""
+    data = stream()
+    places = boundaries(data)
+    assert places[-2] == len(data) - END, "the last batch ends where the end of the stream begins"
+
+    for place in (*places, places[1] + 100):
+        with pytest.raises(Cut):
+            write(location, data[:place], end=CUT)
+
+    assert not Path(location.removeprefix("file://"), "_versions").exists()
+
+
+def test_the_end_of_a_stream_may_be_missing(location: str) -> None:
+    """Arrow allows that; whoever sends the body says that it is complete."""
+    assert write(location, stream()[:-END]).inserted == 1000
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x", b"ARROW1\0\0" + bytes(100), stream()[:-END] + b"xyz", stream() + b"x", stream()[:-20], b"\xff\xff\xff\xff\xff\xff\xff\x7f", bytes(range(256)) * 9]
+)  # fmt: skip
+def test_what_is_no_stream(location: str, data: bytes) -> None:
+    """It is refused in words that say what to send, and nothing is written."""
+    with pytest.raises(BadRequest, match="Arrow"):
+        write(location, data)
+
+    assert not Path(location.removeprefix("file://"), "_versions").exists()
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_a_batch_that_is_too_large(location: str, compression: str | None) -> None:
+    """A batch is refused by how large it is when it is decoded, before it is."""
+    data = stream(pa.table({"id": pa.array([0] * 200_000, pa.int64())}), batches=1, compression=compression)
+    assert (len(data) < 20_000) == (compression is not None)
+
+    with pytest.raises(TooLarge, match="smaller batches"):
+        write(location, data, limit=1_000_000)
+    assert write(location, data, limit=2_000_000).inserted == 200_000
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_every_byte_may_be_wrong(location: str, compression: str | None) -> None:
+    """A stream with any byte changed is refused or written, and nothing else happens."""
+    data = stream(ROWS.slice(0, 8), batches=2, compression=compression)
+
+    refused = 0
+    for place in range(0, len(data), 3):
+        changed = bytearray(data)
+        changed[place] ^= 0xFF
+        with suppress(BadRequest, TooLarge):
+            refused += 1
+            write(location, bytes(changed))
+            refused -= 1
+
+    assert refused > len(data) // 30
