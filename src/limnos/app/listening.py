@@ -65,6 +65,13 @@ def can_listen(settings: Settings) -> None:
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 
+def bound_to(host: str, port: int) -> socket.socket:
+    """Bind one address and listen on it. Raises CannotListen."""
+    found = _bind(host, port)
+    _begin(found)
+    return found
+
+
 def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     found = socket.socket(family, socket.SOCK_STREAM)

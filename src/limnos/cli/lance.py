@@ -1,6 +1,6 @@
-"""`lance ls | describe | import`: directories of Lance tables, as they lie.
+"""`lance ls | describe | import | serve`: directories of Lance tables, as they lie.
 
-May import this room, `client` values and `names`, and when a command needs them `formats` and `sources` with Lance's library.
+May import this room, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's library, and `app`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, Common, properties_of
+from limnos.cli.common import DEFAULTS, Common, Property, properties_of
 from limnos.cli.describe import lance_columns
-from limnos.cli.failures import StoppedError
+from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, Row, format_of, show_fields, show_rows
 from limnos.cli.rooms import room
 from limnos.client import Client, ClientError, ConflictError
@@ -131,6 +131,41 @@ def import_tables(
         rows = [_imported(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
     show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
     return 1 if any(row["done"] == "failed" for row in rows) else 0
+
+
+@app.command
+def serve(
+    root: str | None = None,
+    /,
+    *,
+    impl: Annotated[
+        str | None,
+        Parameter(help="Serve an implementation of Lance's namespace instead: `dir`, `rest`, or `module.Class`."),
+    ] = None,
+    property: Property = None,
+    listen: Annotated[
+        str, Parameter(help="Address of this machine, as HOST:PORT; port 0 takes a free one.")
+    ] = "127.0.0.1:2333",
+    layout: LayoutFlag = None,
+    storage: Storage = None,
+) -> None:
+    """Serve a directory to Lance's clients over Lance REST, to whoever is on this machine: without a store, without access rules.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    """
+    adapter = room("limnos.app.lance_adapter", extra=_EXTRA)
+    if (root is None) == (impl is None):
+        raise UsageError("serve takes a directory, or --impl, and not both", hint="'limnos lance serve ./data'")
+    if property and impl is None:
+        raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
+    if impl is not None:
+        delegate = adapter.of_implementation(impl, properties_of(property))
+    else:
+        delegate = adapter.of_directory(_directory(root or "", layout=layout, storage=storage))
+    adapter.serve(delegate, listen=listen, announce=lambda url: print(f"ready {url}", flush=True))
 
 
 def _directory(root: str, *, layout: str | None, storage: list[str] | None) -> Directory:

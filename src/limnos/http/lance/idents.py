@@ -77,18 +77,8 @@ def place_of(request: Request, ctx: Context, *, body: Named | None = None) -> Pl
     Raises BadRequest for a body that names something else than the path, InvalidName.
     """
     raw = request.params[0] if request.params else b""
-    if b"+" in raw and not is_remote(request) and not (body is not None and body.id is not None):
-        raw = raw.replace(
-            b"+", b"%20"
-        )  # the native client encodes paths as forms; LanceDB's remote one sends + for itself
-    path = lance.decode_path(raw, delimiter=delimiter_of(request))
-    if body is not None and body.id is not None:
-        stated = check_levels(body.id)
-        if not lance.same(path, stated):
-            raise BadRequest(
-                f"The path names {quoted('.'.join(path))} and the body's id {quoted('.'.join(stated))}: send one of them, or the same in both"
-            )
-        path = stated
+    stated = body.id if body is not None else None
+    path = body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
     return place_at(request, ctx, path=path)
 
 
@@ -97,6 +87,21 @@ def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> Place:
     whole = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
     return Place(whole, Scope(metalake, whole[0]) if whole else Scope(metalake), whole[1:])
+
+
+def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
+    """Read an identifier from a path, and from the body that may state it too. Raises BadRequest where they differ, InvalidName.
+
+    The native client encodes paths as forms, so a plus is a space; `plain_plus` where it stands for itself.
+    """
+    if stated is None:
+        return lance.decode_path(raw if plain_plus else raw.replace(b"+", b"%20"), delimiter=delimiter)
+    path, told = lance.decode_path(raw, delimiter=delimiter), check_levels(stated)
+    if not lance.same(path, told):
+        raise BadRequest(
+            f"The path names {quoted('.'.join(path))} and the body's id {quoted('.'.join(told))}: send one of them, or the same in both"
+        )
+    return told
 
 
 async def body_of(request: Request) -> bytes:

@@ -12,7 +12,7 @@ from limnos.http.lance import batches, changes, indices, namespaces, queries, re
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import place_of
 from limnos.http.lance.unserved import unserved
-from limnos.http.routing import Route, Router
+from limnos.http.routing import H, Route, Router
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ def _rootless() -> tuple[Route[Handler], ...]:
     )
 
 
-class LanceRouter(Router["Handler"]):
+class LanceRouter(Router[H]):
     """A router to which slashes that are doubled do not matter, and which knows its paths without the first segment."""
 
-    def find(self, segments: list[bytes]) -> tuple[dict[str, Route[Handler]], tuple[bytes, ...]] | None:
+    def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
         """Return the routes at a path, by method, and its parameters; None when nothing is there."""
         settled = _settled(segments)
         return None if settled is None else super().find(settled)

@@ -95,6 +95,11 @@ class Directory:
             "Write one, or remove the folder"
         )
 
+    def is_marked(self, entry: Entry) -> bool:
+        """Say the same of a folder that may be no table at all: then it was not declared."""
+        content = self.storage.content(self._folder(entry))
+        return rules.RESERVED in content and "_versions" not in content
+
     def create_namespace(self, levels: Levels, properties: Mapping[str, str]) -> None:
         """Make a namespace. Raises NotFound (its parent), AlreadyExists, Unsupported in a layout without namespaces."""
         state = self._for_namespaces(levels)

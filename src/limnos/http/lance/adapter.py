@@ -1,0 +1,209 @@
+"""An adapter: the protocol in front of any implementation of Lance's interface, without a store and without access rules.
+
+May import `model`, `names`, `telemetry`, this package and the shared modules of `limnos.http`. An ASGI application. Calls run in threads,
+as implementations block. A body that does not end is given to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.http.door import Door
+from limnos.http.lance.errors import error_response
+from limnos.http.lance.idents import body_path
+from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, REPEATED, Operation
+from limnos.http.lance.protocol import ROOT, LanceRouter
+from limnos.http.request import Request
+from limnos.http.response import JSON, Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest, LimnosError, NotFound, Unsupported
+from limnos.names import lance
+from limnos.names.errors import InvalidName
+from limnos.names.percent import unquote_form, unquote_strict
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.request_ids import next_request_id
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+
+    from limnos.http.request import Receive
+    from limnos.names.path import Levels
+
+    Call = Callable[..., object]
+    Scope = MutableMapping[str, object]
+    Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
+
+log = get_logger("limnos.lance")
+THREADS: Final = 16
+ROWS_BYTES_MAX: Final = 256 << 20
+FIELDS_BYTES_MAX: Final = 16 << 20
+_ARROW: Final = (b"content-type", b"application/vnd.apache.arrow.file")
+_STATUS: Final = {
+    0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 6: 404, 7: 409, 8: 404, 9: 409, 10: 404, 11: 404, 12: 404, 13: 400, 14: 409,
+    15: 403, 16: 401, 17: 503, 18: 500, 19: 409, 20: 400, 21: 429, 22: 404, 23: 409,
+}  # fmt: skip
+
+
+def _routes() -> Iterator[Route[Operation]]:
+    for each in OPERATIONS:
+        name = f"lance-{each.call.replace('_', '-')}"
+        yield Route(each.method, each.path, each, name)
+        if "/namespace/{id}" in each.path:  # clients' libraries take the root's identifier `.` out of a path
+            yield Route(each.method, each.path.replace("/{id}", ""), each, name)
+
+
+class Adapter:
+    """Serves what `call` answers: it takes a method of the interface, fields, and the bytes of rows as `data`."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._router: LanceRouter[Operation] = LanceRouter(ROOT, tuple(_routes()))
+        self._door = Door()
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
+
+    async def __call__(self, scope: Scope, *ways: Receive | Send) -> None:
+        """Answer one request, as ASGI has it: the ways are one to receive by, and one to send by."""
+        receive, send = cast("tuple[Receive, Send]", ways)
+        if scope["type"] != "http":
+            return
+        response = await self._respond(scope, receive)
+        headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
+        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send({"type": "http.response.body", "body": response.body})
+
+    def close(self) -> None:
+        """Let go of the threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _respond(self, scope: Scope, receive: Receive) -> Response:
+        request_id, name = next_request_id(), "unknown-route"
+        try:
+            fields = cast("list[tuple[bytes, bytes]]", scope["headers"])
+            raw, method = cast("bytes", scope["raw_path"]).partition(b"?")[0], cast("str", scope["method"])
+            headers = dict(fields)
+            self._door.check(fields, headers, url=raw, version=str(scope["http_version"]), local=None)
+            found = self._router.find(raw.strip(b"/").split(b"/"))
+            if found is None:
+                raise NotFound("No such address", kind="route")
+            routes, params = found
+            name = "unknown-method"
+            if method not in routes:
+                raise Unsupported("This address exists, but not for this method")
+            operation, name = routes[method].handler, routes[method].operation
+            limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
+            query = cast("bytes", scope["query_string"])
+            request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
+            return await self._answered(request, operation)
+        except (LimnosError, InvalidName) as error:
+            return _told(error, request_id, operation=name)
+        except Exception as error:
+            log.exception("unexpected failure", operation=name, request_id=request_id)
+            hidden = LimnosError(f"Something unexpected happened, see the log: {type(error).__name__}")
+            return _told(hidden, request_id, operation=name)
+
+    async def _answered(self, request: Request, operation: Operation) -> Response:
+        body = await request.body() if request.method != "GET" else b""
+        delimiter = lance.check_delimiter(request.query("delimiter") or lance.DELIMITER_DEFAULT)
+        fields = {**_identity(request), **_queried(request), **_sent(body, operation)}
+        fields |= _named(request, operation, fields=fields, delimiter=delimiter)
+        data = {"data": body} if operation.takes == "rows" else {}
+        call = asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: self._call(operation.call, fields, **data)
+        )
+        return _response(await call, operation, delimiter=delimiter)
+
+
+def _told(error: LimnosError | InvalidName, request_id: str, *, operation: str) -> Response:
+    number = getattr(error, "number", None)
+    if number is None:
+        return error_response(error, request_id=request_id, operation=operation)
+    body = {"error": str(error), "code": number, "detail": str(error), "instance": request_id}
+    return json_response(body, _STATUS.get(number, 500))
+
+
+def _identity(request: Request) -> dict[str, object]:
+    """Who asks, for implementations that want to know."""
+    key, bearer = request.headers.get(b"x-api-key"), request.headers.get(b"authorization", b"")
+    found = {"api_key": key.decode("latin-1")} if key else {}
+    if bearer.lower().startswith(b"bearer "):
+        found["auth_token"] = bearer[7:].decode("latin-1")
+    return {"identity": found} if found else {}
+
+
+def _queried(request: Request) -> dict[str, object]:
+    """Read query parameters as the fields that they stand for. Raises BadRequest."""
+    found: dict[str, object] = {}
+    for pair in filter(None, request.query_string.split(b"&")):
+        name, _, value = pair.partition(b"=")
+        key, text = unquote_form(name), unquote_form(value)
+        if key == "delimiter":
+            continue
+        if key in REPEATED:
+            found[key] = [*cast("list[str]", found.get(key, [])), text]
+        elif text:
+            found[key] = _typed(key, text)
+    return found
+
+
+def _typed(key: str, text: str) -> object:
+    if key in NUMBERS:
+        if not text.isascii() or not text.isdigit() or len(text) > 10:
+            raise BadRequest(f"{key} is a number from 0 on, not {text[:20]}")
+        return int(text)
+    if key in FLAGS:
+        if text.lower() not in ("true", "false"):
+            raise BadRequest(f"Query parameter {key} is true or false, not {text[:40]}")
+        return text.lower() == "true"
+    return Request.decode(text.encode(), dict[str, str]) if key in MAPS else text
+
+
+def _sent(body: bytes, operation: Operation) -> dict[str, object]:
+    if operation.takes == "rows" or not body.strip():
+        return {}
+    found = Request.decode(body, dict[str, object])
+    return (
+        {"metadata": found}
+        if operation.takes == "map"
+        else {key: each for key, each in found.items() if each is not None}
+    )
+
+
+def _named(request: Request, operation: Operation, *, fields: dict[str, object], delimiter: str) -> dict[str, object]:
+    """Read what the path names: an object, and an index of it. Raises BadRequest, InvalidName."""
+    if "{id}" not in operation.path:
+        return {}
+    stated = fields.get("id")
+    if stated is not None and not (isinstance(stated, list) and all(isinstance(each, str) for each in stated)):
+        raise BadRequest("Field 'id' is a list of names")
+    path: Levels = body_path(request.params[0] if request.params else b"", stated, delimiter=delimiter)
+    index = {"index_name": unquote_strict(request.params[1])} if len(request.params) > 1 else {}
+    return {"id": list(path), **index}
+
+
+def _response(found: object, operation: Operation, *, delimiter: str) -> Response:
+    told = found if isinstance(found, dict) else {}
+    match operation.answers:
+        case "nothing":
+            return Response(operation.status, b"", ())
+        case "count":
+            return json_response(told.get("count", found))
+        case "text":
+            return json_response(found)
+        case "data":
+            return Response(200, cast("bytes", told.get("data", found)), (_ARROW,))
+        case "metadata":
+            return json_response(told.get("metadata") or {})
+        case "ids":
+            told = {**told, "tables": [_joined(each, delimiter) for each in told.get("tables") or []]}
+    return Response(operation.status, msgspec.json.encode(told), (JSON,))
+
+
+def _joined(text: str, delimiter: str) -> str:
+    """Spell an identifier with the delimiter of the request; an implementation's own text stays as it is."""
+    if not text.startswith("["):
+        return text
+    return lance.join(Request.decode(text.encode(), tuple[str, ...]), delimiter=delimiter)

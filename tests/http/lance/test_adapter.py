@@ -1,0 +1,187 @@
+"""The adapter's edge: what implementations are asked, and what callers are told, without an implementation."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.http.lance.adapter import Adapter
+from limnos.http.lance.operations import OPERATIONS
+from limnos.model.errors import Unsupported
+from limnos.sources.lance.delegating import Refused
+
+Call = Callable[..., object]
+
+
+class Told:
+    """An answer: status, JSON and headers."""
+
+    def __init__(self, messages: list[dict[str, Any]]) -> None:
+        start, body = messages
+        self.status: int = start["status"]
+        self.headers: dict[bytes, bytes] = dict(start["headers"])
+        self.body: bytes = body["body"]
+
+    @property
+    def json(self) -> Any:  # noqa: ANN401 - whatever was answered
+        return json.loads(self.body)
+
+
+def ask(
+    call: Call,
+    method: str,
+    path: str,
+    *,
+    body: bytes = b"",
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    cut: bool = False,
+) -> Told:
+    """Ask an adapter over ASGI."""
+    raw, _, query = path.partition("?")
+    scope = {
+        "type": "http", "method": method, "raw_path": raw.encode(), "query_string": query.encode(), "http_version": "1.1",
+        "headers": [(b"host", b"127.0.0.1:1"), *headers],
+    }  # fmt: skip
+    sent: list[dict[str, Any]] = []
+    waiting = [{"type": "http.request", "body": body, "more_body": cut}, {"type": "http.disconnect"}]
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop(0)
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    adapter = Adapter(call)
+    asyncio.run(adapter(scope, receive, send))  # type: ignore[arg-type]
+    adapter.close()
+    return Told(sent)
+
+
+def asked(
+    path: str, *, method: str = "POST", body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = ()
+) -> tuple[str, dict[str, object], bytes | None]:
+    """What an implementation is asked by a request that is taken."""
+    seen: list[tuple[str, dict[str, object], bytes | None]] = []
+
+    def call(name: str, fields: dict[str, object], data: bytes | None = None) -> object:
+        seen.append((name, fields, data))
+        return {}
+
+    answer = ask(call, method, path, body=body, headers=headers)
+    assert answer.status < 300, answer.body
+    return seen[0]
+
+
+def test_every_operation_has_its_route() -> None:
+    """Each row is reached, by its method, below /v1 and /lance/v1, and with a slash at the end."""
+    for each in OPERATIONS:
+        path = each.path.replace("{id}", "a%24b").replace("{index_name}", "i")
+        for place in (f"/v1{path}", f"/lance/v1{path}/", f"//v1{path}"):
+            name, fields, data = asked(place, method=each.method)
+
+            assert name == each.call
+            assert fields.get("id", ["a", "b"]) == ["a", "b"]
+            assert (data is not None) == (each.takes == "rows")
+
+
+def test_where_a_root_and_other_delimiters_are() -> None:
+    """The root is the delimiter, or left out; names may be joined by anything, and a plus is a space."""
+    assert asked("/v1/namespace/%24/list", method="GET")[1]["id"] == []
+    assert asked("/v1/namespace/list?delimiter=.", method="GET")[1]["id"] == []
+    assert asked("/v1/namespace/describe?delimiter=.")[1]["id"] == []
+    assert asked("/v1/table/a::b+c/describe?delimiter=::")[1]["id"] == ["a", "b c"]
+    assert asked("/v1/table/a$b+c/describe", body=b'{"id": ["a", "b c"]}')[1]["id"] == ["a", "b c"]
+
+
+def test_fields_of_query_and_body_are_one_request() -> None:
+    """Flags, numbers, maps and repeated ones have their types; nulls are left out; who asks is handed on."""
+    _, fields, data = asked(
+        "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s", body=b"rows",
+        headers=((b"x-api-key", b"k"),),
+    )  # fmt: skip
+    assert (fields["on"], fields["when_matched_update_all"], fields["timeout"], data) == (
+        ["id", "text"],
+        True,
+        "30s",
+        b"rows",
+    )
+    assert fields["identity"] == {"api_key": "k"}
+    assert asked("/v1/table/t/create?properties=%7B%22k%22%3A%22v%22%7D")[1]["properties"] == {"k": "v"}
+    assert asked("/v1/table?limit=3&include_declared=false", method="GET")[1] == {"limit": 3, "include_declared": False}
+    assert asked("/v1/table/t/schema_metadata/update", body=b'{"a": "b"}')[1]["metadata"] == {"a": "b"}
+    assert "version" not in asked("/v1/table/t/describe", body=b'{"version": null}')[1]
+
+
+@pytest.mark.parametrize(
+    "method, path, body, status, code",
+    [
+        ("POST", "/v1/nothing", b"", 404, 0),
+        ("GET", "/v1/table/t/describe", b"", 405, 0),
+        ("POST", "/v1/table/t/describe", b"{", 400, 13),
+        ("POST", "/v1/table/t/describe", b'{"id": "t"}', 400, 13),
+        ("POST", "/v1/table/t/describe", b'{"id": ["u"]}', 400, 13),
+        ("POST", "/v1/table/a%24%24b/describe", b"", 400, 13),
+        ("GET", "/v1/table?limit=some", b"", 400, 13),
+        ("GET", "/v1/table?include_declared=maybe", b"", 400, 13),
+    ],
+)
+def test_what_is_wrong_with_a_request_is_told(method: str, path: str, body: bytes, status: int, code: int) -> None:
+    """In the protocol's shape, before anybody is asked."""
+    answer = ask(lambda *_: pytest.fail("asked"), method, path, body=body)
+
+    assert (answer.status, answer.json["code"]) == (status, code)
+    assert set(answer.json) == {"error", "code", "detail", "instance"}
+
+
+def test_a_body_that_was_cut_is_given_to_nobody() -> None:
+    """The client went away: half of the rows are no rows."""
+    answer = ask(lambda *_, **__: pytest.fail("asked"), "POST", "/v1/table/t/insert", body=b"half", cut=True)
+
+    assert answer.status == 400
+
+
+def test_a_page_of_another_site_is_refused() -> None:
+    """A browser on this machine is not led here by a page, whatever name it resolves to us."""
+    for headers in (((b"origin", b"http://evil.example"),),):
+        assert ask(lambda *_: {}, "GET", "/v1/table", headers=headers).status == 403
+
+
+def test_failures_have_the_codes_of_the_implementation() -> None:
+    """Its own, ours, and one that nobody foresaw, which tells no more than it has to."""
+
+    def failing(error: Exception) -> Told:
+        def call(*_: object) -> object:
+            raise error
+
+        return ask(call, "POST", "/v1/table/t/describe")
+
+    assert (failing(Refused("t", number=22)).status, failing(Refused("t", number=22)).json["code"]) == (404, 22)
+    assert (failing(Unsupported("no")).status, failing(Unsupported("no")).json["code"]) == (406, 0)
+    unknown = failing(RuntimeError("secret path"))
+    assert (unknown.status, unknown.json["code"], "secret" in str(unknown.json)) == (500, 18, False)
+
+
+@pytest.mark.parametrize(
+    "path, found, body",
+    [
+        ("/v1/table/t/count_rows", {"count": 5}, b"5"),
+        ("/v1/table/t/explain_plan", "a plan", b'"a plan"'),
+        ("/v1/table/t/query", {"data": b"ARROW1"}, b"ARROW1"),
+        ("/v1/table/t/exists", {}, b""),
+        ("/v1/table/t/schema_metadata/update", {"metadata": {"a": "b"}, "transaction_id": "x"}, b'{"a":"b"}'),
+    ],
+)
+def test_answers_have_the_shapes_of_the_protocol(path: str, found: object, body: bytes) -> None:
+    """A bare number, a text, bytes, nothing, a bare map."""
+    assert ask(lambda *_: found, "POST", path).body == body
+
+
+def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
+    """Whole identifiers of our own are joined; texts of others stay."""
+    answer = ask(lambda *_: {"tables": ['["a","b"]', "c$d"]}, "GET", "/v1/table?delimiter=::")
+
+    assert answer.json == {"tables": ["a::b", "c$d"]}
