@@ -46,6 +46,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_tags(who)
     yield from _of_jobs(_node, who)
     yield from _of_views(who)
+    yield from _of_tables()
 
 
 def _of_metalakes(who: str) -> Iterator[Case]:
@@ -237,6 +238,14 @@ def _of_views(who: str) -> Iterator[Case]:
         yield _case(f"PUT {views}/{{v}}", f"{thing}, renamed", "lake", "main", "there", own, body=new)
         own = name if name == "gone" else f"dropv_{who}"
         yield _case(f"DELETE {views}/{{v}}", thing, "lake", "main", "there", own)
+
+
+def _of_tables() -> Iterator[Case]:
+    tables = "GET /metalakes/{m}/catalogs/{c}/schemas/{s}/tables"
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(tables, f"of {thing}", "lake", "main", name)
+    for name, thing in (("t", "table"), ("gone", "no table")):
+        yield _case(f"{tables}/{{t}}", thing, "lake", "main", "there", name)
 
 
 _SPELLED = {"nolake": "lake", "nowhere": "main", "gone": "there"}

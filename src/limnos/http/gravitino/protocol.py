@@ -17,6 +17,7 @@ from limnos.http.gravitino import (
     roles,
     schemas,
     service,
+    tables,
     tags,
     users,
     views,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 ROOT = "/api"
-_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, views, jobs)
+_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, tables, views, jobs)
 
 
 class GravitinoProtocol:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
 from limnos.http.routing import Route
@@ -19,6 +19,7 @@ from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.names.path import check_gravitino_name
 from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import namespaces
+from limnos.services.lance_roots import root_is_shown, stands_for_catalog
 from limnos.services.objects import codec_of
 from limnos.services.scene import Scope
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 COMMENT = "comment"
 """The property by which Iceberg's clients know a namespace's comment; here it is a field of its own."""
+
+ROOT_COMMENT = "What lies directly in the catalog"
+"""Of the schema that stands for a Lance catalog itself."""
 
 
 class SchemaCreate(Body, frozen=True):
@@ -60,7 +64,10 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
                 "parent schema is not supported."
             )
         levels = codec.split(parent, what="parentSchema") if parent else ()
-        return [codec.join((*levels, name)) for name in namespaces.namespaces_list(scene, levels).texts()]
+        names = namespaces.namespaces_list(scene, levels).texts()
+        if not parent and root_is_shown(scene):
+            names = sorted([*names, scene.defaults.root_schema])
+        return [codec.join((*levels, name)) for name in names]
 
     return identifiers([metalake, catalog], await ctx.read(Scope(metalake, catalog), read))
 
@@ -90,6 +97,9 @@ async def schema_load(request: Request, ctx: Context) -> Response:
 
     def read(scene: Scene) -> dict[str, object]:
         levels = codec_of(scene).split(name)
+        if stands_for_catalog(scene, levels):
+            scene.require(Action.TABLE_LIST, scene.settled.outer)
+            return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(scene.catalog))
         return dto.schema(namespaces.namespace_load(scene, levels), name)
 
     return ok(schema=await ctx.read(Scope(metalake, catalog), read))

@@ -1,0 +1,68 @@
+"""Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
+
+May import msgspec. Pure. What comes in are fields with Lance's logical names of types, as whoever reads the tables tells them; what
+Gravitino has no type for is told as `external`, under Lance's own name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+Json = dict[str, object]
+_PLAIN: Final = {
+    "null": "null", "bool": "boolean", "int8": "byte", "int16": "short", "int32": "integer", "int64": "long",
+    "uint8": "byte unsigned", "uint16": "short unsigned", "uint32": "integer unsigned", "uint64": "long unsigned",
+    "halffloat": "float", "float": "float", "double": "double", "string": "string", "large_string": "string",
+    "binary": "binary", "large_binary": "binary", "date32:day": "date", "date64:ms": "date",
+}  # fmt: skip
+_DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
+
+
+class _Type(msgspec.Struct):
+    type: str
+    fields: list[_Field] = []
+    length: int | None = None
+
+
+class _Field(msgspec.Struct):
+    name: str
+    type: _Type
+    nullable: bool = True
+    metadata: dict[str, str] = {}
+
+
+def columns_of(fields: bytes) -> list[Json]:
+    """Tell the columns of a table."""
+    return [{**_told(each), "autoIncrement": False} for each in msgspec.json.decode(fields, type=list[_Field])]
+
+
+def _told(field: _Field) -> Json:
+    return {"name": field.name, "type": _type(field.type), "nullable": field.nullable}
+
+
+def _type(kind: _Type) -> object:
+    if kind.type == "struct":
+        return {"type": "struct", "fields": [_told(each) for each in kind.fields]}
+    if kind.type in ("list", "large_list"):
+        item = kind.fields[0]
+        return {"type": "list", "containsNull": item.nullable, "elementType": _type(item.type)}
+    if kind.type == "fixed_size_list":
+        return _external(f"fixed_size_list:{kind.fields[0].type.type}:{kind.length}")
+    word, *parts = kind.type.split(":")
+    if word == "dict":
+        return _type(_Type(":".join(parts[:-2])))
+    if word == "decimal" and int(parts[1]) <= 38:
+        return f"decimal({parts[1]},{parts[2]})"
+    if word == "fixed_size_binary":
+        return f"fixed({parts[0]})"
+    if word in ("time32", "time64"):
+        return f"time({_DIGITS[parts[0]]})"
+    if word == "timestamp":
+        return f"{'timestamp' if parts[1] == '-' else 'timestamp_tz'}({_DIGITS[parts[0]]})"
+    return _PLAIN.get(kind.type) or _external(kind.type)
+
+
+def _external(text: str) -> Json:
+    return {"type": "external", "catalogString": text}

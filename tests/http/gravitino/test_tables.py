@@ -1,0 +1,131 @@
+"""Tables over Gravitino REST, of both formats: lists, columns, and what lies directly in a Lance catalog."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.lance.wire import declare, fill, make_space, table
+
+LANCE = f"{API}/lake/catalogs/lance/schemas"
+MAIN = f"{API}/lake/catalogs/main/schemas"
+
+
+@pytest.fixture
+def lake(node: Node) -> Node:
+    """A node with a catalog for Lance tables, too."""
+    new = {"name": "lance", "type": "RELATIONAL", "provider": "lakehouse-generic", "properties": {}}
+    answer = node.post(f"{API}/lake/catalogs", new)
+    assert answer.status in (200, 409), answer
+    return node
+
+
+def names(answer: Answer) -> list[str]:
+    """The names of a list."""
+    assert answer.status == 200, answer.body
+    return [each["name"] for each in answer.json()["identifiers"]]
+
+
+def test_a_lance_table_lists_and_loads_with_its_columns(lake: Node) -> None:
+    """In nested schemas, with types of Gravitino's, where it lies, and its version of now."""
+    make_space(lake, "lance", "ml")
+    make_space(lake, "lance", "ml", "text")
+    fill(lake, "lance", "ml", "text", "docs")
+
+    found = lake.done("GET", f"{LANCE}/ml%3Atext/tables/docs")["table"]
+
+    assert names(lake.get(f"{LANCE}/ml%3Atext/tables")) == ["docs"]
+    assert names(lake.get(f"{LANCE}/ml/tables")) == []
+    assert (found["name"], found["properties"]["format"], found["properties"]["lance.version"]) == (
+        "docs",
+        "lance",
+        "1",
+    )
+    assert found["properties"]["location"].startswith("file://")
+    assert found["columns"][0] == {"name": "id", "type": "long", "nullable": True, "autoIncrement": False}
+    assert found["audit"]["creator"] == "admin"
+    assert (found["partitioning"], found["sortOrders"], found["indexes"]) == ([], [], [])
+    assert found["distribution"] == {"strategy": "none", "number": 0, "funcArgs": []}
+
+
+def test_a_table_without_data_has_no_columns(lake: Node) -> None:
+    """Its properties are told; a comment is a field of its own."""
+    make_space(lake, "lance", "ml")
+    declare(lake, "lance", "ml", "later", properties={"k": "v", "comment": "soon"})
+
+    found = lake.done("GET", f"{LANCE}/ml/tables/later")["table"]
+
+    assert (found["columns"], found["comment"], found["properties"]["k"]) == ([], "soon", "v")
+    assert "comment" not in found["properties"]
+
+
+def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: Node) -> None:
+    """The schema of the setting is listed and loads; a namespace of that name takes its place."""
+    declare(lake, "lance", "top")
+
+    assert names(lake.get(LANCE)) == ["default"]
+    assert lake.done("GET", f"{LANCE}/default")["schema"]["comment"] == "What lies directly in the catalog"
+    assert names(lake.get(f"{LANCE}/default/tables")) == ["top"]
+    assert lake.done("GET", f"{LANCE}/default/tables/top")["table"]["name"] == "top"
+    assert names(lake.get(f"{MAIN}")) == []
+    assert lake.get(f"{MAIN}/default").status == 404
+    make_space(lake, "lance", "default")
+    assert names(lake.get(LANCE)) == ["default"]
+    assert names(lake.get(f"{LANCE}/default/tables")) == []
+    assert lake.get(f"{LANCE}/default/tables/top").status == 404
+
+
+def test_an_iceberg_table_lists_and_loads(lake: Node) -> None:
+    """The same routes show Iceberg's, with partitioning and sort order."""
+    spaces = "/iceberg/v1/lake.main/namespaces"
+    lake.done("POST", spaces, {"namespace": ["raw"]})
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"id": 1, "name": "id", "type": "long", "required": True},
+            {"id": 2, "name": "at", "type": "timestamptz", "required": False, "doc": "when"},
+        ],
+    }
+    spec = {"fields": [{"name": "at_day", "source-id": 2, "field-id": 1000, "transform": "day"}]}
+    order = {
+        "order-id": 1,
+        "fields": [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-last"}],
+    }
+    body = {"name": "t", "schema": schema, "partition-spec": spec, "write-order": order, "properties": {"k": "v"}}
+    lake.done("POST", f"{spaces}/raw/tables", body)
+
+    found = lake.done("GET", f"{MAIN}/raw/tables/t")["table"]
+
+    assert names(lake.get(f"{MAIN}/raw/tables")) == ["t"]
+    assert [(each["name"], each["type"], each["nullable"]) for each in found["columns"]] == [
+        ("id", "long", False), ("at", "timestamp_tz", True),
+    ]  # fmt: skip
+    assert found["partitioning"] == [{"strategy": "day", "fieldName": ["at"]}]
+    assert found["sortOrders"][0]["direction"] == "asc"
+    assert (found["properties"]["k"], found["properties"]["format"]) == ("v", "iceberg v2")
+
+
+def test_rights_on_lance_tables_are_those_of_the_tree(lake: Node) -> None:
+    """A stranger sees nothing and is refused; a right on a table shows it; a broken table is told, not a failure of the server."""
+    make_space(lake, "lance", "ml")
+    fill(lake, "lance", "ml", "docs")
+    declare(lake, "lance", "top")
+    lake.done("POST", f"{API}/lake/users", {"name": "eve"})
+
+    assert lake.get(f"{LANCE}/ml/tables/docs", user="eve").status == 403
+    assert lake.get(f"{LANCE}/default", user="eve").status == 403
+    grant(lake, "eve", "use_catalog", kind="CATALOG", on="lance")
+    assert names(lake.get(LANCE, user="eve")) == []
+    grant(lake, "eve", "use_schema", kind="SCHEMA", on="lance.ml")
+    grant(lake, "eve", "select_table", kind="TABLE", on="lance.ml.docs")
+    assert names(lake.get(LANCE, user="eve")) == ["ml"]
+    assert names(lake.get(f"{LANCE}/ml/tables", user="eve")) == ["docs"]
+    assert lake.get(f"{LANCE}/ml/tables/docs", user="eve").status == 200
+    assert lake.get(f"{LANCE}/default/tables/top", user="eve").status == 403
+
+    held = lake.done("POST", f"{table('lance', 'ml', 'docs')}/describe", {"load_detailed_metadata": False})
+    versions = lake.data / held["location"].removeprefix("file://") / "_versions"
+    for each in versions.iterdir():
+        each.write_bytes(b"broken")
+    told = lake.get(f"{LANCE}/ml/tables/docs")
+    assert (told.status, told["code"]) == (409, 1002)
