@@ -143,6 +143,29 @@ def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Clien
         source(server, f"{space}.docs", version="99").schema()
 
 
+def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Client, space: str) -> None:
+    """Each job's commit is the server's to take; what was written past it is not read, and two jobs at once both count."""
+    path = f"{space}.docs"
+    admin.lance.declare(path, properties={"managed_versioning": "true"})
+
+    written(server, path, rows(1), rows(2), vectors="vector=2")
+    first = admin.lance.load(path)
+    one, two = (source(server, path).writer(COLUMNS, False) for _ in range(2))
+    messages = [one.write(iter(rows(3))), two.write(iter(rows(4)))]
+    one.commit([messages[0]])
+    two.commit([messages[1]])
+
+    assert first.managed
+    assert read(server, path) == [1, 2, 3, 4]
+    past = pa.Table.from_batches(rows(99)).cast(lance.dataset(first.location).schema)
+    lance.write_dataset(past, first.location, mode="append")
+    assert read(server, path) == [1, 2, 3, 4]
+    written(server, path, rows(5))
+    assert read(server, path) == [1, 2, 3, 4, 5]
+    written(server, path, rows(6), overwrite=True)
+    assert read(server, path) == [6]
+
+
 def test_who_may_read_may_not_write(server: LiveServer, admin: Client, space: str) -> None:
     """Without a right both are refused; a reader reads, and is told why it may not write; a writer writes."""
     path, user = f"{space}.docs", space.partition(".")[2]

@@ -1,6 +1,6 @@
 """The schema that stands for a Lance catalog itself, where a full name needs one: what lies directly in the catalog is shown in it.
 
-May import `access`, `names` and the scene. A namespace of that name comes first (decision record 0043).
+May import `access`, `model`, `names` and the scene. A namespace of that name comes first (decision record 0043).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tables of a schema, of whichever format: the same objects that Iceberg REST and Lance REST serve, under the same rules. List and load.
 
-May import `access`, `formats`, `model`, `services` and this package. Tables are made and changed over the protocol of their format.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Tables are made and changed over the protocol of their format.
 """
 
 from __future__ import annotations
