@@ -128,6 +128,7 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.lance.body_bytes_max,
         settings.sqlpp.catalog,
         settings.sqlpp.timeout_s,
+        tuple(map(root_of, settings.sqlpp.file_roots)),
     )
 
 

@@ -343,6 +343,10 @@ class Sqlpp(Section):
         default=2,
         description="Most processes that work out queries over constants and metadata; started when there is such a one.",
     )
+    file_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Directories below which LOAD and external datasets may read files; unset: none. Separated by commas.",
+    )
     timeout_s: PositiveFloat = Field(
         default=300.0, description="Longest time for one request's statements, in seconds; a request may ask for less."
     )

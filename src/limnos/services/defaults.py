@@ -39,6 +39,8 @@ class Defaults(NamedTuple):
     """The catalog in which dataverses of SQL++ lie."""
     sqlpp_timeout_s: float = 300.0
     """The longest time for one request's statements."""
+    file_roots: tuple[str, ...] = ()
+    """Below which directories statements may read files."""
 
 
 class Rules(NamedTuple):

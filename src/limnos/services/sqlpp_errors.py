@@ -45,6 +45,13 @@ def unknown_object(kind: str, path: Levels, *, at: Place | None) -> SqlppError:
     return SqlppError(number, f"Cannot find {word} with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at)
 
 
+def no_dataset(path: Levels, at: Place | None) -> SqlppError:
+    """There is no such dataset to be changed."""
+    return SqlppError(
+        NO_DATASET_IN, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
+    )
+
+
 def object_exists(kind: str, path: Levels, *, at: Place | None) -> SqlppError:
     """The name is taken."""
     word = _ARTICLES.get(kind, kind)

@@ -10,10 +10,21 @@ import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.names import canonical
 from limnos.services.pages import EVERY, page_of
+from limnos.services.sqlpp_metadata_records import (
+    FORMAT,
+    dataset_record,
+    datatype_records,
+    external_record,
+    function_records,
+    index_records,
+    own_datasets,
+    own_types,
+    synonym_record,
+    view_record,
+)
 from limnos.services.sqlpp_names import DEFAULT, METADATA, scope_of
 from limnos.sqlpp.errors import compilation
 from limnos.view.cold import for_each
@@ -30,7 +41,6 @@ if TYPE_CHECKING:
 
 ROWS_MAX: Final = 100_000
 """How many namespaces and objects one query of the metadata looks at."""
-FORMAT: Final = "org.apache.asterix.runtime.formats.NonTaggedDataFormat"
 
 
 class Dataverse(NamedTuple):
@@ -41,80 +51,131 @@ class Dataverse(NamedTuple):
     chain: Chain
 
 
+class Object(NamedTuple):
+    """Something in a dataverse that the caller sees."""
+
+    path: Levels
+    node: Node
+
+
+class Look:
+    """What one query of the metadata has looked at."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.count = 0
+        self.dataverses = self._dataverses()
+
+    def objects(self, kind: Kind) -> list[Object]:
+        """All objects of a kind that the caller sees. Raises SqlppError, Cold."""
+        there = [each for each in self.dataverses if each.node is not None]
+        return [each for lot in for_each(there, lambda dataverse: self._in(dataverse, kind)) for each in lot]
+
+    def _in(self, dataverse: Dataverse, kind: Kind) -> list[Object]:
+        listing = Action(f"{kind.word}_list")
+        if not self.scene.decide(listing, dataverse.chain).allowed:
+            return []
+        names = page_of(self.scene, listing, kind=kind, chain=dataverse.chain, asked=EVERY).texts()
+        self._look(len(names))
+        found = for_each(names, lambda name: self.scene.find((*dataverse.path, name), kind)[0])
+        return [Object((*dataverse.path, node.name), node) for node in found if node is not None]
+
+    def _look(self, count: int) -> None:
+        self.count += count
+        if self.count > ROWS_MAX:
+            raise compilation(f"There are over {ROWS_MAX} namespaces and objects: this query would look at too much")
+
+    def _dataverses(self) -> list[Dataverse]:
+        found: dict[Levels, Dataverse] = {each: Dataverse(each, None, ()) for each in (DEFAULT, METADATA)}
+        level: list[tuple[Levels, Chain]] = []
+        if self.scene.decide(Action.NAMESPACE_LIST, self.scene.settled.outer).allowed:
+            level = [((), self.scene.settled.outer)]
+        while level:
+            below = [each for lot in for_each(level, lambda at: self._below(at[0], chain=at[1])) for each in lot]
+            self._look(len(below))
+            for each in below:
+                if each.node is not None and not each.node.implicit and each.path != METADATA:
+                    found[each.path] = each
+            level = [(each.path, each.chain) for each in below]
+        return list(found.values())
+
+    def _below(self, path: Levels, *, chain: Chain) -> list[Dataverse]:
+        names = page_of(self.scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=EVERY).texts()
+        found = for_each(names, lambda name: self.scene.find((*path, name), Kind.NAMESPACE))
+        return [Dataverse((*path, name), *each) for name, each in zip(names, found, strict=True) if each[0] is not None]
+
+
 async def metadata_rows(ctx: Context, names: tuple[str, ...]) -> dict[str, tuple[Value, ...]]:
     """Return the rows of datasets of the metadata, by name, all of one moment. Raises SqlppError, Forbidden."""
-    found: dict[str, tuple[Value, ...]] = await ctx.read(scope_of(ctx), lambda scene: _read(scene, names))
-    return found
+
+    def read(scene: Scene) -> dict[str, tuple[Value, ...]]:
+        scene.require_in_use()
+        look = Look(scene)
+        return {name: tuple(_ROWS[name](look)) for name in names}
+
+    return await ctx.read(scope_of(ctx), read)
 
 
-def _read(scene: Scene, names: tuple[str, ...]) -> dict[str, tuple[Value, ...]]:
-    scene.require_in_use()
-    dataverses = dataverses_seen(scene)
-    return {name: tuple(_ROWS[name](scene, dataverses)) for name in names}
-
-
-def dataverses_seen(scene: Scene) -> list[Dataverse]:
-    """Return all dataverses that the caller sees, those that are built in first."""
-    if not scene.decide(Action.NAMESPACE_LIST, scene.settled.outer).allowed:
-        return [Dataverse(DEFAULT, None, ()), Dataverse(METADATA, None, ())]
-    found: dict[Levels, Dataverse] = {each: Dataverse(each, None, ()) for each in (DEFAULT, METADATA)}
-    level: list[tuple[Levels, Chain]] = [((), scene.settled.outer)]
-    looked = 0
-    while level:
-        below = [each for lot in for_each(level, lambda at: _namespaces_in(scene, at[0], chain=at[1])) for each in lot]
-        looked += len(below)
-        if looked > ROWS_MAX:
-            raise compilation(f"There are over {ROWS_MAX} namespaces: this query would look at too much")
-        for path, node, chain in below:
-            if not node.implicit and path != METADATA:
-                found[path] = Dataverse(path, node, chain)
-        level = [(path, chain) for path, _, chain in below]
-    return list(found.values())
-
-
-def _namespaces_in(scene: Scene, path: Levels, *, chain: Chain) -> list[tuple[Levels, Node, Chain]]:
-    names = page_of(scene, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=EVERY).texts()
-    return for_each(names, lambda name: _at(scene, (*path, name), kind=Kind.NAMESPACE))
-
-
-def _at(scene: Scene, path: Levels, *, kind: Kind) -> tuple[Levels, Node, Chain]:
-    node, chain = scene.find(path, kind)
-    if node is None:
-        raise NotFound(f"{kind.word} is gone", kind=kind.word)
-    return path, node, chain
-
-
-def canonical_of(path: Levels) -> str:
-    """The name of a dataverse as the metadata has it."""
-    return canonical.encode(path)
-
-
-def date_of(ms: int) -> str:
-    """A time as Java spells it: `Fri Nov 21 06:12:04 UTC 2026`."""
-    return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(ms / 1000))
-
-
-def _dataverse_rows(_scene: Scene, dataverses: list[Dataverse]) -> Iterator[Value]:
-    for each in dataverses:
+def _dataverses(look: Look) -> Iterator[Value]:
+    for each in look.dataverses:
         yield {
-            "DataverseName": canonical_of(each.path),
+            "DataverseName": canonical.encode(each.path),
             "DataFormat": FORMAT,
-            "Timestamp": date_of(0 if each.node is None else each.node.created_at),
+            "Timestamp": _date(0 if each.node is None else each.node.created_at),
             "PendingOp": 0,
         }
 
 
-def _nothing(_scene: Scene, _dataverses: list[Dataverse]) -> Iterator[Value]:
-    """Nothing: there are no libraries here."""
+def _date(ms: int) -> str:
+    """A time as Java spells it: `Fri Nov 21 06:12:04 UTC 2026`."""
+    return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(ms / 1000))
+
+
+def _datasets(look: Look) -> Iterator[Value]:
+    yield from own_datasets()
+    for path, node in look.objects(Kind.TABLE):
+        yield dataset_record(path, node, at=_date(node.created_at))
+    for path, node in look.objects(Kind.EXTERNAL_DATASET):
+        yield external_record(path, node, at=_date(node.created_at))
+    views = look.objects(Kind.VIEW)
+    documents = for_each(views, lambda view: look.scene.document(view.node.id))
+    for (path, node), document in zip(views, documents, strict=True):
+        yield view_record(path, node, at=_date(node.created_at), document=document)
+
+
+def _datatypes(look: Look) -> Iterator[Value]:
+    yield from own_types()
+    for kind in (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET):
+        for path, node in look.objects(kind):
+            yield from datatype_records(path, node, at=_date(node.created_at))
+
+
+def _indexes(look: Look) -> Iterator[Value]:
+    for path, node in look.objects(Kind.TABLE):
+        yield from index_records(path, node, at=_date(node.created_at))
+
+
+def _functions(look: Look) -> Iterator[Value]:
+    for path, node in look.objects(Kind.FUNCTION):
+        yield from function_records(path, node)
+
+
+def _synonyms(look: Look) -> Iterator[Value]:
+    for path, node in look.objects(Kind.SYNONYM):
+        yield synonym_record(path, node)
+
+
+def _libraries(_look: Look) -> Iterator[Value]:
+    """Nothing: functions are written in SQL++ here."""
     return iter(())
 
 
-_ROWS: Final[dict[str, Callable[[Scene, list[Dataverse]], Iterator[Value]]]] = {
-    "Dataverse": _dataverse_rows,
-    "Dataset": _nothing,
-    "Datatype": _nothing,
-    "Index": _nothing,
-    "Function": _nothing,
-    "Synonym": _nothing,
-    "Library": _nothing,
+_ROWS: Final[dict[str, Callable[[Look], Iterator[Value]]]] = {
+    "Dataverse": _dataverses,
+    "Dataset": _datasets,
+    "Datatype": _datatypes,
+    "Index": _indexes,
+    "Function": _functions,
+    "Synonym": _synonyms,
+    "Library": _libraries,
 }

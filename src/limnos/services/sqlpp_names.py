@@ -28,7 +28,7 @@ from limnos.view.cold import for_each
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limnos.model.entities import Node
+    from limnos.model.entities import Document, Node
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -176,14 +176,18 @@ def source_find(scene: Scene, levels: Levels) -> Node | None:
 
 def view_body(scene: Scene, node: Node) -> tree.Expression:
     """What a view says in SQL++. Raises SqlppError for one that says nothing in it."""
-    document = msgspec.json.decode(scene.document(node.id).body)
-    current = next(each for each in document["versions"] if each["version-id"] == document["current-version-id"])
-    texts = {each["dialect"].lower(): each["sql"] for each in current["representations"]}
-    if DIALECT not in texts:
-        raise compilation(
-            f"View {node.name} has no text in SQL++, only in {', '.join(sorted(texts))}: query it where that is spoken"
-        )
-    return body_of(texts[DIALECT])
+    text = view_text(scene.document(node.id))
+    if text is None:
+        raise compilation(f"View {node.name} has no text in SQL++: query it where the language of its text is spoken")
+    return body_of(text)
+
+
+def view_text(document: Document) -> str | None:
+    """The text of a view in SQL++, if it has one."""
+    held = msgspec.json.decode(document.body)
+    current = next(each for each in held["versions"] if each["version-id"] == held["current-version-id"])
+    texts = (each["sql"] for each in current["representations"] if each["dialect"].lower() == DIALECT)
+    return next(texts, None)
 
 
 def _function(scene: Scene, question: Question) -> UserFunction | None:

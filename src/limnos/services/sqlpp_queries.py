@@ -20,7 +20,7 @@ from limnos.sqlpp.plan import wire
 from limnos.sqlpp.values.tagged import tagged
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from limnos.services.context import Context
     from limnos.services.sqlpp_names import Known
@@ -89,7 +89,7 @@ async def query_bind(session: Session, body: tree.Expression, *, long: bool) -> 
     return found
 
 
-async def query_rows(ctx: Context, bound: Bound) -> AsyncIterator[bytes]:
+async def query_rows(ctx: Context, bound: Bound) -> AsyncGenerator[bytes, None]:
     """Work a query over constants and metadata out: a line of JSON for each result."""
     rows: Rows = {}
     if bound.metadata:

@@ -47,6 +47,11 @@ class Session:
             "now": at,
         }
 
+    @property
+    def seconds_left(self) -> float:
+        """How long the request may still take."""
+        return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
+
     def whole(self, name: tree.Name) -> Levels:
         """A name with its dataverse: the one in use where it names none."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)

@@ -7,15 +7,23 @@ taken to its end.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.services.scene import Scope
+from limnos.services.sqlpp_data import change_rows, data_rows
+from limnos.services.sqlpp_datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
 from limnos.services.sqlpp_dataverses import dataverse_create, dataverse_drop, dataverse_use
 from limnos.services.sqlpp_declared import NOWHERE
 from limnos.services.sqlpp_errors import invalid_operation
+from limnos.services.sqlpp_functions import function_create, function_drop
 from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind, query_rows
+from limnos.services.sqlpp_synonyms import synonym_create, synonym_drop
+from limnos.services.sqlpp_types import type_create, type_drop
+from limnos.services.sqlpp_views import view_create, view_drop
 from limnos.sqlpp import SqlppError, parse, tree
+from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -25,8 +33,6 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene
     from limnos.services.sqlpp_session import Session
     from limnos.sqlpp import Parsed
-
-    Run = Callable[[Session, tree.Statement], Awaitable[None]]
 
 NOTHING: Final = 40
 READ_ONLY: Final = 44
@@ -72,26 +78,51 @@ async def dataverse_begin(session: Session, dataverse: Levels) -> None:
 
 def gives(statement: tree.Statement) -> bool:
     """Whether a statement has results."""
-    if isinstance(statement, (tree.Insert,)):
+    if isinstance(statement, tree.Insert):
         return statement.returning is not None
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
 
 
 async def statement_run(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
     """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, Forbidden and what the tree refuses."""
-    ctx = session.ctx
     statement = parsed.statement
-    if isinstance(statement, tree.QueryStatement):
-        bound = await query_bind(session, statement.body, long=len(parsed.text) > TEXT_SHORT)
-        if not session.compiles_only:
-            async for line in query_rows(ctx, bound):
-                yield line
+    rows = _rows(session, parsed)
+    if rows is not None:
+        async with aclosing(rows):
+            async for row in rows:
+                yield row
         return
     run = _RUNS.get(type(statement))
     if run is None:
         raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
     if not session.compiles_only or kind_of(statement).reads:
         await run(session, statement)
+
+
+def _rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None] | None:
+    """The results of a statement that is worked out; None for one that makes or drops something."""
+    statement = parsed.statement
+    if isinstance(statement, tree.QueryStatement):
+        return _query(session, statement.body, long=len(parsed.text) > TEXT_SHORT)
+    if isinstance(statement, tree.Explain):
+        return _explain(session, statement.query.body)
+    return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
+
+
+async def _query(session: Session, body: tree.Expression, *, long: bool) -> AsyncGenerator[bytes, None]:
+    bound = await query_bind(session, body, long=long)
+    if session.compiles_only:
+        return
+    rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)
+    async with aclosing(rows):
+        async for row in rows:
+            yield row
+
+
+async def _explain(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
+    """The bound plan, as engines are given it."""
+    bound = await query_bind(session, body, long=False)
+    yield wire.encode(bound.query.expression)
 
 
 async def _set(session: Session, statement: tree.SetOption) -> None:
@@ -102,12 +133,6 @@ async def _declare(session: Session, statement: tree.DeclareFunction) -> None:
     session.declared = (*session.declared, statement)
 
 
-_RUNS: Final[dict[type[tree.Statement], Run]] = {
-    tree.Use: dataverse_use,  # type: ignore[dict-item]  # each takes the statements of its own class
-    tree.SetOption: _set,  # type: ignore[dict-item]
-    tree.DeclareFunction: _declare,  # type: ignore[dict-item]
-    tree.CreateDataverse: dataverse_create,  # type: ignore[dict-item]
-}
 _DROPS: Final = {
     "dataverse": "DATAVERSE_DROP",
     "type": "TYPE_DROP",
@@ -149,9 +174,26 @@ def kind_of(statement: tree.Statement) -> Kind:
 
 
 async def _drop(session: Session, statement: tree.Drop) -> None:
-    if statement.kind != "dataverse":
-        raise invalid_operation(f"{kind_of(statement).word} statement is not supported", statement.at)
-    await dataverse_drop(session, statement)
+    await _DROPPED[statement.kind](session, statement)
 
 
-_RUNS[tree.Drop] = _drop  # type: ignore[assignment]
+_DROPPED: Final = {
+    "dataverse": dataverse_drop, "type": type_drop, "dataset": dataset_drop, "synonym": synonym_drop, "view": view_drop,
+}  # fmt: skip
+_RUNS: Final[dict[type[tree.Statement], Callable[[Session, Any], Awaitable[None]]]] = {
+    tree.Use: dataverse_use,
+    tree.SetOption: _set,
+    tree.DeclareFunction: _declare,
+    tree.CreateDataverse: dataverse_create,
+    tree.CreateType: type_create,
+    tree.CreateDataset: dataset_create,
+    tree.CreateExternalDataset: external_create,
+    tree.CreateIndex: index_create,
+    tree.CreatePrimaryIndex: index_create,
+    tree.CreateSynonym: synonym_create,
+    tree.CreateView: view_create,
+    tree.CreateFunction: function_create,
+    tree.Drop: _drop,
+    tree.DropIndex: index_drop,
+    tree.DropFunction: function_drop,
+}

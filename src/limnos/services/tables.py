@@ -15,7 +15,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Document, Node
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
-from limnos.model.records import BLANK_TABLE
+from limnos.model.records import BLANK_TABLE, TableRecord
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.services.homes import given
@@ -47,6 +47,7 @@ class TableCreate(msgspec.Struct, frozen=True):
     space: str
     document: Document
     owner_id: int | None
+    record: TableRecord = BLANK_TABLE
 
 
 class TableDrop(msgspec.Struct, frozen=True):
@@ -160,7 +161,7 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> Document:
     command = permit.command
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=BLANK_TABLE, owner_id=command.owner_id, node_format="iceberg",
+        record=command.record, owner_id=command.owner_id, node_format="iceberg",
         under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)

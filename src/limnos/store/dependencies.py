@@ -49,6 +49,10 @@ class DependencyWrites:
     def replace(self, user_id: int, used: Iterable[int]) -> None:
         """Say what an object needs, in place of what it needed."""
         self.tx.count(DELETE, {"user": user_id})
+        self.add(user_id, used)
+
+    def add(self, user_id: int, used: Iterable[int]) -> None:
+        """Say what an object needs beside what it needed."""
         for used_id in sorted(set(used) - {user_id}):
             self.tx.count(INSERT, {"user": user_id, "used": used_id})
 

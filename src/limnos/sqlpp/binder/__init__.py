@@ -45,9 +45,11 @@ def bind(
     parameters: Mapping[str | int, Value] | None = None,
     moment: Mapping[str, Value] | None = None,
     declared: tuple[tree.DeclareFunction, ...] = (),
+    variables: tuple[str, ...] = (),
 ) -> BoundQuery:
     """Bind a query, or a bare expression, in whose whole a name may be a dataset's.
 
+    With `variables`, which have the first slots, it is an expression about their values: a bare name is a field of the only one.
     `moment` gives the values of functions that are the statement's own, such as `current_datetime`. Raises SqlppError: a name that means
     nothing (ASX1073, ASX1074, ASX1077, ASX1063, ASX1081), or what cannot be (ASX1079); and whatever `names` raises.
     """
@@ -55,7 +57,15 @@ def bind(
         names, dataverse=dataverse, parameters=parameters or {}, moment=moment or {}, declared=declared
     )
     try:
-        expression = binder.expression(body, Scope(None, sources=True))
+        expression = binder.expression(body, _outermost(binder, variables))
     except RecursionError:
         raise too_deep() from None
     return BoundQuery(expression, binder.slots.count, tuple(binder.read))
+
+
+def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> Scope:
+    """What is in scope before anything is read."""
+    if not variables:
+        return Scope(None, sources=True)
+    named = {name: binder.slots.new() for name in variables}
+    return Scope(None, named, fields_of=tuple(named.items()))

@@ -1,0 +1,240 @@
+"""Statements over data: what an engine is asked to do, decided before it is asked.
+
+May import the rooms below. Knows no wire format. Every dataset that a statement touches is decided for the caller here; the engine works with a
+token of the caller's, made for the statement, so that it can do no more than that either. Writers of a dataset stand in line by its lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import LimnosError, NotFound
+from limnos.model.kinds import Kind
+from limnos.names.dataverse import DataverseName
+from limnos.names.display import render as shown
+from limnos.services.sqlpp_datasets import ref_of
+from limnos.services.sqlpp_declared import one_declared
+from limnos.services.sqlpp_errors import invalid_operation
+from limnos.services.sqlpp_files import source_checked
+from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of, with_names
+from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind
+from limnos.services.tokens import token_create, token_revoke
+from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.jobs import DatasetRef, EngineJob
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from limnos.sqlpp.plan import wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator
+
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.services.sqlpp_names import Known
+    from limnos.services.sqlpp_queries import Bound
+    from limnos.services.sqlpp_session import Session
+    from limnos.sqlpp import BoundQuery, Parsed
+    from limnos.sqlpp.errors import Place
+    from limnos.sqlpp.jobs import External, JobKind
+
+SYNONYMS_MAX: Final = 64
+TOKEN_GRACE_S: Final = 60
+NO_DATASET: Final = 1077
+
+
+class Target(NamedTuple):
+    """What a statement writes to."""
+
+    ref: DatasetRef
+    path: Levels
+    catalog_id: int
+
+
+class Work(NamedTuple):
+    """What a statement is once its names are bound."""
+
+    kind: JobKind
+    source: BoundQuery | None
+    returning: BoundQuery | None = None
+    files: External | None = None
+
+
+async def data_rows(session: Session, bound: Bound) -> AsyncGenerator[bytes, None]:
+    """Have the engine work a query out. Raises SqlppError."""
+    async with aclosing(_run(session, Work("query", bound.query), target=None)) as rows:
+        async for row in rows:
+            yield row
+
+
+async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
+    """Have the engine carry INSERT, UPSERT, DELETE or LOAD out; gives what RETURNING says. Raises SqlppError, Forbidden."""
+    statement = parsed.statement
+    if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
+        raise TypeError(f"{type(statement).__name__} changes no data")
+    target = await target_find(session, statement.target, word=_word(statement))
+    work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
+    if session.compiles_only:
+        return
+    async with _in_line(session, target), aclosing(_run(session, work, target=target)) as rows:
+        async for row in rows:
+            if work.returning is not None:
+                yield row
+
+
+def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
+    if isinstance(statement, tree.Insert):
+        return "Upsert" if statement.upsert else "Insert"
+    return type(statement).__name__
+
+
+async def target_find(session: Session, name: tree.Name, *, word: str) -> Target:
+    """Find the dataset that a statement writes to, synonyms followed, for who may. Raises SqlppError, Forbidden."""
+    path = session.whole(name)
+    if path[:-1] == METADATA:
+        raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
+    return await session.ctx.read(scope_of(session.ctx), lambda scene: _target(scene, path, at=name.at))
+
+
+def _target(scene: Scene, path: Levels, *, at: Place) -> Target:
+    scene.require_in_use()
+    for _ in range(SYNONYMS_MAX):
+        table, _chain = scene.find(path, Kind.TABLE)
+        synonym = scene.find(path, Kind.SYNONYM)[0] if table is None else None
+        if synonym is None:
+            break
+        scene.look_up(Kind.SYNONYM, path, Action.SYNONYM_LOAD)
+        found = one_declared(synonym, tree.CreateSynonym).target
+        path = (*found.dataverse, found.last)
+    try:
+        node = scene.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
+    except NotFound:
+        if not is_builtin(path[:-1]) and dataverse_find(scene, path[:-1]) is None:
+            raise SqlppError(1063, f"Cannot find dataverse with name {shown(path[:-1])}", at) from None
+        raise SqlppError(
+            1050, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
+        ) from None
+    return Target(ref_of(scene, node, path=path), path, scene.catalog.id)
+
+
+async def _work(
+    session: Session, statement: tree.Insert | tree.Delete | tree.Load, *, target: Target, apart: bool
+) -> Work:
+    """Bind what a statement says."""
+    if isinstance(statement, tree.Load):
+        files = source_checked(session.ctx, statement.adapter, options=statement.options, at=statement.at)
+        return Work("load", None, files=files)
+    if isinstance(statement, tree.Delete):
+        bound = await query_bind(session, _deleted(statement, target), long=apart)
+        return Work("delete", _of_data(bound, statement.at))
+    bound = await query_bind(session, statement.source, long=apart)
+    returning = None
+    if statement.returning is not None:
+        variable = statement.variable or target.path[-1]
+        returning = await _returning(session, statement.returning, variable=variable)
+    return Work("upsert" if statement.upsert else "insert", _of_data(bound, statement.at), returning)
+
+
+def _of_data(bound: Bound, at: Place) -> BoundQuery:
+    if bound.metadata:
+        raise compilation("A statement that writes can't read the dataverse Metadata", at)
+    return bound.query
+
+
+def _deleted(statement: tree.Delete, target: Target) -> tree.Query:
+    """The query for what a DELETE deletes."""
+    variable = identifier(statement.variable or statement.target.last)
+    query = parse_body(f"from {'.'.join(map(identifier, target.path))} as {variable} select value {variable}")
+    if not isinstance(query, tree.Query):
+        raise TypeError("a query is a query")
+    return msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
+
+
+async def _returning(session: Session, body: tree.Expression, *, variable: str) -> BoundQuery:
+    def run(known: Known) -> BoundQuery:
+        return bind(
+            body, known, dataverse=session.dataverse, parameters=session.parameters, moment=session.moment,
+            declared=session.declared, variables=(variable,),
+        )  # fmt: skip
+
+    found = await with_names(session.ctx, run)
+    if found.reads:
+        raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
+    return found
+
+
+@asynccontextmanager
+async def _in_line(session: Session, target: Target) -> AsyncIterator[None]:
+    """Hold the dataset's lock, and its dataverse's."""
+    dataverse = DataverseName.create(target.path[:-1])
+    wishes = [
+        LockWish(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
+        LockWish(LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY),
+    ]
+    async with session.ctx.locks.held(wishes, session.seconds_left):
+        yield
+
+
+async def _run(session: Session, work: Work, *, target: Target | None) -> AsyncGenerator[bytes, None]:
+    """Give the engine a job, with a token that is made for it."""
+    ctx = session.ctx
+    reads = () if work.source is None else await _reads(ctx, work.source)
+    seconds = session.seconds_left
+    token, text = await token_create(
+        ctx, user=None, name=f"statement {ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
+    )
+    job = EngineJob(
+        id=f"{ctx.request_id}-{token.id}", kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
+        slots=0 if work.source is None else work.source.slots, reads=reads, target=None if target is None else target.ref,
+        returning=None if work.returning is None else wire.encode(work.returning.expression),
+        returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
+        deadline_ms=max(1, int(seconds * 1000)), source=work.files,
+    )  # fmt: skip
+    try:
+        rows = ctx.services.engine.run(job)
+        try:
+            async for row in rows:
+                yield row
+        finally:
+            close = getattr(rows, "aclose", None)
+            if close is not None:
+                await close()
+    finally:
+        await _forget(ctx, token.id)
+
+
+async def _forget(ctx: Context, token_id: int) -> None:
+    """Revoke a statement's token; one that can't be revoked now ends by itself."""
+    try:
+        await token_revoke(ctx, token_id=token_id)
+    except LimnosError:
+        return
+
+
+async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
+    """What the engine is told of the datasets that a query reads."""
+
+    def read(scene: Scene) -> tuple[DatasetRef, ...]:
+        found = []
+        for dataverse, name in bound.reads:
+            path = (*dataverse, name)
+            node, _ = scene.find(path, Kind.TABLE)
+            found.append(_read(scene, node, path=path))
+        return tuple(found)
+
+    return await ctx.read(scope_of(ctx), read)
+
+
+def _read(scene: Scene, node: Node | None, *, path: Levels) -> DatasetRef:
+    if node is None:
+        raise SqlppError(NO_DATASET, f"Cannot find dataset {shown(path[-1:])} in dataverse {shown(path[:-1])} any more")
+    if node.kind is not Kind.TABLE:
+        raise invalid_operation(
+            f"{shown(path)} is an external dataset: LOAD its files into a dataset and query that", None
+        )
+    return ref_of(scene, node, path=path)

@@ -1,0 +1,92 @@
+"""What a body in SQL++ names: the datasets, views, synonyms and functions that a view or a function needs, as objects of the tree.
+
+May import the rooms below. Knows no wire format. A body is bound twice: wholly, so that nothing in it is wrong, and by its surface alone, where
+views and functions are taken for what they are called, so that what it names itself is known.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.kinds import Kind
+from limnos.services.sqlpp_names import function_find, source_find, with_names
+from limnos.sqlpp import bind, tree
+from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from limnos.names.path import Levels
+    from limnos.services.scene import Scene
+    from limnos.services.sqlpp_names import Known
+    from limnos.services.sqlpp_session import Session
+    from limnos.sqlpp.binder import Names
+
+Name = tuple["Levels", str]
+
+
+class Needs(NamedTuple):
+    """Names of what a body needs: sources (datasets, views), functions with their arity, synonyms."""
+
+    sources: tuple[Name, ...] = ()
+    functions: tuple[tuple[Levels, str, int], ...] = ()
+    synonyms: tuple[Name, ...] = ()
+
+
+class _Surface:
+    """Names as they are, but with nothing in views and functions; notes what was there."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self.sources: dict[Name, None] = {}
+        self.functions: dict[tuple[Levels, str, int], None] = {}
+        self.synonyms: dict[Name, None] = {}
+
+    def has_dataverse(self, dataverse: Levels) -> bool:
+        """As it is."""
+        return self._names.has_dataverse(dataverse)
+
+    def resolve(self, dataverse: Levels, name: str) -> Dataset | View | Synonym | None:
+        """A view is a dataset here."""
+        found = self._names.resolve(dataverse, name)
+        if isinstance(found, Synonym):
+            self.synonyms[dataverse, name] = None
+            return found
+        if found is None:
+            return None
+        self.sources[dataverse, name] = None
+        return Dataset(dataverse, name)
+
+    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
+        """A function whose body is nothing."""
+        found = self._names.function(dataverse, name, arity=arity)
+        if found is None:
+            return None
+        self.functions[dataverse, name, -1 if found.parameters is None else arity] = None
+        return UserFunction(dataverse, name, found.parameters, tree.Null(found.body.at))
+
+
+async def needs_of(
+    session: Session, body: tree.Expression, *, dataverse: Levels, within: Callable[[Names], Names]
+) -> Needs:
+    """Return what a body needs that lies in a dataverse. Raises SqlppError for what is wrong in it, Forbidden.
+
+    `within` adds to the names what the body may see by itself: the object that is about to be made.
+    """
+    ctx = session.ctx
+
+    def run(known: Known) -> Needs:
+        bind(body, within(known), dataverse=dataverse, moment=session.moment)
+        surface = _Surface(within(known))
+        bind(body, surface, dataverse=dataverse, moment=session.moment)
+        return Needs(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
+
+    return await with_names(ctx, run)
+
+
+def ids_of(scene: Scene, needs: Needs) -> tuple[int, ...]:
+    """The ids of what is needed, as far as it is there and seen."""
+    named: Iterable[Name] = (*needs.sources, *needs.synonyms)
+    nodes = [source_find(scene, (*dataverse, name)) for dataverse, name in named]
+    nodes += [function_find(scene, (*dataverse, name)) for dataverse, name, _ in needs.functions]
+    return tuple(node.id for node in nodes if node is not None and node.kind is not Kind.NAMESPACE)

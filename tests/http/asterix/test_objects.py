@@ -1,0 +1,211 @@
+"""Types, synonyms, functions and views over the query service, and what is told of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import Node, grant
+from tests.http.iceberg import wire as iceberg
+
+
+def test_a_type_is_made_told_and_dropped(node: Node) -> None:
+    """With its fields, and a type of its own for what has no name."""
+    rows(
+        node,
+        "create dataverse a.b; use a.b; create type t as closed { id: int, name: string?, tags: [string], place: { x: double } };"
+        " create type a.b.u as { t: t }",
+    )
+
+    told = rows(node, "select value d from Metadata.`Datatype` d where d.DataverseName = 'a.b' order by d.DatatypeName")
+    assert [each["DatatypeName"] for each in told] == ["t", "t_place", "t_tags", "u"]
+    assert told[0]["Derived"] == {
+        "Tag": "RECORD", "IsAnonymous": False,
+        "Record": {
+            "IsOpen": False,
+            "Fields": [
+                {"FieldName": "id", "FieldType": "bigint", "IsNullable": False, "IsMissable": False},
+                {"FieldName": "name", "FieldType": "string", "IsNullable": True, "IsMissable": True},
+                {"FieldName": "tags", "FieldType": "t_tags", "IsNullable": False, "IsMissable": False},
+                {"FieldName": "place", "FieldType": "t_place", "IsNullable": False, "IsMissable": False},
+            ],
+        },
+    }  # fmt: skip
+    assert told[2]["Derived"] == {"Tag": "ORDEREDLIST", "IsAnonymous": True, "OrderedList": "string"}
+    assert refusal(node, "drop type a.b.t")[1] == (
+        "ASX1148: Cannot drop type a.b.t being used by type a.b.u (in line 1, at column 11)"
+    )
+    rows(node, "drop type a.b.u; drop type a.b.t; drop type if exists a.b.t; drop type a.b.t if exists")
+    assert rows(node, "select value d from Metadata.`Datatype` d where d.DataverseName = 'a.b'") == []
+
+
+@pytest.mark.parametrize(
+    "statement, message",
+    [
+        ("create type t as {}", "ASX1085: A datatype with this name t already exists (in line 1, at column 13)"),
+        ("create type x as { a: no_such }", "ASX1082: Cannot find datatype with name no_such (in line 1, at column 23)"),
+        ("create type x as { a: [no.such] }", "ASX1063: Cannot find dataverse with name no (in line 1, at column 24)"),
+        ("create type x as { a: x }", "ASX1082: Cannot find datatype with name x (in line 1, at column 23)"),
+        ("create type no.such as {}", "ASX1063: Cannot find dataverse with name no (in line 1, at column 13)"),
+        ("create type `` as {}", "ASX1115: Invalid name for a database object: '' (in line 1, at column 13)"),
+        ("create type Metadata.x as {}", "ASX1079: Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata"),
+        ("drop type x", "ASX1082: Cannot find datatype with name x in dataverse Default (in line 1, at column 11)"),
+        ("drop type no.x", "ASX1063: "),
+        ("create synonym s for t", "ASX1131: A synonym with name s already exists in dataverse Default (in line 1, at column 16)"),
+        ("drop synonym x", "ASX1116: Cannot find synonym with name x in dataverse Default (in line 1, at column 14)"),
+        ("create synonym no.x for y", "ASX1063: "),
+        ("select * from s1", "ASX1079: Compilation error: Synonym"),
+        ("create function f(x) { 1 }", "ASX1123: A function with name `f(1)` already exists in dataverse Default"),
+        ("create function g(x) { x + no_such(1) }", "ASX1081: Cannot find function with signature no_such(1 argument)"),
+        ("create function g(x) { g(x) }", "ASX1079: "),
+        ("create function g() { y }", "ASX1077: Cannot find dataset y in dataverse Default"),
+        ("drop function f@2", "ASX1081: Cannot find function with name `f(2)` in dataverse Default"),
+        ("drop function h@1", "ASX1081: "),
+        ("create view v as select value 1", "ASX1160: A view with name v already exists in dataverse Default"),
+        ("create view w as select value x from no_such x", "ASX1077: "),
+        ("create view w as select * from w x", "ASX1079: "),
+        ("create view w(a int) default null as select 1 as a", "ASX1079: Compilation error: Invalid operation - Views with a type"),
+        ("drop view w", "ASX1159: Cannot find view with name w in dataverse Default"),
+        ("drop view s", "ASX1159: "),
+        ("drop dataset v", "ASX1050: "),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told(made: Node, statement: str, message: str) -> None:
+    """With the number, the words and the place, and nothing is changed."""
+    status, told = refusal(made, statement)
+
+    assert told.startswith(message), told
+    assert status == 400
+
+
+@pytest.fixture(scope="module")
+def made(shared: Node) -> Node:
+    """A node with one of each in `Default`."""
+    rows(
+        shared,
+        "create type t as { id: int }; create synonym s for t; create synonym s1 for s2; create synonym s2 for s1;"
+        " create function f(x) { x + 1 }; create view v as select value f(x) from [1, 2] x",
+    )
+    return shared
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create type t if not exists as {}", "create type if not exists t as {}", "create synonym s if not exists for x",
+        "create function f(x) if not exists { 2 }", "create view v if not exists as select value 2",
+        "create view if not exists v as select value 2", "drop type x if exists", "drop synonym x if exists", "drop view x if exists",
+        "drop function x@1 if exists", "drop function f@7 if exists", "drop dataset x if exists",
+    ],
+)  # fmt: skip
+def test_if_exists_and_if_not_exists(made: Node, statement: str) -> None:
+    """Nothing is changed, and nothing refused."""
+    rows(made, statement)
+
+    assert rows(made, "select value x from v x; f(1)") == [2, 3, 2]
+
+
+def test_functions_are_overloaded_by_arity(node: Node) -> None:
+    """One object of the tree holds them; each is made, replaced, called and dropped by itself."""
+    rows(
+        node,
+        "create dataverse a; use a; create function f(x) { x }; create function f(x, y) { f(x) + y };"
+        " create function f(...) { array_count(args) }",
+    )
+
+    assert rows(node, "use a; [f(1), f(1, 2), f(1, 2, 3), a.f(5)]") == [[1, 3, 3, 5]]
+    rows(node, "use a; create or replace function f(x, y) { x * y }")
+    assert rows(node, "a.f(3, 4)") == [12]
+    told = rows(
+        node, "select value [f.Name, f.Arity, f.Params, f.`Definition`] from Metadata.`Function` f order by f.Arity"
+    )
+    assert told == [
+        ["f", "-1", ["args"], "array_count(args)"], ["f", "1", ["x"], "x"], ["f", "2", ["x", "y"], "x * y"],
+    ]  # fmt: skip
+    rows(node, "drop function a.f@1; drop function a.f@2")
+    assert rows(node, "a.f(1)") == [1]
+    rows(node, "drop function a.f(...)")
+    assert refusal(node, "a.f(1)")[1].startswith("ASX1081: ")
+
+
+def test_views_are_views_of_the_tree(node: Node) -> None:
+    """Listed and loaded over Iceberg REST with their text; replaced; kept while something needs them."""
+    rows(
+        node,
+        "create dataverse a; use a; create view one as select value 1; create view two as select value x + 1 from one x;"
+        " create synonym three for two",
+    )
+
+    assert rows(node, "select value x from a.three x") == [2]
+    names = node.get(f"{iceberg.SPACES}/a/views").json()["identifiers"]
+    assert [each["name"] for each in names] == ["one", "two"]
+    metadata = node.get(iceberg.view_path("a", "two")).json()["metadata"]
+    texts = {each["dialect"]: each["sql"] for each in metadata["versions"][0]["representations"]}
+    assert texts["sqlpp"] == "SELECT VALUE x + 1 FROM one AS x"
+    assert "raise_error" in texts["spark"]
+    rows(node, "use a; create or replace view one as select value 10")
+    assert rows(node, "select value x from a.two x") == [11]
+    assert refusal(node, "drop view a.one")[1].startswith("ASX1148: Cannot drop view a.one being used by view a.two")
+    assert refusal(node, "create or replace view a.one as select value x from a.two x")[1].startswith("ASX1079: ")
+    rows(node, "drop view a.two; drop view a.one")
+    assert refusal(node, "select value x from a.three x")[1].startswith("ASX1077: ")
+
+
+def test_a_view_of_another_language_says_so(node: Node) -> None:
+    """And is not taken for SQL++."""
+    iceberg.make_view(node, "a", "v")
+
+    assert "has no text in SQL++" in refusal(node, "select * from a.v")[1]
+
+
+def test_a_dataverse_goes_with_what_sqlpp_made_in_it(node: Node) -> None:
+    """All of it, unless something elsewhere needs a part."""
+    rows(
+        node,
+        "create dataverse a; create dataverse b; create type a.t as {}; create view a.v as select value 1;"
+        " create function a.f() { 1 }; create synonym a.s for a.v; create view b.w as select value x from a.v x",
+    )
+
+    assert refusal(node, "drop dataverse a")[1].startswith(
+        "ASX1147: Cannot drop dataverse: a: view a.v being used by view b.w"
+    )
+    rows(node, "drop dataverse b; drop dataverse a; create dataverse a; create type a.t as {}")
+
+
+def test_default_is_made_at_first_use(node: Node) -> None:
+    """When something is made in it, and not before."""
+    assert iceberg_names(node) == []
+    rows(node, "create function f() { 1 }")
+    assert iceberg_names(node) == [["Default"]]
+    assert rows(node, "f()") == [1]
+
+
+def test_what_one_may_not_see(node: Node) -> None:
+    """Is not there in the metadata, and refused or not found like what is not there."""
+    rows(
+        node,
+        "create dataverse a; create type a.t as {}; create view a.v as select value 1; create function a.f() { 1 };"
+        " create synonym a.s for a.v; create dataverse b; create view b.w as select value x from a.v x",
+    )
+    grant(node, "user", "use_catalog", kind="CATALOG", on="main")
+    grant(node, "user", "use_schema select_view", kind="SCHEMA", on="main.b")
+
+    for dataset in ("Dataset", "Datatype", "Function", "Synonym", "Index"):
+        told = rows(node, f"select value d.DataverseName from Metadata.`{dataset}` d", user="user")
+        assert set(told) <= {"Metadata", "b"}, dataset
+    for statement in (
+        "select * from a.v",
+        "select * from a.nothing",
+        "select * from b.w",
+        "use a",
+        "create type b.t as { x: a.t }",
+    ):
+        assert refusal(node, statement, user="user")[0] == 403, statement
+    there, missing = (refusal(node, f"select * from a.{name}", user="user")[1] for name in ("v", "nothing"))
+    assert there.replace("a.v", "a.NAME") == missing.replace("a.nothing", "a.NAME")
+    assert refusal(node, "a.f()", user="user")[0] == 403
+
+
+def iceberg_names(node: Node) -> list:
+    """The namespaces at the top of the catalog."""
+    return node.get(iceberg.SPACES).json()["namespaces"]
