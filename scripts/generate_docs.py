@@ -8,13 +8,19 @@ Usage: generate_docs.py [--check]. What stands above the marker in each page is 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from limnos.access.policy import POLICY
+from limnos.access.rules import Rule
+from limnos.model.kinds import Kind
+from limnos.model.privileges import kind_word
 from limnos.pipeline.file import schema_made
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
+from limnos.services.sqlpp_statements import kinds
 
 ROOT = Path(__file__).parents[1]
 MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
@@ -116,6 +122,25 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
+def statement_rows() -> list[str]:
+    """One row per kind of statement: its words, its actions, and who may do those, as the policy says it."""
+    rows = []
+    for words, kind in sorted(kinds()):
+        does = ", ".join(f"`{action.word}`" for action in kind.takes) or "nothing"
+        takes = "; ".join(dict.fromkeys(_told(POLICY[action]) for action in kind.takes)) or "membership"
+        rows.append(f"| {words} | {does} | {takes} |")
+    return rows
+
+
+def _told(rule: Rule) -> str:
+    """The privileges that a rule names beside those of use, then the owners that it names."""
+    words = dict.fromkeys(re.findall(r"<Privilege\.(\w+)", repr(rule)))
+    owners = sorted(set(re.findall(r"<Kind\.(\w+)", repr(rule))), key=lambda name: -Kind[name])
+    owned = ", ".join(kind_word(Kind[name]).lower().replace("_", " ") for name in owners)
+    other = [word for word in words if not word.startswith("USE_")] or list(words)[-1:]
+    return f"{' or '.join(other)}, or owner of: {owned}"
+
+
 def pages() -> dict[Path, str]:
     """Return each page with its table as it should be."""
     parsed = trees(ROOT / "src" / "limnos")
@@ -124,6 +149,7 @@ def pages() -> dict[Path, str]:
         "metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
     tables["pipelines.md"] = key_rows(FILE)
+    tables["sqlpp.md"] = ["| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows()]
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
     return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": schema_made()}

@@ -26,7 +26,7 @@ from limnos.sqlpp import SqlppError, parse, tree
 from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -34,15 +34,17 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp_session import Session
     from limnos.sqlpp import Parsed
 
+A = Action
 NOTHING: Final = 40
 READ_ONLY: Final = 44
 
 
 class Kind(NamedTuple):
-    """What a statement of a class is called in messages, and whether it only reads."""
+    """What a statement of a class is called in messages, whether it only reads, and the actions that it takes."""
 
     word: str
     reads: bool = False
+    takes: tuple[Action, ...] = ()
 
 
 async def admitted(ctx: Context) -> str:
@@ -134,42 +136,42 @@ async def _declare(session: Session, statement: tree.DeclareFunction) -> None:
 
 
 _DROPS: Final = {
-    "dataverse": "DATAVERSE_DROP",
-    "type": "TYPE_DROP",
-    "dataset": "DATASET_DROP",
-    "synonym": "SYNONYM_DROP",
-    "view": "VIEW_DROP",
+    "dataverse": Kind("DATAVERSE_DROP", takes=(A.NAMESPACE_DROP,)),
+    "type": Kind("TYPE_DROP", takes=(A.DATATYPE_DROP,)),
+    "dataset": Kind("DATASET_DROP", takes=(A.TABLE_DROP, A.EXTERNAL_DATASET_DROP)),
+    "synonym": Kind("SYNONYM_DROP", takes=(A.SYNONYM_DROP,)),
+    "view": Kind("VIEW_DROP", takes=(A.VIEW_DROP,)),
 }
 _KINDS: Final[dict[type[tree.Statement], Kind]] = {
-    tree.QueryStatement: Kind("QUERY", reads=True),
-    tree.Explain: Kind("QUERY", reads=True),
-    tree.Use: Kind("DATAVERSE_DECL", reads=True),
-    tree.SetOption: Kind("SET", reads=True),
-    tree.DeclareFunction: Kind("FUNCTION_DECL", reads=True),
-    tree.CreateDataverse: Kind("CREATE_DATAVERSE"),
-    tree.CreateType: Kind("CREATE_TYPE"),
-    tree.CreateDataset: Kind("CREATE_DATASET"),
-    tree.CreateExternalDataset: Kind("CREATE_DATASET"),
-    tree.CreateIndex: Kind("CREATE_INDEX"),
-    tree.CreatePrimaryIndex: Kind("CREATE_INDEX"),
-    tree.CreateSynonym: Kind("CREATE_SYNONYM"),
-    tree.CreateView: Kind("CREATE_VIEW"),
-    tree.CreateFunction: Kind("CREATE_FUNCTION"),
+    tree.QueryStatement: Kind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
+    tree.Explain: Kind("QUERY", True, (A.TABLE_LOAD, A.VIEW_LOAD, A.FUNCTION_LOAD, A.SYNONYM_LOAD)),
+    tree.Use: Kind("DATAVERSE_DECL", True, (A.NAMESPACE_LOAD,)),
+    tree.SetOption: Kind("SET", True),
+    tree.DeclareFunction: Kind("FUNCTION_DECL", True),
+    tree.CreateDataverse: Kind("CREATE_DATAVERSE", takes=(A.NAMESPACE_CREATE,)),
+    tree.CreateType: Kind("CREATE_TYPE", takes=(A.DATATYPE_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateDataset: Kind("CREATE_DATASET", takes=(A.TABLE_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateExternalDataset: Kind("CREATE_DATASET", takes=(A.EXTERNAL_DATASET_CREATE, A.DATATYPE_LOAD)),
+    tree.CreateIndex: Kind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
+    tree.CreatePrimaryIndex: Kind("CREATE_INDEX", takes=(A.TABLE_ALTER,)),
+    tree.CreateSynonym: Kind("CREATE_SYNONYM", takes=(A.SYNONYM_CREATE,)),
+    tree.CreateView: Kind("CREATE_VIEW", takes=(A.VIEW_CREATE, A.VIEW_ALTER)),
+    tree.CreateFunction: Kind("CREATE_FUNCTION", takes=(A.FUNCTION_CREATE, A.FUNCTION_ALTER)),
     tree.CreateExternalFunction: Kind("CREATE_FUNCTION"),
-    tree.DropIndex: Kind("INDEX_DROP"),
-    tree.DropFunction: Kind("FUNCTION_DROP"),
-    tree.Insert: Kind("INSERT"),
-    tree.Delete: Kind("DELETE"),
-    tree.Load: Kind("LOAD"),
+    tree.DropIndex: Kind("INDEX_DROP", takes=(A.TABLE_ALTER,)),
+    tree.DropFunction: Kind("FUNCTION_DROP", takes=(A.FUNCTION_DROP, A.FUNCTION_ALTER)),
+    tree.Insert: Kind("INSERT", takes=(A.TABLE_COMMIT,)),
+    tree.Delete: Kind("DELETE", takes=(A.TABLE_COMMIT,)),
+    tree.Load: Kind("LOAD", takes=(A.TABLE_COMMIT,)),
 }
 
 
 def kind_of(statement: tree.Statement) -> Kind:
     """What kind of statement it is."""
     if isinstance(statement, tree.Drop):
-        return Kind(_DROPS[statement.kind])
+        return _DROPS[statement.kind]
     if isinstance(statement, tree.Insert) and statement.upsert:
-        return Kind("UPSERT")
+        return _KINDS[tree.Insert]._replace(word="UPSERT")
     return _KINDS[type(statement)]
 
 
@@ -197,3 +199,11 @@ _RUNS: Final[dict[type[tree.Statement], Callable[[Session, Any], Awaitable[None]
     tree.DropIndex: index_drop,
     tree.DropFunction: function_drop,
 }
+
+
+def kinds() -> Iterator[tuple[str, Kind]]:
+    """All kinds of statement, each with what it is written as."""
+    for statement, kind in _KINDS.items():
+        yield "".join(f" {each}" if each.isupper() else each for each in statement.__name__).strip().upper(), kind
+    for what, kind in _DROPS.items():
+        yield f"DROP {what.upper()}", kind

@@ -1,0 +1,150 @@
+"""The rows of the table in refusals.md: which statement is asked of the query service, and what its other routes are asked.
+
+`python -m tests.http.asterix.refusals` writes the table as the code answers now. A cell is a status, and for a refusal of a statement its number.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from limnos.http.asterix.protocol import routes as all_routes
+from tests.http import cells
+from tests.http.asterix.wire import SERVICE, rows
+from tests.http.cells import CALLERS, Case, Request, Row, own
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg import wire as iceberg
+
+TABLE = Path(__file__).with_name("refusals.md")
+POST = f"POST {SERVICE}"
+
+
+def prepare(node: Node) -> None:
+    """Make everybody and everything that the rows speak of."""
+    for who in CALLERS:
+        if who not in ("nobody", "stranger", "admin"):
+            node.done("POST", f"{API}/lake/users", {"name": who})
+    rows(
+        node,
+        "create dataverse there; create type there.t as { id: int }; create dataset there.d(t) primary key id;"
+        " create view there.v as select value 1; create function there.f() { 1 }; create synonym there.s for there.v;"
+        " create dataverse shut.inside",
+    )
+    for who, (on_metalake, on_catalog) in CALLERS.items():
+        rows(
+            node,
+            f"create dataverse drop_{who}; create type there.t_{who} as {{}}; create dataset there.d_{who}(t) primary key id;"
+            f" create view there.v_{who} as select value 1; create function there.f_{who}() {{ 1 }};"
+            f" create synonym there.s_{who} for there.v; create index i_{who} on there.d(id)",
+        )
+        if on_metalake:
+            grant(node, who, on_metalake, kind="METALAKE", on="lake")
+        if on_catalog:
+            grant(node, who, on_catalog, kind="CATALOG", on="main")
+    for space in ("there", *(f"drop_{who}" for who in CALLERS)):
+        own(node, "keeper", "SCHEMA", f"main.{space}")
+    for name in ("d", *(f"d_{who}" for who in CALLERS)):
+        own(node, "tabler", "TABLE", f"main.there.{name}")
+    for name in ("v", *(f"v_{who}" for who in CALLERS)):
+        own(node, "tabler", "VIEW", f"main.there.{name}")
+    own(node, "owner", "CATALOG", "main")
+    own(node, "laker", "METALAKE", "lake")
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows for a caller."""
+    for thing, statement in _reading().items():
+        yield Case(f"GET {SERVICE}", thing, Request("GET", f"{SERVICE}?statement={statement.replace(' ', '+')}", None))
+    for thing, statement in {**_reading(), **_writing(who)}.items():
+        yield Case(POST, thing, Request("POST", SERVICE, {"statement": statement}))
+    for path in ("version", "cluster", "udf", "requests/running"):
+        yield Case(f"GET /admin/{path}", "all", Request("GET", f"/admin/{path}", None))
+    yield Case(
+        "DELETE /admin/requests/running", "none", Request("DELETE", "/admin/requests/running?request_id=none", None)
+    )
+
+
+def _reading() -> dict[str, str]:
+    found = {"constant": "select value 1", "metadata": "select value d from Metadata.`Dataset` d"}
+    for kind, name in (("dataset", "d"), ("view", "v"), ("synonym", "s")):
+        found |= {kind: f"select * from there.{name} x", f"no {kind}": f"select * from there.no_{name} x"}
+    found |= {"function": "there.f()", "no function": "there.g()", "use": "use there", "use none": "use gone"}
+    return found | {"use implicit": "use shut", "in no dataverse": "select * from gone.d x"}
+
+
+def _writing(who: str) -> dict[str, str]:
+    return {
+        "create dataverse": f"create dataverse new_{who}",
+        "create dataverse there": "create dataverse there",
+        "create dataverse below": f"create dataverse there.below_{who}",
+        "drop dataverse": f"drop dataverse drop_{who}",
+        "drop no dataverse": "drop dataverse gone",
+        "create type": f"create type there.new_{who} as {{}}",
+        "create type there": "create type there.t as {}",
+        "create type in none": "create type gone.t as {}",
+        "drop type": f"drop type there.t_{who}",
+        "drop no type": "drop type there.gone",
+        "create dataset": f"create dataset there.made_{who}(t) primary key id",
+        "create dataset there": "create dataset there.d(t) primary key id",
+        "drop dataset": f"drop dataset there.d_{who}",
+        "drop no dataset": "drop dataset there.gone",
+        "create index": f"create index j_{who} on there.d(id)",
+        "create index on none": "create index i on there.gone(id)",
+        "drop index": f"drop index there.d.i_{who}",
+        "create synonym": f"create synonym there.sn_{who} for there.d",
+        "drop synonym": f"drop synonym there.s_{who}",
+        "drop no synonym": "drop synonym there.gone",
+        "create view": f"create view there.vn_{who} as select value 2",
+        "create or replace view": "create or replace view there.v as select value 2",
+        "drop view": f"drop view there.v_{who}",
+        "drop no view": "drop view there.gone",
+        "create function": f"create function there.fn_{who}() {{ 2 }}",
+        "create or replace function": "create or replace function there.f() { 2 }",
+        "drop function": f"drop function there.f_{who}@0",
+        "drop no function": "drop function there.gone@0",
+        "insert": "insert into there.d ({'id': 1})",
+        "insert into none": "insert into there.gone ({'id': 1})",
+        "delete": "delete from there.d",
+        "load": "load dataset there.d using localfs (('path'='/x'), ('format'='json'))",
+    }
+
+
+def routes() -> set[str]:
+    """Every route that the protocol serves."""
+    return {f"{route.method} {route.path}" for route in all_routes(1.0)}
+
+
+def cell(answer: Answer) -> str:
+    """A status; of results how many, of a refusal the number."""
+    body = answer.json()
+    if isinstance(body, list):
+        return f"200:{len(body)}"
+    if answer.status != 200:
+        number = re.match(r"ASX\d+", body["errors"][0]["msg"])
+        return f"{answer.status}/{number[0]}" if number else str(answer.status)
+    return f"200:{len(body['results'])}" if "results" in body else "200"
+
+
+def render(found: dict[Row, dict[str, Answer]]) -> str:
+    """The table of answers."""
+    lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
+    lines += [
+        f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
+        for (route, thing), told in found.items()
+    ]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Write the table as the code answers now."""
+    with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
+        prepare(node)
+        table = render(cells.answers(node, cases))
+    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0]
+    TABLE.write_text(f"{words}{table}\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Who may do what over the query service, cell by cell: the table in refusals.md, asked of a node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http import cells
+from tests.http.asterix import refusals
+from tests.http.cells import CALLERS, Row
+from tests.http.driver import Answer
+from tests.http.iceberg import wire
+
+WRITTEN = dict(cells.written(refusals.TABLE))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+    """What every caller was answered in every row."""
+    with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
+        refusals.prepare(node)
+        yield cells.answers(node, refusals.cases)
+
+
+def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
+    """The table has each route that is served, and no row that is not asked."""
+    assert {route for route, _ in WRITTEN} == refusals.routes()
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+    """Every caller gets what the table states."""
+    assert {who: refusals.cell(asked[row][who]) for who in CALLERS} == WRITTEN[row]
+
+
+PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop no dataset"), ("drop view", "drop no view"),
+         ("drop type", "drop no type"), ("drop synonym", "drop no synonym"), ("insert", "insert into none"), ("use", "use none")]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str]) -> None:
+    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name."""
+    for who in CALLERS:
+        there, missing = (asked[refusals.POST, thing][who] for thing in pair)
+        if there.status == missing.status == 403:
+            first, second = (_unnamed(each, who) for each in (there, missing))
+            assert first == second, who
+
+
+def _unnamed(answer: Answer, who: str) -> str:
+    """The words of a refusal without the names in them."""
+    text = answer.json()["errors"][0]["msg"]
+    return re.sub(rf"\b(?:[a-z]+_{who}|no_[a-z]|gone|there\.[dvs]|there$|there\b(?!\.))", "NAME", text).replace(
+        "there.", ""
+    )
