@@ -1,7 +1,7 @@
 """SQL++: reads statements of AsterixDB's language into a tree, writes a tree as text, binds names and works queries out.
 
 May import `names`. Must not know a server, a store or an engine: text in, values out; what names there are and what a dataset holds, it
-asks of who calls (`binder.Names`, the rows given to `evaluator.results`). Nothing serves it yet.
+asks of who calls (`binder.Names`, the rows given to `evaluator.results`).
 """
 
 from limnos.sqlpp import functions, stored, values
