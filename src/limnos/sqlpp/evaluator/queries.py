@@ -12,6 +12,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator.budget import Budget
 from limnos.sqlpp.evaluator.expressions import Row, scanned, work_of
+from limnos.sqlpp.evaluator.joins import Partners, arounds_of, is_apart, keys_of
 from limnos.sqlpp.evaluator.windows import windows_of
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.values.model import MISSING, Value, is_unknown, object_of
@@ -19,6 +20,8 @@ from limnos.sqlpp.values.order import key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from limnos.sqlpp.evaluator.joins import Around, Keys
 
 
 class Working:
@@ -143,7 +146,10 @@ def block_of(
     node: plan.Block, order: Callable[[Row], Key] | None, *, working: Working
 ) -> Callable[[Row], Iterator[Value]]:
     """One block, with the ORDER BY of its query where that sees its rows."""
-    sources = [_source_of(source, working) for source in node.sources]
+    sources = [
+        _source_of(source, None if node.lets else node.where, around=around, working=working)
+        for source, around in zip(node.sources, arounds_of(node), strict=True)
+    ]
     lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
     where = None if node.where is None else work_of(node.where, working)
     group = None if node.group is None else _group_of(node.group, working)
@@ -236,21 +242,25 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
 # Sources.
 
 
-def _source_of(node: plan.ForEach, working: Working) -> Callable[[Iterator[Row]], Iterator[Row]]:
+def _source_of(
+    node: plan.ForEach, where: plan.Expression | None, *, around: Around, working: Working
+) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """The function that takes rows of earlier sources on with each item of this one; `where` is what all rows must meet in the end."""
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
-    if node.kind == "right":
-        return _right(node, source, condition=condition, working=working)
     keeps = node.kind in ("left", "outer unnest")
-    depends = node.kind in ("scan", "unnest", "outer unnest")
+    apart = node.kind in ("inner", "left", "cross") or is_apart(node, around)
+    keys = keys_of(node, None if keeps or node.kind == "right" else where, around=around, working=working)
+    if node.kind == "right":
+        return _right(node, source, condition=condition, keys=keys, working=working)
 
     def run(rows: Iterator[Row]) -> Iterator[Row]:
-        held: tuple[Value, ...] | None = None
+        partners: Partners | None = None
         for row in rows:
-            if depends or held is None:
-                held = scanned(source(row), node)
+            if partners is None or not apart:
+                partners = _partners(node, source(row), keys=keys if apart else None, working=working)
             met = False
-            for at, item in enumerate(held):
+            for at, item in partners.of(row):
                 working.budget.step()
                 made = _with(row, node, item=item, at=at)
                 if condition is None or condition(made) is True:
@@ -262,6 +272,12 @@ def _source_of(node: plan.ForEach, working: Working) -> Callable[[Iterator[Row]]
     return run
 
 
+def _partners(node: plan.ForEach, value: Value, *, keys: Keys | None, working: Working) -> Partners:
+    return Partners(
+        scanned(value, node), keys, put=lambda row, item, at: _with(row, node, item=item, at=at), working=working
+    )
+
+
 def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
     made = row.copy()
     made[node.slot] = item
@@ -271,7 +287,12 @@ def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
 
 
 def _right(
-    node: plan.ForEach, source: Callable[[Row], Value], *, condition: Callable[[Row], Value] | None, working: Working
+    node: plan.ForEach,
+    source: Callable[[Row], Value],
+    *,
+    condition: Callable[[Row], Value] | None,
+    keys: Keys | None,
+    working: Working,
 ) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """A right join: what has no partner on the left comes last, the left side MISSING. It starts anew for each row of earlier terms."""
 
@@ -280,10 +301,11 @@ def _right(
         working.budget.keep(len(left))
         if not left:
             return
-        held = scanned(source(left[0]), node)
+        partners = _partners(node, source(left[0]), keys=keys, working=working)
+        held = partners.held
         met = [False] * len(held)
         for row in left:
-            for at, item in enumerate(held):
+            for at, item in partners.of(row):
                 working.budget.step()
                 made = _with(row, node, item=item, at=at)
                 if condition is None or condition(made) is True:
