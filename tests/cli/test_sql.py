@@ -112,6 +112,15 @@ def test_a_failure_behind_rows(run: Run, fake: Fake) -> None:
     assert done.err == "warning: ASX1063: Cannot find dataverse with name a\nerror: ASX0007: Overflow\n"
 
 
+def test_a_statement_that_took_too_long(run: Run, fake: Fake) -> None:
+    """What was ended at its time is told by the status, as its message has no code of the language."""
+    fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "The request took: too long"}], "status": "timeout"})
+
+    done = run("sql", "--uri", fake.uri, "-c", "select 1;")
+
+    assert (done.code, done.error["code"]) == (1, "timeout")
+
+
 @pytest.mark.parametrize("status, code", [(401, 4), (403, 4), (503, 6), (500, 1), (404, 1)])
 def test_how_it_ends_when_the_server_refuses(run: Run, fake: Fake, status: int, code: int) -> None:
     """A credential that is not in force, a right that is not there, a server that is busy: each has its exit code."""

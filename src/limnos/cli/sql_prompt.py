@@ -160,6 +160,7 @@ def talk(session: Session, history: Path | None) -> int:
         elif text.strip("; \t\n"):
             with suppress(KeyboardInterrupt):  # rows that are being printed
                 session.run(text, timed=True)
+            names.refresh()  # while the next statement is thought of
 
 
 def _can_be_sent(text: str) -> bool:

@@ -106,8 +106,11 @@ class Session:
             self._let_go()
             message = "no longer waited for; what the server does not end by itself, its time limit ends"
             return None, Told("interrupted", message, ExitCode.INTERRUPTED)
-        errors = [Told(each.msg.partition(":")[0], each.msg) for each in answer.errors]
-        return answer, errors[0] if errors else None
+        if not answer.errors:
+            return answer, None
+        message = answer.errors[0].msg
+        code, colon, _ = message.partition(":")
+        return answer, Told(code if colon and code.startswith("ASX") else answer.status, message)
 
     def _send(self, text: str, own_id: str) -> Future[StatementAnswer]:
         """Send on a thread of its own: one that waits for a socket would not be interrupted."""
