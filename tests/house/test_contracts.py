@@ -32,7 +32,8 @@ UPWARDS = {
     "view": "access",
     "access": "services",
     "services": "spark",
-    "spark": "pipeline",
+    "spark": "engine",
+    "engine": "pipeline",
     "pipeline": "http",
     "http": "app",
     "app": "cli",
@@ -48,6 +49,7 @@ PLANTED = {
     "pyspark": ("cli/planted.py", "from pyspark.sql import SparkSession", "pyspark"),
     "lance": ("formats/planted.py", "import lance", "lance"),
     "outside": ("spark/planted.py", "import limnos.services", "limnos.services"),
+    "engine": ("engine/planted.py", "import limnos.config", "limnos.config"),
     "client": ("client/planted.py", "from limnos import config", "limnos.config"),
     "pure": ("names/planted.py", "import asyncio", "asyncio"),
 }

@@ -16,6 +16,7 @@ import uvloop
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import build
+from limnos.app.engines import engine_of
 from limnos.app.leaving import heard_apart, leave_within
 from limnos.http.connection import LaneProtocol
 from limnos.http.guarded import GuardedProtocol
@@ -99,6 +100,7 @@ async def _serve(
     beats: bool,
 ) -> None:
     built = build(settings)
+    built.services.engine = engine_of(settings, sockets[0])
     beside: list[asyncio.Task[None]] = []
     try:
         await bootstrap(built.services, settings)

@@ -352,6 +352,30 @@ class Sqlpp(Section):
     )
 
 
+class Engine(Section):
+    """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""
+
+    master: str = Field(
+        default="local",
+        description="Spark master that statements run on: `local` is this machine, else a URL as `spark://host:7077`.",
+    )
+    memory: str = Field(
+        default="1g",
+        pattern="^[1-9][0-9]{0,6}[mg]$",
+        description="Memory of the engine's Java heap, as `512m` or `4g`.",
+    )
+    slots: NonNegativeInt = Field(
+        default=0,
+        description="Tasks of Spark at once, of which no statement takes the last; 0: one more than there are processors, at least 3.",
+    )
+    statements_max: PositiveInt = Field(
+        default=8, description="Statements that the engine works on at once; others wait."
+    )
+    idle_s: PositiveFloat = Field(
+        default=600.0, description="How long the engine stays when nothing is asked of it, in seconds."
+    )
+
+
 class View(Section):
     """The in-memory view of the store."""
 
@@ -451,6 +475,7 @@ class Settings(BaseSettings):
     iceberg: Iceberg = Iceberg()
     lance: Lance = Lance()
     sqlpp: Sqlpp = Sqlpp()
+    engine: Engine = Engine()
     view: View = View()
     store: Store = Store()
     events: Events = Events()

@@ -5,7 +5,7 @@ asks of who calls (`binder.Names`, the rows given to `evaluator.results`).
 """
 
 from limnos.sqlpp import functions, stored, values
-from limnos.sqlpp.binder import BoundQuery, bind
+from limnos.sqlpp.binder import BoundQuery, NoNames, bind
 from limnos.sqlpp.errors import Place, SqlppError, invalid_name
 from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.parser import DEPTH_MAX, Parsed, parse, parse_body
@@ -16,6 +16,7 @@ __all__ = [
     "DEPTH_MAX",
     "BoundQuery",
     "Budget",
+    "NoNames",
     "Parsed",
     "Place",
     "SqlppError",

@@ -67,6 +67,21 @@ class SqlppError(Exception):
         return self.text
 
 
+class DuplicateKey(SqlppError):
+    """An INSERT of a key that is there already: the one error of AsterixDB's storage that users meet, with a number of its list."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(33, f"Inserting duplicate keys into the primary storage: {key}")
+        self.key = key
+
+    def __reduce__(self) -> tuple[type[DuplicateKey], tuple[str]]:
+        return DuplicateKey, (self.key,)
+
+    @property
+    def code(self) -> str:
+        return f"HYR{self.number:04d}"
+
+
 def syntax(message: str, place: Place, *, told: bool = False) -> SqlppError:
     """A text that is no statement."""
     return SqlppError(SYNTAX, f"Syntax error: {message}", place, told)

@@ -15,6 +15,7 @@ from limnos.sqlpp.stored import (
     Form,
     RecordType,
     Scalar,
+    form_of,
     shaped,
     to_object,
     to_row,
@@ -157,3 +158,20 @@ def test_what_has_no_column_lies_in_the_open_part() -> None:
 
     assert set(row) == {"id", "_open"}
     assert typed(to_object(form)(row)) == typed(given)
+
+
+def test_a_table_of_others_has_no_open_part() -> None:
+    """A NULL is an empty column, and a field that no column can hold is refused."""
+    form = form_of(
+        {
+            "type": "struct",
+            "fields": [
+                {"id": 1, "name": "a", "required": False, "type": "long"},
+                {"id": 2, "name": "m", "required": False, "type": {"type": "map"}},
+            ],
+        }
+    )
+
+    assert to_row(form)({"a": None}) == {"a": None}
+    with pytest.raises(SqlppError, match="no column m"):
+        to_row(form)({"a": 1, "m": {"x": 1}})

@@ -134,5 +134,7 @@ def test_tables_of_others_are_datasets_without_a_key() -> None:
                 FieldType("f", Scalar("binary"), optional=True),
             ),
             open=False,
+            foreign=True,
         )
     )
+    assert [field["name"] for field in schema_of(form_of(schema))["fields"]] == ["d", "t", "l", "f"]  # type: ignore[union-attr, index, call-overload]

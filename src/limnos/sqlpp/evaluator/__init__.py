@@ -16,7 +16,7 @@ from limnos.sqlpp.evaluator.queries import Working, query_of
 from limnos.sqlpp.values.model import MISSING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from limnos.sqlpp.binder import BoundQuery
     from limnos.sqlpp.values.model import Value
@@ -29,14 +29,17 @@ def results(
     rows: Callable[[tuple[str, ...], str], Iterable[Value]],
     *,
     budget: Budget | None = None,
+    given: Mapping[int, Value] | None = None,
 ) -> Iterator[Value]:
     """Give the results of a query one by one; of a bare expression its one value.
 
-    `rows` gives the objects of a dataset, by dataverse and name. Raises SqlppError while results are taken: for what is no collection
+    `rows` gives the objects of a dataset, by dataverse and name; `given` has values of variables that are bound from outside. Raises SqlppError while results are taken: for what is no collection
     where one is needed, a number that overflows, a budget that is used up.
     """
     working = Working(rows, budget=budget or Budget(), slots=bound.slots)
     first: list[Value] = [MISSING] * (bound.slots + 1)
+    for slot, value in (given or {}).items():
+        first[slot] = value
     try:
         if isinstance(bound.expression, plan.Subquery):
             yield from query_of(bound.expression.query, working)(first)

@@ -81,10 +81,16 @@ def _local(node: plan.Local, _: Working) -> Callable[[Row], Value]:
 
 
 def _scan(node: plan.Scan, working: Working) -> Callable[[Row], Value]:
+    held: tuple[Value, ...] | None = None
+
     def work(_: Row) -> Value:
-        found = tuple(working.rows(node.dataverse, node.name))
-        working.budget.keep(len(found))
-        return found
+        nonlocal held
+        if (
+            held is None
+        ):  # once for the whole statement: a subquery that runs for each row sees one state, and does not read it again
+            held = tuple(working.rows(node.dataverse, node.name))
+            working.budget.keep(len(held))
+        return held
 
     return work
 

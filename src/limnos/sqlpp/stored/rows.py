@@ -3,7 +3,7 @@
 May import the sibling modules and `values`. Must not know files or frames: a row is a mapping from columns to plain Python, in which a day is its number,
 a moment its microseconds, a uuid its text, a list a list and an object a mapping. Both directions are built once for a type and called for each row.
 
-A typed column that is empty means MISSING, or NULL if the object's open part has a null under that name; an item of an array that is MISSING comes back
+A typed column that is empty means MISSING, or NULL if the object's open part has a null under that name (a table that others made has none); an item of an array that is MISSING comes back
 as NULL.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions.types import real_of, whole_of
 from limnos.sqlpp.stored import open_part, texts
 from limnos.sqlpp.stored.schema import OPEN, columns, has_open
@@ -200,6 +200,9 @@ def _writer(type_: RecordType) -> Callable[[Mapping[str, Value]], Row]:
         for name, plain in held:
             found = value.get(name)
             row[name] = None if found is None else plain(found)
+        if type_.foreign and not own.issuperset(value):
+            (lost, *_) = (name for name in value if name not in own)
+            raise compilation(f"The table has no column {lost} that SQL++ can write")
         if opened:
             rest = {name: found for name, found in value.items() if found is None or name not in own}
             row[OPEN] = open_part.written(rest) if rest else None

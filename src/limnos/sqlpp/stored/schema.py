@@ -89,6 +89,8 @@ def has_column(field: FieldType) -> bool:
 
 def has_open(record: RecordType) -> bool:
     """Whether objects of a type need the column `_open`."""
+    if record.foreign:
+        return False
     return record.open or any(field.optional or not has_column(field) for field in record.fields)
 
 
@@ -198,7 +200,7 @@ def _record(schema: Mapping[str, Json]) -> RecordType:
         for field in fields
         if isinstance(field, Mapping)
     ]
-    return RecordType(tuple(made), open=False)
+    return RecordType(tuple(made), open=False, foreign=True)
 
 
 def _declared(type_: Json) -> DeclaredType:

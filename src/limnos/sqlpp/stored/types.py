@@ -94,10 +94,11 @@ class FieldType(Struct, frozen=True):
 
 
 class RecordType(Struct, frozen=True, tag_field="kind", tag="record"):
-    """Objects; open ones take fields that are not declared."""
+    """Objects; open ones take fields that are not declared. `foreign` ones are rows of a table that others made, which has no open part."""
 
     fields: tuple[FieldType, ...]
     open: bool = True
+    foreign: bool = False
 
     def field(self, name: str) -> FieldType | None:
         """The declared field of a name."""

@@ -1,0 +1,102 @@
+"""Columns of a dataset as Arrow has them, on the way to Spark and back.
+
+May import `sqlpp.stored` and pyarrow. Must not know Spark's session. Days and moments travel as whole numbers: Python's own dates end at the year 9999
+and have no year 0. They become dates and time stamps as the last thing before Spark, and numbers as the first thing after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from limnos.sqlpp.stored import (
+    OPEN,
+    ArrayType,
+    BagType,
+    DeclaredType,
+    Form,
+    RecordType,
+    Scalar,
+    columns,
+    has_open,
+    to_object,
+    to_row,
+)
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.stored.types import ScalarName
+    from limnos.sqlpp.values.model import Value
+
+BATCH_ROWS = 8192
+
+_TYPES: Mapping[ScalarName, pa.DataType] = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int32(),
+    "smallint": pa.int32(),
+    "integer": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "datetime": pa.timestamp("us", "UTC"),
+}
+_PLAIN: Mapping[ScalarName, pa.DataType] = {**_TYPES, "date": pa.int32(), "datetime": pa.int64()}
+
+
+def schema_of(record: RecordType, *, keys: frozenset[tuple[str, ...]] = frozenset(), plain: bool = False) -> pa.Schema:
+    """The columns of objects of a type; `plain` with whole numbers for what is of time. Keys are never empty."""
+    return pa.schema(_fields(record, path=(), keys=keys, plain=plain))
+
+
+def table_of(form: Form, objects: Iterable[Mapping[str, Value]]) -> pa.Table:
+    """Objects, already of the dataset's type, as a table that Spark takes."""
+    row = to_row(form)
+    plain = schema_of(form.type, plain=True)
+    rows = [row(each) for each in objects]
+    batch = pa.Table.from_pylist(rows, schema=plain)
+    return batch.cast(schema_of(form.type))
+
+
+def objects_of(form: Form, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Value]]:
+    """The objects of rows as Spark gives them; only columns that are there are looked at."""
+    make = to_object(form)
+    plain = schema_of(form.type, plain=True)
+    for batch in batches:
+        wanted = pa.schema([_narrowed(field, plain.field(field.name)) for field in batch.schema])
+        for part in range(0, batch.num_rows, BATCH_ROWS):
+            cast = _cast(batch.slice(part, BATCH_ROWS), wanted)
+            for row in cast.to_pylist():
+                yield make(row)
+
+
+def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    arrays = [column.cast(field.type) for column, field in zip(batch.columns, wanted, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+
+
+def _narrowed(found: pa.Field, wanted: pa.Field) -> pa.Field:
+    return pa.field(found.name, wanted.type)
+
+
+def _fields(
+    record: RecordType, *, path: tuple[str, ...], keys: frozenset[tuple[str, ...]], plain: bool
+) -> list[pa.Field]:
+    made = []
+    for field in columns(record):
+        here = (*path, field.name)
+        empty = not any(key[: len(here)] == here for key in keys)
+        made.append(pa.field(field.name, _type(field.type, path=here, keys=keys, plain=plain), nullable=empty))
+    return [*made, pa.field(OPEN, pa.string())] if has_open(record) else made
+
+
+def _type(type_: DeclaredType, *, path: tuple[str, ...], keys: frozenset[tuple[str, ...]], plain: bool) -> pa.DataType:
+    if isinstance(type_, RecordType):
+        return pa.struct(_fields(type_, path=path, keys=keys, plain=plain))
+    if isinstance(type_, (ArrayType, BagType)):
+        return pa.list_(_type(type_.item, path=path, keys=frozenset(), plain=plain))
+    if not isinstance(type_, Scalar):
+        raise TypeError(f"{type_} has no column")
+    return (_PLAIN if plain else _TYPES).get(type_.name, pa.string())

@@ -1,0 +1,138 @@
+"""What goes wrong in Spark and at the server, in SQL++'s numbers and words.
+
+May import `sqlpp.errors`, the wire and PySpark's errors. Must not know statements. Text of Spark's or Java's own is for the engine's log: a caller is told what
+to do, not where in a library something was thrown.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Final
+
+from limnos.engine.wire import Failure
+from limnos.sqlpp.errors import DuplicateKey, SqlppError, compilation, too_deep
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+logger = logging.getLogger(__name__)
+
+DUPLICATE: Final = "limnos.sqlpp.duplicate:"
+"""How a statement says, from inside Spark, that a key is there already; the key follows as JSON."""
+
+TIMED_OUT, CANCELLED = 30, 41
+NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
+
+
+class Conflict(Exception):
+    """Another writer was first; nothing was written, and it may be tried again."""
+
+
+def cancelled(job: str) -> SqlppError:
+    """A statement that somebody ended."""
+    return SqlppError(CANCELLED, f"Request {job} has been cancelled")
+
+
+def timed_out() -> SqlppError:
+    """A statement past its deadline."""
+    return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
+
+
+def failure_of(error: BaseException, job: str) -> Failure:
+    """What a caller is told of any error."""
+    again = isinstance(error, Conflict)
+    told = told_of(error)
+    if told is not error:
+        logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
+    if told is None:
+        logger.error("Job %s failed", job, exc_info=error)
+        told = SqlppError(BROKEN, f"The engine could not carry the statement out; its log has the reason under {job}")
+    place = told.place
+    line, column = (None, None) if place is None else place
+    return Failure(told.number, told.message, line, column, told.told, again, isinstance(told, DuplicateKey))
+
+
+def told_of(error: BaseException) -> SqlppError | None:
+    """An error in SQL++'s words; None for one that nobody foresaw."""
+    if isinstance(error, SqlppError):
+        return error
+    if isinstance(error, Conflict):
+        return SqlppError(
+            BROKEN, "Other statements wrote to the dataset again and again; nothing was changed: try again"
+        )
+    if isinstance(error, RecursionError):
+        return too_deep()
+    if isinstance(error, MemoryError):
+        return _too_large()
+    text = text_of(error)
+    if DUPLICATE in text:
+        return duplicate_of(text)
+    return next((make() for mark, make in _MARKS.items() if mark in text), None)
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an error with the names of the Java classes that it went through."""
+    return f"{type(error).__name__}: {error}"
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Whether a commit was refused as somebody else had committed first."""
+    text = text_of(error)
+    return any(mark in text for mark in _CONFLICTS)
+
+
+def is_unknown(error: BaseException) -> bool:
+    """Whether nobody can tell from the error if a commit has taken place."""
+    return "CommitStateUnknownException" in text_of(error)
+
+
+def duplicate(key: Mapping[str, object]) -> SqlppError:
+    """An INSERT of a key that is there already."""
+    return DuplicateKey(json.dumps(dict(key), ensure_ascii=False, default=str))
+
+
+def duplicate_of(text: str) -> SqlppError:
+    """The error that a statement raised in Spark for a key."""
+    try:
+        key, _ = json.JSONDecoder().raw_decode(text.partition(DUPLICATE)[2])
+    except ValueError:
+        key = {}
+    return duplicate(key if isinstance(key, dict) else {})
+
+
+def _too_large() -> SqlppError:
+    return compilation("The statement needs more memory than the engine gives one; make it select less")
+
+
+def _denied() -> SqlppError:
+    return SqlppError(BROKEN, "A right that the statement needs has been taken back")
+
+
+def _gone() -> SqlppError:
+    return SqlppError(NO_DATASET, "A dataset of the statement has been dropped, or you may no longer see it")
+
+
+def _away() -> SqlppError:
+    return SqlppError(EXTERNAL, "External source error. Files of the dataset cannot be read or written")
+
+
+_MARKS: Mapping[str, Callable[[], SqlppError]] = {
+    "maxResultSize": _too_large,
+    "OutOfMemoryError": _too_large,
+    "ForbiddenException": _denied,
+    "NotAuthorizedException": _denied,
+    "NoSuchTableException": _gone,
+    "NoSuchNamespaceException": _gone,
+    "TABLE_OR_VIEW_NOT_FOUND": _gone,
+    "NotFoundException": _gone,
+    "FileNotFoundException": _away,
+    "AccessDeniedException": _away,
+    "java.net.ConnectException": lambda: SqlppError(BROKEN, "The engine could not reach the server; try again"),
+}
+_CONFLICTS = (
+    "CommitFailedException",
+    "ValidationException: Found conflicting",
+    "Found conflicting files",
+    "Found new conflicting",
+)

@@ -1,0 +1,229 @@
+"""Objects from files on this machine: JSON, ADM, delimited text, Parquet.
+
+May import `sqlpp`, pyarrow and the standard library. Must not decide which files may be read: whoever made the job has found their locations to be allowed, and
+the process can open nothing else. Files are gone through from the beginning to the end and never held whole. Text in a file is read as the declared type
+of its field.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import decimal
+import gzip
+import json
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, cast
+from urllib.parse import unquote, urlsplit
+
+from limnos.sqlpp import NoNames, SqlppError, bind, parse_body, results
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.times import DAY_MS
+from limnos.sqlpp.values.model import Date, DateTime, Time, Value, object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from limnos.sqlpp.jobs import External
+    from limnos.sqlpp.stored import Form
+
+NOT_FOUND, MALFORMED, UNKNOWN_FORMAT, NO_DELIMITER = 3077, 3021, 3026, 3050
+DOCUMENT_BYTES_MAX: Final = 16 << 20
+"""Longest text of one object."""
+_WIDE: Final = 1 << 63
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class _Wish(NamedTuple):
+    """What a file is read as."""
+
+    form: Form
+    options: Mapping[str, str]
+
+
+def objects(source: External | None, form: Form) -> Iterator[Value]:
+    """The objects of the files that a source names. Raises SqlppError for what is not there, not of its format, or of a format that is not read."""
+    if source is None:
+        raise compilation("LOAD needs a source")
+    options = {name.lower(): value for name, value in source.options}
+    files = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
+    name = options.get("format", "json").lower()
+    read = _FORMATS.get(name)
+    if read is None:
+        raise SqlppError(UNKNOWN_FORMAT, f"Unknown format: {name}. There are {', '.join(_FORMATS)}")
+    for file in files:
+        yield from read(file, _Wish(form, options))
+
+
+def _files(location: str) -> list[Path]:
+    """A file, or those of a directory, whose hidden ones are left out."""
+    path = Path(unquote(urlsplit(location).path) if location.startswith("file:") else location)
+    if path.is_file():
+        return [path]
+    found = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith((".", "_")))
+    if not found:
+        raise SqlppError(NOT_FOUND, f"{path}: path not found")
+    return found
+
+
+def _malformed(file: Path, why: str) -> SqlppError:
+    return SqlppError(MALFORMED, f"Malformed input stream: {file.name}: {why}")
+
+
+def _opened(file: Path) -> TextIO:
+    return (
+        cast("TextIO", gzip.open(file, "rt", encoding="utf-8-sig", newline=""))
+        if file.suffix == ".gz"
+        else file.open(encoding="utf-8-sig", newline="")
+    )
+
+
+def _lines(file: Path) -> Iterator[str]:
+    try:
+        with _opened(file) as text:
+            yield from text
+    except UnicodeDecodeError:
+        raise _malformed(file, "it is no UTF-8") from None
+
+
+# JSON and ADM: one object after the other, on a line each or on several; an array is its items.
+
+
+def _documents(file: Path, read: Callable[[str], Value]) -> Iterator[Value]:
+    for number, text in _texts(file):
+        try:
+            value = read(text)
+        except (ValueError, SqlppError, RecursionError):
+            raise _malformed(file, f"what begins in line {number} is not of its format: {text.strip()[:80]}") from None
+        yield from value if type(value) is tuple else (value,)
+
+
+def _texts(file: Path) -> Iterator[tuple[int, str]]:
+    """The text of each object, and the line in which it begins."""
+    held: list[str] = []
+    begun, depth, quote, size = 1, 0, "", 0
+    for number, line in enumerate(_lines(file), start=1):
+        if not held:
+            if not line.strip(" \t\r\n,"):
+                continue
+            begun = number
+        held.append(line)
+        size += len(line)
+        depth, quote = _depth(line, depth, quote=quote)
+        if depth <= 0 and not quote:
+            yield begun, "".join(held)
+            held, size = [], 0
+        elif size > DOCUMENT_BYTES_MAX:
+            raise _malformed(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
+    if held:
+        yield begun, "".join(held)
+
+
+def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
+    """How many brackets are open after a line, and the quote of a string that is not closed."""
+    escaped = False
+    for character in line:
+        if escaped:
+            escaped = False
+        elif quote:
+            escaped = character == "\\"
+            quote = "" if character == quote else quote
+        elif character in "\"'":
+            quote = character
+        elif character in "{[(":
+            depth += 1
+        elif character in "}])":
+            depth -= 1
+    return depth, quote
+
+
+def _json(file: Path, _: _Wish) -> Iterator[Value]:
+    return _documents(file, lambda text: _plain(json.loads(text, object_pairs_hook=object_of)))
+
+
+def _plain(value: object) -> Value:
+    """What a file has, as values: lists are arrays, numbers of a fixed point and those that no bigint holds doubles, times without a zone are UTC."""
+    if isinstance(value, dict):
+        return {str(name): _plain(held) for name, held in value.items()}
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_plain, value))
+    if isinstance(value, decimal.Decimal) or (type(value) is int and not -_WIDE <= value < _WIDE):
+        return float(value)
+    if isinstance(value, dt.datetime):
+        return DateTime((value.replace(tzinfo=value.tzinfo or dt.UTC) - _EPOCH) // dt.timedelta(milliseconds=1))
+    if isinstance(value, dt.date):
+        return Date(value.toordinal() - _EPOCH.toordinal())
+    if isinstance(value, dt.time):
+        return Time(((value.hour * 60 + value.minute) * 60 + value.second) * 1000 + value.microsecond // 1000)
+    if isinstance(value, dt.timedelta):
+        return Time(int(value.total_seconds() * 1000) % DAY_MS)
+    if value is None or isinstance(value, (bool, int, float, str, bytes, uuid.UUID)):
+        return value
+    return str(value)
+
+
+def _adm(file: Path, _: _Wish) -> Iterator[Value]:
+    """Text of AsterixDB's data model is an expression of the language without names."""
+    return _documents(file, _expression)
+
+
+def _expression(text: str) -> Value:
+    (value,) = results(bind(parse_body(text.strip().rstrip(",;")), NoNames()), lambda *_: ())
+    return value
+
+
+# Delimited text: fields in the order in which they are declared; an empty one is MISSING.
+
+
+def _delimited(file: Path, wish: _Wish) -> Iterator[Value]:
+    options = wish.options
+    names = [field.name for field in wish.form.type.fields]
+    rows = csv.reader(_lines(file), delimiter=_character(options, "delimiter", otherwise=","), quotechar=_character(options, "quote", otherwise='"'))  # fmt: skip
+    try:
+        for at, cells in enumerate(rows):
+            if at == 0 and options.get("header", "").lower() == "true":
+                continue
+            if len(cells) > len(names):
+                raise _malformed(file, f"line {rows.line_num} has {len(cells)} fields, the type {len(names)}")
+            yield {name: cell for name, cell in zip(names, cells, strict=False) if cell}
+    except csv.Error as reason:
+        raise _malformed(file, f"line {rows.line_num}: {reason}") from None
+
+
+def _character(options: Mapping[str, str], name: str, *, otherwise: str) -> str:
+    found = options.get(name, otherwise)
+    if len(found) != 1:
+        raise SqlppError(NO_DELIMITER, f"'{found}' is not a valid {name}. The length of {name} should be 1")
+    return found
+
+
+def _tabs(file: Path, wish: _Wish) -> Iterator[Value]:
+    return _delimited(file, _Wish(wish.form, {"delimiter": "\t", **wish.options}))
+
+
+# Parquet.
+
+
+def _parquet(file: Path, _: _Wish) -> Iterator[Value]:
+    """Rows, an empty column being MISSING."""
+    import pyarrow as pa  # noqa: PLC0415 - heavy
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    try:
+        with pq.ParquetFile(file) as opened:
+            for batch in opened.iter_batches(batch_size=8192):
+                for row in batch.to_pylist():
+                    yield {name: _plain(value) for name, value in row.items() if value is not None}
+    except (pa.ArrowException, OSError) as reason:
+        raise _malformed(file, f"it is no Parquet: {str(reason)[:200]}") from None
+
+
+_FORMATS: Final[Mapping[str, Callable[[Path, _Wish], Iterable[Value]]]] = {
+    "json": _json,
+    "adm": _adm,
+    "csv": _delimited,
+    "delimited-text": _delimited,
+    "tsv": _tabs,
+    "parquet": _parquet,
+}

@@ -1,0 +1,189 @@
+"""The engine's process: takes sockets of jobs from its control socket, and works each off on a thread of its own.
+
+May import the sibling modules, `spark` for where its archives lie, `sqlpp` and the standard library. Must not know what a statement does. It takes its rights away before it reads anything else, and ends
+with all that it started when the control socket ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.engine import wire
+from limnos.engine.confinement import SYSTEM, confine
+from limnos.engine.failures import cancelled, failure_of, timed_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.engine.sessions import Sessions
+    from limnos.sqlpp.jobs import EngineJob
+
+logger = logging.getLogger(__name__)
+CONTROL_FD = 0
+BATCH_BYTES = 128 << 10
+SOCKETS_AT_ONCE = 4
+
+
+def main() -> None:
+    """Serve until the control socket ends."""
+    logging.getLogger().addHandler(logging.StreamHandler(sys.stderr))
+    logging.getLogger("limnos").setLevel(logging.INFO)
+    control = socket.socket(fileno=os.dup(CONTROL_FD))
+    control.setblocking(True)
+    _, body = wire.receive(control)
+    start = msgspec.msgpack.decode(body, type=wire.Start)
+    os.umask(0o077)
+    os.chdir(start.scratch)
+    confined = confine(
+        readable=(*SYSTEM, *_own(), *start.readable), writable=(start.scratch, *start.writable), closed=start.closed
+    )
+    if not confined:
+        logger.warning("This kernel has no Landlock: the engine has the rights of the server's user to files")
+    begun: Future[Sessions] = Future()
+    threading.Thread(target=_begin, args=(start, begun), daemon=True).start()
+    places = threading.Semaphore(start.statements_max)
+    while True:
+        try:
+            data, descriptors, _, _ = socket.recv_fds(control, SOCKETS_AT_ONCE, SOCKETS_AT_ONCE)
+        except OSError:
+            data, descriptors = b"", []
+        if not data and not descriptors:
+            os.killpg(0, signal.SIGKILL)
+        for descriptor in descriptors:
+            served = _Served(socket.socket(fileno=descriptor), begun, places=places)
+            threading.Thread(target=served.run, daemon=True).start()
+
+
+def _own() -> Iterable[str]:
+    """Where the interpreter and its libraries lie."""
+    from limnos.spark.jars import cache_directory  # noqa: PLC0415
+
+    named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
+    return [str(Path(path).resolve()) for path in named if path]
+
+
+def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
+    from limnos.engine.sessions import Sessions  # noqa: PLC0415 - after the rights are taken away
+
+    try:
+        sessions = Sessions(start)
+        sessions.begin()
+    except BaseException as error:
+        logger.exception("Spark could not be started")
+        begun.set_exception(error)
+    else:
+        begun.set_result(sessions)
+
+
+class _Served:
+    """One job: its socket, its deadline, and whether somebody has ended it."""
+
+    def __init__(self, own: socket.socket, begun: Future[Sessions], *, places: threading.Semaphore) -> None:
+        self._socket = own
+        self._begun = begun
+        self._places = places
+        self._job: EngineJob | None = None
+        self._ends_at = float("inf")
+        self._left = threading.Event()
+
+    def run(self) -> None:
+        """Work the job off; whatever happens is told, if anybody listens."""
+        with self._socket:
+            try:
+                self._serve()
+            except BaseException as error:  # noqa: BLE001 - it is the caller's to know
+                with contextlib.suppress(OSError):
+                    self._tell(error)
+            finally:
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)  # whoever listens on it is let go
+
+    def _serve(self) -> None:
+        kind, body = wire.receive(self._socket)
+        if kind == wire.PING:
+            self._begun.result()
+            self._socket.sendall(wire.framed(wire.DONE))
+            return
+        from limnos.sqlpp.jobs import decode  # noqa: PLC0415
+
+        job = self._job = decode(body)
+        self._ends_at = time.monotonic() + job.deadline_ms / 1000
+        threading.Thread(target=self._watch, daemon=True).start()
+        sessions = self._begun.result()
+        while not self._places.acquire(timeout=0.2):
+            self._stop()
+        try:
+            self._carry_out(sessions, job)
+        finally:
+            self._places.release()
+        self._socket.sendall(wire.framed(wire.DONE))
+
+    def _carry_out(self, sessions: Sessions, job: EngineJob) -> None:
+        from limnos.engine.statements import carried_out  # noqa: PLC0415
+
+        self._stop()
+        with sessions.of(job) as spark:
+            batch: list[str] = []
+            size = 0
+            for line in carried_out(spark, job, parts=sessions.parts, stop=self._stop):
+                batch.append(line)
+                size += len(line)
+                if size >= BATCH_BYTES:
+                    self._send(batch)
+                    batch, size = [], 0
+            if batch:
+                self._send(batch)
+
+    def _send(self, lines: list[str]) -> None:
+        self._stop()
+        self._socket.sendall(wire.framed(wire.ROWS, "".join(f"{line}\n" for line in lines).encode()))
+
+    def _stop(self) -> None:
+        """Raise when the job has been ended or its time is over."""
+        if self._left.is_set():
+            raise cancelled("" if self._job is None else self._job.id)
+        if time.monotonic() > self._ends_at:
+            raise timed_out()
+
+    def _watch(self) -> None:
+        """Wait for the other side to go, or the time to be over; then cancel what Spark is doing."""
+        self._socket.settimeout(None)
+        gone = threading.Event()
+        threading.Thread(target=self._listen, args=(gone,), daemon=True).start()
+        gone.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
+        if gone.is_set():
+            self._left.set()
+        if self._begun.done() and self._job is not None:
+            self._begun.result().end(self._job.id)
+
+    def _listen(self, gone: threading.Event) -> None:
+        """The server sends nothing more but the end."""
+        with contextlib.suppress(OSError, ValueError):
+            while self._socket.recv(1):
+                pass
+        gone.set()
+
+    def _tell(self, error: BaseException) -> None:
+        job = "no job" if self._job is None else self._job.id
+        if self._left.is_set():
+            error = cancelled(job)
+        elif time.monotonic() > self._ends_at:
+            error = timed_out()
+        failure = failure_of(error, job)
+        self._socket.sendall(wire.framed(wire.FAILED, msgspec.msgpack.encode(failure)))
+
+
+if __name__ == "__main__":
+    main()

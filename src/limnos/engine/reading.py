@@ -1,0 +1,125 @@
+"""Objects of datasets, read on Spark: the columns and conditions that a scan needs are pushed down, the rest is for the evaluator.
+
+May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed only where Spark means the same by it as SQL++, and
+then as something that every object of the result meets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from limnos.engine.arrow import objects_of
+from limnos.engine.tables import Table, quoted
+from limnos.sqlpp.carried import column_type, is_exact, literal
+from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open
+from limnos.sqlpp.values.model import Date, DateTime, Value
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.groups import Grouped, Measure
+    from limnos.sqlpp.scans import Wanted
+
+
+def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> Iterator[Value]:
+    """The objects that a scan needs, with the fields that it needs."""
+    if wanted.grouped is not None:
+        yield from _groups(spark, table, wanted=wanted, grouped=wanted.grouped)
+        return
+    frame = frame_of(spark, table, wanted=wanted, parts=parts)
+    if frame is None:
+        return
+    if not frame.columns:
+        yield from ({} for _ in range(frame.count()))
+        return
+    yield from objects_of(table.form, frame.toArrow().to_batches())
+
+
+def frame_of(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> DataFrame | None:
+    """The rows that a scan needs; None where there are none."""
+    frame = table.frame(spark)
+    if frame is None:
+        return None
+    frame = _limited(frame, table, wanted=wanted)
+    frame = frame.select(*map(quoted, needed(table.form.type, wanted.fields)))
+    if wanted.limit is not None:
+        frame = frame.limit(wanted.limit)
+    return frame.coalesce(parts)
+
+
+def _limited(frame: DataFrame, table: Table, *, wanted: Wanted) -> DataFrame:
+    conditions = [made for each in wanted.conditions if (made := condition_of(table.form.type, each)) is not None]
+    return frame.where(reduce(lambda left, right: left & right, conditions)) if conditions else frame
+
+
+def _groups(spark: SparkSession, table: Table, *, wanted: Wanted, grouped: Grouped) -> Iterator[Value]:
+    """The rows of groups: their keys and what was worked out for each."""
+    frame = table.frame(spark)
+    if frame is None:
+        counts: dict[str, Value] = {one.name: 0 for one in grouped.measures if one.function == "count"}
+        yield from () if grouped.keys else (counts,)
+        return
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    keys = [functions.col(quoted(*path)).alias(name) for name, path, _ in grouped.keys]
+    measures = [_measure(one) for one in grouped.measures] or [functions.count(functions.lit(1)).alias("rows")]
+    found = _limited(frame, table, wanted=wanted).groupBy(*keys).agg(*measures)
+    types = [*((name, type_) for name, _, type_ in grouped.keys), *((one.name, one.type) for one in grouped.measures)]
+    record = RecordType(tuple(FieldType(name, Scalar(type_)) for name, type_ in types), open=False, foreign=True)  # type: ignore[arg-type]
+    yield from objects_of(Form(record), found.select(*(name for name, _ in types)).toArrow().to_batches())
+
+
+def _measure(measure: Measure) -> Column:
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    column = functions.lit(1) if measure.path is None else functions.col(quoted(*measure.path))
+    work = functions.count_distinct if measure.distinct else getattr(functions, measure.function)
+    made: Column = work(column)
+    return made.alias(measure.name)
+
+
+def needed(record: RecordType, fields: frozenset[str] | None) -> list[str]:
+    """The columns that hold some fields, the open part among them where one of the fields may lie there."""
+    held = [field for field in columns(record) if fields is None or field.name in fields]
+    names = [field.name for field in held]
+    certain = {field.name for field in held if not field.optional}
+    lies_there = has_open(record) and (fields is None or not fields <= certain)
+    return [*names, OPEN] if lies_there else names
+
+
+def condition_of(record: RecordType, condition: Condition) -> Column | None:
+    """A condition as Spark has it; None where it would not mean the same."""
+    found = column_type(record, condition.path)
+    if found is None or not is_exact(record, condition):
+        return None
+    from pyspark.sql import functions  # noqa: PLC0415 - heavy
+
+    column = functions.col(quoted(*condition.path))
+    if condition.operator == "in":
+        values = condition.value if isinstance(condition.value, tuple) else ()
+        return column.isin([_literal(literal(found, each)) for each in values])
+    return _OPERATORS[condition.operator](column, _literal(literal(found, condition.value)))
+
+
+def _literal(value: Value) -> Column:
+    """A value as Spark has it."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    if isinstance(value, Date):
+        return functions.date_from_unix_date(functions.lit(value.days))
+    if isinstance(value, DateTime):
+        return functions.timestamp_millis(functions.lit(value.ms))
+    made = functions.lit(value)
+    return made.cast("bigint") if isinstance(value, int) and not isinstance(value, bool) else made
+
+
+_OPERATORS: dict[str, Callable[[Column, Column], Column]] = {
+    "=": lambda left, right: left == right,
+    "<": lambda left, right: left < right,
+    "<=": lambda left, right: left <= right,
+    ">": lambda left, right: left > right,
+    ">=": lambda left, right: left >= right,
+}

@@ -1,0 +1,84 @@
+"""Spark for statements: one machine for all of them, a session with the caller's credential for each.
+
+May import `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. What one statement may use of the machine is bounded here: all slots but one, and a size of
+what it may bring to the driver.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from limnos.spark.session import session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from limnos.engine.wire import Start
+    from limnos.sqlpp.jobs import EngineJob
+
+RESULT_BYTES_MAX = 512 << 20
+"""What a statement may bring to the evaluator, as Arrow has it."""
+APP = "limnos-sqlpp"
+
+
+class Sessions:
+    """The machine, once it has been started."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._spark: SparkSession | None = None
+
+    def begin(self) -> None:
+        """Start Spark; takes seconds. Raises what `limnos.spark.session` raises."""
+        start = self._start
+        settings = {
+            "spark.driver.memory": start.memory,
+            "spark.driver.maxResultSize": str(RESULT_BYTES_MAX),
+            "spark.sql.shuffle.partitions": str(self.parts),
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.caseSensitive": "true",
+            "spark.local.dir": start.scratch,
+            "spark.sql.warehouse.dir": f"{start.scratch}/nothing",
+            "spark.sql.artifact.isolation.enabled": "false",
+            "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch} -Duser.timezone=UTC",
+            "spark.sql.execution.arrow.maxRecordsPerBatch": "8192",
+            "spark.scheduler.mode": "FAIR",
+        }
+        self._spark = session(
+            start.uri, metalake=start.metalake, catalogs=(), master=start.master, app_name=APP, config=settings
+        )
+        self._spark.sparkContext.setLogLevel("ERROR")
+
+    @property
+    def parts(self) -> int:
+        """How many tasks of one statement run at once: one slot is always left to others."""
+        return max(1, self._start.slots - 1)
+
+    def end(self, job: str) -> None:
+        """Cancel what a job is doing in Spark; may be called on any thread."""
+        if self._spark is not None:
+            self._spark.sparkContext.cancelJobGroup(job)
+
+    @contextmanager
+    def of(self, job: EngineJob) -> Iterator[SparkSession]:
+        """A session for one statement, on a thread of its own: its rights are the credential's, and its snapshots bear its id."""
+        start = self._start
+        refs = (*job.reads, *(() if job.target is None else (job.target,)))
+        catalogs = sorted({ref.path[0] for ref in refs})
+        spark = session(start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential)
+        context = spark.sparkContext
+        for key, value in (
+            ("spark.sql.session.timeZone", "UTC"),
+            ("spark.sql.caseSensitive", "true"),
+            ("spark.sql.shuffle.partitions", str(self.parts)),
+            ("spark.sql.iceberg.snapshot-property.sqlpp.statement", job.id),
+        ):
+            spark.conf.set(key, value)
+        context.setJobGroup(job.id, APP, interruptOnCancel=True)
+        machine = spark._jvm  # noqa: SLF001 - catalogs are looked for in the thread's own session, which PySpark sets only now and then
+        if machine is not None:
+            machine.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+        yield spark

@@ -1,0 +1,134 @@
+"""One job from its plan to its results.
+
+May import the sibling modules and `sqlpp`. Must not know the wire. What Spark carries is pushed down; the evaluator works the rest out and is bounded by its
+budget. A statement that changes data gives its results (RETURNING) after its commit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.engine import loading
+from limnos.engine.reading import objects
+from limnos.engine.tables import Table, table_of
+from limnos.engine.writing import Object, Writer, checked
+from limnos.sqlpp.binder import BoundQuery
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.evaluator import Budget, results
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.plan import Subquery
+from limnos.sqlpp.scans import prepared
+from limnos.sqlpp.values.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from limnos.sqlpp.jobs import DatasetRef, EngineJob
+    from limnos.sqlpp.plan import Expression
+    from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.stored import RecordType
+
+
+def carried_out(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
+    """The results of a job, each as JSON. Raises SqlppError, Conflict, and what Spark raises."""
+    work = _Work(spark, job, parts=parts, stop=stop)
+    return map(json_text, work.query() if job.kind == "query" else work.change())
+
+
+class _Work:
+    """What the steps of one job share."""
+
+    def __init__(self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> None:
+        self._spark = spark
+        self._job = job
+        self._parts = parts
+        self._stop = stop
+        self._budget = Budget(stop=stop)
+        self._tables: dict[tuple[str, ...], Table] = {}
+
+    def query(self) -> Iterator[Value]:
+        """The results of a query; of an expression its one value."""
+        return self._evaluated(self._job.expression, slots=self._job.slots)
+
+    def change(self) -> Iterator[Value]:
+        """Change the target, then give what RETURNING says."""
+        if self._job.target is None:
+            raise compilation("A statement that changes data needs a dataset")
+        table = self._table(self._job.target)
+        written = self._written(table)
+        returns = self._job.returns
+        if returns is not None:
+            yield from self._returned(returns, written)
+
+    def _written(self, table: Table) -> list[Object]:
+        writer = Writer(self._spark, table, stop=self._stop)
+        kind = self._job.kind
+        if kind == "delete":
+            keys = frozenset(path[0] for path in table.form.keys)
+            asked = None if self._job.returning else keys
+            found = [one for one in self._counted(self._source(result_fields=asked)) if isinstance(one, dict)]
+            writer.delete(found)
+            return found
+        replaces = kind == "upsert"
+        if kind == "load":
+            loaded = loading.objects(self._job.source, table.form)
+            made = checked(table.form, self._counted(loaded), replaces=False, lenient=True)
+        else:
+            made = checked(table.form, self._counted(self._source()), replaces=replaces)
+        (writer.upsert if replaces else writer.insert)(made)
+        return made
+
+    def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
+        """The objects of INSERT, UPSERT and DELETE: a collection's items, or the one that it is."""
+        expression = self._job.expression
+        found = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
+        if isinstance(expression, Subquery):
+            yield from found
+            return
+        for value in found:
+            held = items(value)
+            yield from (value,) if held is None else held
+
+    def _counted(self, values: Iterable[Value]) -> Iterator[Value]:
+        for value in values:
+            self._budget.keep()
+            yield value
+
+    def _returned(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
+        for one in written:
+            bound = BoundQuery(returns, self._job.returning_slots, ())
+            yield from results(bound, self._none, budget=self._budget, given={0: one})
+
+    def _none(self, _dataverse: tuple[str, ...], _name: str) -> Iterable[Value]:
+        raise compilation("A returning expression cannot contain dataset access")
+
+    def _evaluated(
+        self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
+    ) -> Iterator[Value]:
+        changed, wanted = prepared(expression, result_fields=result_fields, types=self._type)
+        bound = BoundQuery(changed, slots, ())
+        return results(bound, lambda _, number: self._read(wanted, number), budget=self._budget)
+
+    def _read(self, wanted: tuple[Wanted, ...], number: str) -> Iterable[Value]:
+        self._stop()
+        want = wanted[int(number)]
+        ref = self._ref(want.dataverse, want.name)
+        return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
+
+    def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType:
+        return self._table(self._ref(dataverse, name)).form.type
+
+    def _ref(self, dataverse: tuple[str, ...], name: str) -> DatasetRef:
+        for ref in self._job.reads:
+            if (ref.dataverse, ref.name) == (dataverse, name):
+                return ref
+        raise compilation(f"The statement reads a dataset {name} that it was not decided for")
+
+    def _table(self, ref: DatasetRef) -> Table:
+        """A dataset's table, at one state for the whole statement."""
+        if ref.path not in self._tables:
+            self._tables[ref.path] = table_of(self._spark, ref)
+        return self._tables[ref.path]

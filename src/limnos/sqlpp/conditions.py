@@ -1,0 +1,109 @@
+"""Conditions on the objects of one source: comparisons of a path with a value that is known.
+
+May import plans and `values`. Must not know an engine, nor where a condition is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.values import arithmetic
+from limnos.sqlpp.values.model import MISSING, Value, is_unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+Operator: TypeAlias = Literal["=", "<", "<=", ">", ">=", "in"]
+
+_TURNED: Mapping[str, Operator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Condition(Struct, frozen=True):
+    """What the value at a path must meet: to compare so with a value, or, for `in`, to equal one of a tuple of them. It is never unknown."""
+
+    path: tuple[str, ...]
+    operator: Operator
+    value: Value
+
+
+def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, ...] | None:
+    """The conditions that together are an expression; None for one that is more than that."""
+    if node is None:
+        return ()
+    if isinstance(node, plan.Operate) and node.operators[0] == "and":
+        found: tuple[Condition, ...] = ()
+        for operand in node.operands:
+            more = conditions_of(operand, slot)
+            if more is None:
+                return None
+            found += more
+        return found
+    made = tuple(necessary(node, slot))
+    wanted = 2 if isinstance(node, plan.Between) else 1
+    return made if len(made) == wanted else None
+
+
+def necessary(node: plan.Expression, slot: int) -> Iterator[Condition]:
+    """Conditions that every object meets for which an expression is true."""
+    if isinstance(node, plan.Between) and not node.negated:
+        yield from _compared(">=", node.value, other=node.low, slot=slot)
+        yield from _compared("<=", node.value, other=node.high, slot=slot)
+    if not isinstance(node, plan.Operate):
+        return
+    first = node.operators[0]
+    if first == "and":
+        for operand in node.operands:
+            yield from necessary(operand, slot)
+    elif len(node.operands) == 2:
+        left, right = node.operands
+        if first == "in":
+            yield from _within(left, right, slot=slot)
+        elif first in _TURNED:
+            yield from _compared(first, left, other=right, slot=slot)
+            yield from _compared(_TURNED[first], right, other=left, slot=slot)
+
+
+def _compared(operator: str, node: plan.Expression, *, other: plan.Expression, slot: int) -> Iterator[Condition]:
+    path = path_of(node, slot)
+    if path is None:
+        return
+    value = known(other)
+    if not is_unknown(value):
+        yield Condition(path, operator, value)  # type: ignore[arg-type]
+
+
+def _within(node: plan.Expression, items: plan.Expression, *, slot: int) -> Iterator[Condition]:
+    path, value = path_of(node, slot), known(items)
+    if path is not None and type(value) is tuple and not any(is_unknown(item) for item in value):
+        yield Condition(path, "in", value)
+
+
+def path_of(node: plan.Expression, slot: int) -> tuple[str, ...] | None:
+    """The names after a variable; None for what is no path of it."""
+    names: list[str] = []
+    while isinstance(node, plan.FieldOf):
+        names.append(node.name)
+        node = node.base
+    return tuple(reversed(names)) if names and isinstance(node, plan.Local) and node.slot == slot else None
+
+
+def known(node: plan.Expression) -> Value:
+    """The value of what needs no row; MISSING where that is not known."""
+    if isinstance(node, plan.Constant):
+        return node.value
+    if isinstance(node, plan.ArrayOf):
+        items = tuple(map(known, node.items))
+        return MISSING if MISSING in items else items
+    try:
+        if isinstance(node, plan.SignOf) and node.minus:
+            return arithmetic.negate(known(node.operand))
+        if isinstance(node, plan.FunctionCall) and node.function.settled and node.arguments:
+            arguments = tuple(map(known, node.arguments))
+            return MISSING if any(map(is_unknown, arguments)) else node.function.run(*arguments)
+    except SqlppError:
+        pass
+    return MISSING

@@ -1,0 +1,159 @@
+"""Groups that an engine of typed columns can make: a block that groups one dataset becomes one over the groups, a row for each.
+
+May import plans, `conditions`, `carried` and the table of functions. Must not know an engine. Only what means the very same is given away; the rest of the block (HAVING,
+LET, SELECT, ORDER BY) is worked out over the groups as it was over the rows of groups.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct, structs
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.carried import AGGREGATES, GROUPED, column_type, is_exact, result_of
+from limnos.sqlpp.conditions import conditions_of, path_of
+from limnos.sqlpp.functions import FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.stored import RecordType
+
+Node = TypeVar("Node")
+
+
+class Measure(Struct, frozen=True):
+    """An aggregate of groups: of a path's values that are known, or without one of rows."""
+
+    name: str
+    function: str
+    path: tuple[str, ...] | None
+    distinct: bool
+    type: str
+    """Of the result."""
+
+
+class Grouped(Struct, frozen=True):
+    """What the groups are made by, each key with its name, path and type, and what is worked out for each."""
+
+    keys: tuple[tuple[str, tuple[str, ...], str], ...]
+    measures: tuple[Measure, ...]
+
+
+class Given(NamedTuple):
+    """A block whose groups are an engine's to make."""
+
+    block: plan.Block
+    order: tuple[plan.Order, ...]
+    conditions: tuple[Condition, ...]
+    grouped: Grouped
+
+
+def given_away(block: plan.Block, order: tuple[plan.Order, ...], *, record: RecordType) -> Given | None:
+    """The block over groups instead of rows, its source a scan that gives them; None for a block that means more than an engine can."""
+    group = block.group
+    if group is None or len(block.sources) != 1 or block.lets or group.slot is not None:
+        return None
+    (source,) = block.sources
+    if source.kind != "scan" or source.position is not None or group.sets != (tuple(range(len(group.keys))),):
+        return None
+    conditions = conditions_of(block.where, source.slot)
+    if conditions is None or not all(is_exact(record, each) for each in conditions):
+        return None
+    keys = tuple(_keys(group, source.slot, record=record))
+    measures = _Measures(source.slot, record)
+    after = (block.group_lets, block.having, block.select, block.windows, order)
+    if len(keys) != len(group.keys) or not all(map(measures.take, _aggregates(after))):
+        return None
+    lets = tuple(
+        plan.Let(group.at, slot, _known(group, source.slot, name=name))
+        for (slot, _), (name, _, _) in zip(group.keys, keys, strict=True)
+    )
+    changed = structs.replace(
+        block,
+        lets=(*lets, *measures.put(block.group_lets)),
+        where=None,
+        group=None,
+        group_lets=(),
+        having=measures.put(block.having),
+        select=measures.put(block.select),
+        windows=measures.put(block.windows),
+    )
+    return Given(changed, measures.put(order), conditions, Grouped(keys, tuple(measures.found.values())))
+
+
+def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple[str, tuple[str, ...], str]]:
+    for at, (_, value) in enumerate(group.keys):
+        path = path_of(value, slot)
+        found = None if path is None else column_type(record, path)
+        if path is not None and found is not None and found.name in GROUPED:
+            yield f"k{at}", path, found.name
+
+
+def _known(at: plan.Bound, slot: int, *, name: str) -> plan.Expression:
+    """A field of a group's row: what is empty is NULL."""
+    field = plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
+    return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
+
+
+def _aggregates(held: object) -> Iterator[plan.Aggregate]:
+    """The aggregates of a block; those of a subquery are its own."""
+    waiting: list[object] = [held]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.Aggregate):
+            yield one
+        elif isinstance(one, plan.Bound) and not isinstance(one, plan.Block):
+            waiting.extend(getattr(one, name) for name in one.__struct_fields__[1:])
+        elif type(one) is tuple:
+            waiting.extend(one)
+
+
+class _Measures:
+    """The aggregates that have been taken, each once."""
+
+    def __init__(self, slot: int, record: RecordType) -> None:
+        self._slot = slot
+        self._record = record
+        self.found: dict[tuple[str, tuple[str, ...] | None, bool], Measure] = {}
+
+    def take(self, node: plan.Aggregate) -> bool:
+        """Take an aggregate; says whether an engine can work it out."""
+        key = self._key(node)
+        if key is None:
+            return False
+        function, path, distinct = key
+        type_ = "bigint"
+        if path is not None:
+            found = column_type(self._record, path)
+            if found is None or found.name not in AGGREGATES[function]:
+                return False
+            type_ = result_of(function, found.name)
+        self.found.setdefault(key, Measure(f"m{len(self.found)}", function, path, distinct, type_))
+        return True
+
+    def _key(self, node: plan.Aggregate) -> tuple[str, tuple[str, ...] | None, bool] | None:
+        function = node.function.name
+        if function not in AGGREGATES or node.filter is not None or (node.distinct and function != "count"):
+            return None
+        if node.argument is None:
+            return (function, None, False) if function == "count" and not node.distinct else None
+        path = path_of(node.argument, self._slot)
+        return None if path is None else (function, path, node.distinct)
+
+    def put(self, held: Node) -> Node:
+        """The same with each aggregate replaced by the field that holds it."""
+        return self._put(held)  # type: ignore[return-value]
+
+    def _put(self, held: object) -> object:
+        if isinstance(held, plan.Aggregate):
+            key = self._key(held)
+            if key is None:
+                raise TypeError("an aggregate that was not taken")
+            return _known(held, self._slot, name=self.found[key].name)
+        if isinstance(held, plan.Bound) and not isinstance(held, plan.Block):
+            changes = {name: self._put(getattr(held, name)) for name in held.__struct_fields__[1:]}
+            return structs.replace(held, **changes)
+        return tuple(self._put(item) for item in held) if type(held) is tuple else held

@@ -1,0 +1,206 @@
+"""What a bound statement needs of each dataset that it reads: which fields, which conditions its objects must meet, how many of them.
+
+May import plans, `conditions`, `groups` and `values`. Must not know an engine. All that is said is necessary and never enough: an engine that reads more gives the
+same results, for the whole statement is worked out afterwards. Each scan becomes one of its own, named by its number, so that what one needs
+does not limit another of the same dataset.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, structs
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.conditions import Condition, known, necessary
+from limnos.sqlpp.groups import Grouped, given_away
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from limnos.sqlpp.stored import RecordType
+    from limnos.sqlpp.values.model import Value
+
+NUMBERED = ("",)
+"""The dataverse of scans that have been numbered: no dataverse is called so."""
+
+
+class Wanted(Struct, frozen=True):
+    """What a scan must give. `fields` None: whole objects. `limit` None: all of them."""
+
+    dataverse: tuple[str, ...]
+    name: str
+    fields: frozenset[str] | None = None
+    conditions: tuple[Condition, ...] = ()
+    limit: int | None = None
+    grouped: Grouped | None = None
+    """Not the objects, but these groups of those that meet the conditions, which are all there is to meet."""
+
+
+def prepared(
+    expression: plan.Expression,
+    *,
+    result_fields: frozenset[str] | None = None,
+    types: Callable[[tuple[str, ...], str], RecordType | None] = lambda *_: None,
+) -> tuple[plan.Expression, tuple[Wanted, ...]]:
+    """Number the scans of a statement, and say what each needs.
+
+    `types` gives a dataset's type where an engine has typed columns for it: then groups are left to it. `result_fields` tells what will be looked at of the objects that the statement gives, where it gives a dataset's own. Raises RecursionError
+    for what nests too deep.
+    """
+    numbering = _Numbering(expression, result_fields=result_fields, types=types)
+    return numbering.numbered(expression), tuple(numbering.found)
+
+
+class _Numbering:
+    """Numbers the scans of one statement."""
+
+    def __init__(
+        self,
+        expression: plan.Expression,
+        *,
+        result_fields: frozenset[str] | None,
+        types: Callable[[tuple[str, ...], str], RecordType | None],
+    ) -> None:
+        self.found: list[Wanted] = []
+        self._types = types
+        self._result_fields = result_fields or frozenset()
+        self._whole = _whole_uses(expression, result_fields=result_fields)
+        self._limits = _limits(expression)
+        self._fields: dict[int, set[str]] = {}
+        for node in walk(expression):
+            if isinstance(node, plan.FieldOf) and isinstance(node.base, plan.Local):
+                self._fields.setdefault(node.base.slot, set()).add(node.name)
+
+    def numbered(self, node: plan.Expression) -> plan.Expression:
+        """An expression with its scans numbered."""
+        changed = self._changed(node)
+        if not isinstance(changed, plan.Expression):
+            raise TypeError("an expression stays one")
+        return changed
+
+    def _changed(self, node: plan.Bound) -> plan.Bound:
+        if isinstance(node, plan.Scan):
+            return self._scan(node, Wanted(node.dataverse, node.name))
+        if isinstance(node, plan.Query):
+            node = self._groups(node) or node
+        sources: dict[str, object] = {}
+        if isinstance(node, plan.Block):
+            sources["sources"] = tuple(self._source(source, node) for source in node.sources)
+        rest = {name: self._each(getattr(node, name)) for name in node.__struct_fields__[1:] if name not in sources}
+        return structs.replace(node, **sources, **rest)
+
+    def _each(self, held: object) -> object:
+        if isinstance(held, plan.Bound):
+            return self._changed(held)
+        return tuple(self._each(item) for item in held) if type(held) is tuple else held
+
+    def _scan(self, at: plan.Expression, wanted: Wanted) -> plan.Scan:
+        """The next number, for what is wanted."""
+        self.found.append(wanted)
+        return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
+
+    def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
+        scan, slot = source.source, source.slot
+        if isinstance(scan, plan.Scan) and scan.dataverse == NUMBERED:
+            return source
+        if isinstance(scan, plan.Scan):
+            needed = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
+            conditions = tuple(_conditions(source, block))
+            wanted = Wanted(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
+            changed: plan.Expression = self._scan(scan, wanted)
+        else:
+            changed = self.numbered(scan)
+        condition = None if source.condition is None else self.numbered(source.condition)
+        return structs.replace(source, source=changed, condition=condition)
+
+    def _groups(self, query: plan.Query) -> plan.Query | None:
+        """A query whose groups are given away; None for another."""
+        block = query.arms[0]
+        if len(query.arms) > 1 or not isinstance(block, plan.Block) or len(block.sources) != 1:
+            return None
+        source = block.sources[0]
+        scan = source.source
+        record = self._types(scan.dataverse, scan.name) if isinstance(scan, plan.Scan) else None
+        order = query.order if query.output is None else ()
+        given = None if record is None else given_away(block, order, record=record)
+        if given is None or not isinstance(scan, plan.Scan):
+            return None
+        groups = self._scan(scan, Wanted(scan.dataverse, scan.name, None, given.conditions, grouped=given.grouped))
+        changed = structs.replace(given.block, sources=(structs.replace(source, source=groups),))
+        return structs.replace(query, arms=(changed,), order=given.order if query.output is None else query.order)
+
+
+def walk(node: plan.Bound) -> Iterator[plan.Bound]:
+    """A node and all below it."""
+    waiting: list[object] = [node]
+    while waiting:
+        held = waiting.pop()
+        if isinstance(held, plan.Bound):
+            yield held
+            waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
+        elif type(held) is tuple:
+            waiting.extend(held)
+
+
+def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
+    """The slots of variables that are used as they are, and not a field of them alone."""
+    results = _results(expression) if result_fields is not None else ()
+    found: set[int] = set()
+    waiting: list[object] = [expression]
+    while waiting:
+        held = waiting.pop()
+        if type(held) is tuple:
+            waiting.extend(held)
+        elif isinstance(held, plan.Local):
+            found.add(held.slot)
+        elif isinstance(held, plan.Select) and any(held.value is result for result in results):
+            waiting.append(held.projections)
+        elif isinstance(held, plan.Bound) and not (
+            isinstance(held, plan.FieldOf) and isinstance(held.base, plan.Local)
+        ):
+            waiting.extend(getattr(held, name) for name in held.__struct_fields__[1:])
+        if isinstance(held, plan.Group):
+            found.update(slot for _, slot in held.members)
+    return found
+
+
+def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
+    """The variable that a query gives as its result."""
+    if not isinstance(expression, plan.Subquery):
+        return ()
+    blocks = [arm for arm in expression.query.arms if isinstance(arm, plan.Block)]
+    return tuple(block.select.value for block in blocks if isinstance(block.select.value, plan.Local))
+
+
+def _limits(expression: plan.Expression) -> dict[int, int]:
+    """How many objects are enough, for a query that takes the first of one dataset as they come."""
+    if not isinstance(expression, plan.Subquery):
+        return {}
+    query = expression.query
+    block = query.arms[0]
+    plain = isinstance(block, plan.Block) and len(query.arms) == 1 and len(block.sources) == 1
+    if not plain or not isinstance(block, plan.Block) or query.limit is None or query.order:
+        return {}
+    if block.where is not None or block.group is not None or block.having is not None:
+        return {}
+    if block.windows or block.select.distinct or block.sources[0].kind != "scan":
+        return {}
+    limit, offset = known(query.limit), 0 if query.offset is None else known(query.offset)
+    if not _is_count(limit) or not _is_count(offset):
+        return {}
+    return {block.sources[0].slot: limit + offset}  # type: ignore[operator, dict-item]
+
+
+def _is_count(value: Value) -> bool:
+    return type(value) is int and 0 <= value < 1 << 31
+
+
+def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
+    """What WHERE, and the condition of an inner join, ask of the objects of a source that are not left out of the result."""
+    kinds = {other.kind for other in block.sources}
+    if "right" in kinds or source.kind not in ("scan", "inner", "cross"):
+        return
+    for condition in (block.where, source.condition if source.kind == "inner" else None):
+        if condition is not None:
+            yield from necessary(condition, source.slot)

@@ -1,0 +1,182 @@
+"""The engine's process: started when it is needed, seen off when it does not obey, replaced when it is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from limnos.app import engines as module
+from limnos.app.engines import SparkEngine
+from limnos.engine.wire import Start
+from limnos.sqlpp.errors import Place, SqlppError
+from limnos.sqlpp.jobs import EngineJob
+
+START = Start("http://h", "lake", "local", "1g", 3, 2, "", (), (), ())
+Story = Callable[[SparkEngine], Awaitable[object]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
+    """Run a story with an engine that has no Spark, and leave no process."""
+    monkeypatch.setattr(module, "MODULE", "tests.engine.standin")
+    monkeypatch.setattr(module, "GRACE_S", 0.3)
+    monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
+    monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://secret@h/x")
+
+    def go(story: Story) -> object:
+        async def whole() -> object:
+            engine = SparkEngine(START, idle_s=60)
+            try:
+                return await story(engine)
+            finally:
+                engine.close()
+
+        return asyncio.run(whole())
+
+    return go
+
+
+def job(id: str, *, kind: str = "query", deadline_s: float = 30) -> EngineJob:
+    """A job that the stand-in knows by its id."""
+    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000))  # type: ignore[arg-type]
+
+
+async def lines(rows: AsyncIterator[bytes]) -> list[bytes]:
+    """All results."""
+    return [line async for line in rows]
+
+
+def pid_of(engine: SparkEngine) -> int:
+    """The process that is there."""
+    assert engine._process is not None
+    return engine._process.pid
+
+
+def test_rows_come_line_by_line(run: Callable[[Story], object]) -> None:
+    """Results are lines, whatever frames they came in; several jobs go on at once in one process."""
+
+    async def story(engine: SparkEngine) -> None:
+        first, second = await asyncio.gather(lines(engine.run(job("rows 2"))), lines(engine.run(job("rows 0"))))
+
+        assert first == [b'{"at":0}', b'"x"', b'{"at":1}', b'"x"']
+        assert second == []
+
+    run(story)
+
+
+def test_a_refusal_keeps_its_place(run: Callable[[Story], object]) -> None:
+    """An error of the language comes back as it was, and the process goes on."""
+
+    async def story(engine: SparkEngine) -> None:
+        with pytest.raises(SqlppError) as told:
+            await lines(engine.run(job("refuse")))
+        pid = pid_of(engine)
+
+        assert (told.value.number, told.value.place) == (1077, Place(2, 5))
+        assert await lines(engine.run(job("rows 1"))) == [b'{"at":0}', b'"x"']
+        assert pid_of(engine) == pid
+
+    run(story)
+
+
+def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None:
+    """Whoever was at it is told so, in other words when data was to be changed; the next job has another process."""
+
+    async def story(engine: SparkEngine) -> None:
+        with pytest.raises(SqlppError, match="try again"):
+            await lines(engine.run(job("die")))
+        with pytest.raises(SqlppError, match="as a whole or not at all"):
+            await lines(engine.run(job("die", kind="insert")))
+
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], object]) -> None:
+    """A process that was killed while nothing was asked of it costs nobody a statement."""
+
+    async def story(engine: SparkEngine) -> None:
+        await lines(engine.run(job("rows 1")))
+        pid = pid_of(engine)
+        os.kill(pid, signal.SIGKILL)
+        await asyncio.to_thread(os.waitid, os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+        assert pid_of(engine) != pid
+
+    run(story)
+
+
+def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
+    """A job that is cancelled ends, and its process stays."""
+
+    async def story(engine: SparkEngine) -> None:
+        task = asyncio.create_task(lines(engine.run(job("obey"))))
+        await lines(engine.run(job("rows 1")))
+        pid = pid_of(engine)
+        await engine.cancel("obey")
+        await asyncio.gather(task, return_exceptions=True)
+        await asyncio.gather(*module._SEEN_OFF)
+
+        assert task.cancelled()
+        assert pid_of(engine) == pid
+
+    run(story)
+
+
+def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
+    """A job past its deadline is told so; a process that does not end it is replaced, and its other jobs are told to try again."""
+
+    async def story(engine: SparkEngine) -> None:
+        other = asyncio.create_task(lines(engine.run(job("obey"))))
+        with pytest.raises(SqlppError, match="ASX0030"):
+            await lines(engine.run(job("deaf", deadline_s=-0.9)))
+        pid = pid_of(engine)
+        await asyncio.gather(*module._SEEN_OFF)
+        (told,) = await asyncio.gather(other, return_exceptions=True)
+
+        assert isinstance(told, SqlppError)
+        assert "try again" in told.text
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_an_engine_is_given_no_secret(run: Callable[[Story], object]) -> None:
+    """Its environment is what it needs, its directory its own; both are gone with it."""
+
+    async def story(engine: SparkEngine) -> str:
+        (text,) = await lines(engine.run(job("environment")))
+        assert engine._process is not None
+        scratch = engine._process.scratch
+        engine.close()
+
+        assert b"LIMNOS" not in text
+        assert scratch.encode() in text
+        assert not Path(scratch).exists()
+        return scratch
+
+    run(story)
+
+
+def test_an_engine_that_nobody_needs_goes(run: Callable[[Story], object]) -> None:
+    """When nothing has been asked of it for its time, the process is ended; never while a job is at work."""
+
+    async def story(engine: SparkEngine) -> None:
+        await lines(engine.run(job("rows 1")))
+        pid = pid_of(engine)
+        engine._tire()
+
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+        assert engine._process is None
+
+    run(story)

@@ -1,0 +1,45 @@
+"""Objects as Arrow tables and back."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.engine.arrow import objects_of, schema_of, table_of
+from limnos.sqlpp.stored import FieldType, Form, RecordType, Scalar, shaped
+from tests.sqlpp.stored import values
+from tests.sqlpp.stored.test_rows import typed
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_objects_come_back(seed: int) -> None:
+    """Objects of random types go through Arrow's own types, dates beyond Python's too."""
+    of = random.Random(seed)
+    form = values.form(of)
+    given = [shaped(form)(values.fields(of, form.type)) for _ in range(3)]
+
+    table = table_of(form, given)
+
+    assert [typed(one) for one in objects_of(form, table.to_batches())] == [typed(one) for one in given]
+    assert table.schema == schema_of(form.type)
+
+
+def test_some_columns_are_some_fields() -> None:
+    """A table of the columns that were asked for gives objects of those."""
+    form = Form(RecordType((FieldType("a", Scalar("date")), FieldType("b", Scalar("string")))), (("a",),))
+    table = table_of(form, [shaped(form, lenient=True)({"a": "9999-12-31", "b": "x"})])
+
+    assert [list(one) for one in objects_of(form, table.select(["b"]).to_batches())] == [["b"]]
+
+
+def test_keys_are_never_empty() -> None:
+    """A key's column, and what is around it, says that it is never empty."""
+    record = RecordType(
+        (FieldType("at", RecordType((FieldType("k", Scalar("bigint")),))), FieldType("b", Scalar("string")))
+    )
+
+    schema = schema_of(record, keys=frozenset({("at", "k")}))
+
+    assert [field.nullable for field in schema] == [False, True, True]
+    assert not schema.field("at").type.field("k").nullable

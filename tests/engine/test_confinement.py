@@ -1,0 +1,80 @@
+"""What a confined process can still open. It runs in a process of its own, for rights that are gone are gone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from limnos.engine.confinement import confine, open_parts, version
+
+SCRIPT = """
+import os, sys
+from limnos.engine.confinement import SYSTEM, confine
+home, server = sys.argv[1:]
+done = confine(readable=(*SYSTEM, sys.prefix, *sys.path, home), writable=(home + "/data/warehouse", home + "/scratch"), closed=(home + "/data",))
+def attempt(what):
+    try:
+        what()
+    except OSError as error:
+        return type(error).__name__
+    return "can"
+print(done)
+print("secret", attempt(lambda: open(home + "/data/admin.token")))
+print("list", attempt(lambda: os.listdir(home + "/data")))
+print("beside", attempt(lambda: open(home + "/beside.txt")))
+print("write beside", attempt(lambda: open(home + "/beside.txt", "w")))
+print("rows", attempt(lambda: open(home + "/data/warehouse/t.parquet", "w")))
+print("scratch", attempt(lambda: os.mkdir(home + "/scratch/x")))
+print("environment", attempt(lambda: open(f"/proc/{server}/environ").read()))
+print("child", os.system(f"cat {home}/data/admin.token 2>/dev/null") != 0)
+"""
+
+
+def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
+    """Warehouse and scratch can be written, what is beside the data directory read, its secrets and the server's environment not."""
+    for name in ("data/warehouse", "scratch"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "data" / "admin.token").write_text("secret")
+    (tmp_path / "beside.txt").write_text("open")
+    server = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), str(server.pid)], capture_output=True, text=True, check=False
+    )
+    server.communicate(b"\n")
+
+    told, *found = done.stdout.splitlines()
+    assert told == str(version() > 0), done.stderr
+    assert version() == 0 or found == [
+        "secret PermissionError",
+        "list PermissionError",
+        "beside can",
+        "write beside PermissionError",
+        "rows can",
+        "scratch can",
+        "environment PermissionError",
+        "child True",
+    ], done.stderr
+
+
+def test_a_directory_around_a_closed_one_is_opened_in_parts(tmp_path: Path) -> None:
+    """What is closed stays so, and links that lead to it are no way around."""
+    for name in ("a/data/inner", "a/other", "b"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "a" / "data")
+    closed = [tmp_path / "a" / "data"]
+
+    assert list(open_parts(tmp_path, closed)) == [tmp_path / "a" / "other", tmp_path / "b"]
+    assert list(open_parts(tmp_path / "a" / "data" / "inner", closed)) == []
+    assert list(open_parts(tmp_path / "a" / "link", closed)) == []
+    assert list(open_parts(tmp_path / "nothing", closed)) == []
+
+
+def test_a_kernel_without_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing can be taken away, whoever calls learns of it."""
+    monkeypatch.setattr("limnos.engine.confinement.version", lambda: 0)
+
+    assert confine(readable=("/",), writable=(), closed=()) is False

@@ -1,0 +1,37 @@
+"""The page about datasets says what the code does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from limnos.engine.sessions import RESULT_BYTES_MAX
+from limnos.sqlpp.carried import AGGREGATES, IN_MAX
+from limnos.sqlpp.evaluator.budget import KEPT_MAX, STEPS_MAX
+from limnos.sqlpp.stored.schema import FOREIGN, SCALARS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text(encoding="utf-8")
+
+
+def test_every_type_is_told() -> None:
+    """Both tables of types have each type with its other name."""
+    missing = [name for name, column in SCALARS.items() if f"\n| `{name}` | `{column}` |" not in PAGE]
+    missing += [column for column, name in FOREIGN.items() if f"\n| `{column}` | `{name}` |\n" not in PAGE]
+
+    assert missing == []
+
+
+def test_every_aggregate_is_told() -> None:
+    """Each aggregate with the types for which it is Spark's."""
+    rows = [
+        f"| `{name}` | {', '.join(f'`{type_}`' for type_ in sorted(types))} |" for name, types in AGGREGATES.items()
+    ]
+
+    assert [row for row in rows if row not in PAGE] == []
+
+
+def test_limits_are_told() -> None:
+    """The numbers in the text are those of the code."""
+    assert f"more than {STEPS_MAX // 1_000_000} million rows" in PAGE
+    assert f"keeps more than {KEPT_MAX // 1_000_000} million" in PAGE
+    assert f"more than {RESULT_BYTES_MAX >> 20} MiB" in PAGE
+    assert f"at most {IN_MAX:,} values" in PAGE

@@ -1,0 +1,255 @@
+"""Statements on Spark, against a real server: what they give, what they write, and what they refuse."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from limnos.sqlpp.errors import DuplicateKey, SqlppError
+from limnos.sqlpp.evaluator import results
+from limnos.sqlpp.functions.types import json_text
+from limnos.sqlpp.jobs import DatasetRef, type_of
+from limnos.sqlpp.stored import declared, shaped
+
+if TYPE_CHECKING:
+    from tests.engine.conftest import Do
+    from tests.engine.living import Asking
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+TYPE = "{ id: bigint, name: string?, n: integer?, seen: datetime?, tags: [string]?, home: closed { zip: string, city: string? }? }"
+PEOPLE = """[
+  {'id': 1, 'name': 'Ann', 'n': 3, 'tags': ['x', 'y'], 'home': {'zip': '1'}, 'pay': 10.5},
+  {'id': 2, 'name': null, 'n': -7, 'seen': datetime('2020-01-02T03:04:05.678'), 'more': {'of': [date('2012-01-01'), {{1}}]}},
+  {'id': 3, 'name': 'Bob', 'n': 3, 'home': {'zip': '2', 'city': null}, 'pay': 'much'},
+  {'id': 4, 'name': 'ann', 'tags': []},
+  {'id': 9007199254740993, 'name': '', 'n': 0, 'seen': datetime('1969-12-31T23:59:59.999')}
+]"""
+
+
+@pytest.fixture(scope="module")
+def people(asking: Asking, do: Do) -> list[object]:
+    """A dataset of five objects; as JSON, in the order of their keys."""
+    asking.make("people", TYPE, "id")
+    do(asking.insert("people", PEOPLE))
+    found: list[object] = do(asking.query("select value p from people p order by p.id"))
+    return found
+
+
+def test_objects_come_back(people: list[object]) -> None:
+    """What was inserted is what is read: MISSING, NULL, what is not declared, whole numbers that no double holds."""
+    assert people == [
+        {"id": 1, "name": "Ann", "n": 3, "tags": ["x", "y"], "home": {"zip": "1"}, "pay": 10.5},
+        {"id": 2, "name": None, "n": -7, "seen": "2020-01-02T03:04:05.678", "more": {"of": ["2012-01-01", [1]]}},
+        {"id": 3, "name": "Bob", "n": 3, "home": {"zip": "2", "city": None}, "pay": "much"},
+        {"id": 4, "name": "ann", "tags": []},
+        {"id": 9007199254740993, "name": "", "n": 0, "seen": "1969-12-31T23:59:59.999"},
+    ]
+
+
+QUERIES = [
+    "select p.id from people p where p.n = 3 and p.name < 'B'",
+    "select p.id from people p where p.id = 9007199254740993.0",
+    "select p.id from people p where p.id in [1, 4.0, 7]",
+    "select p.id, p.name is missing as m, p.name is null as u from people p where p.id <= 4",
+    "select p.id from people p where p.seen >= datetime('2020-01-02T03:04:05.678')",
+    "select p.id from people p where p.home.zip between '1' and '2'",
+    "select p.id from people p where p.pay > 10",
+    "select value count(*) from people p",
+    "select value [count(p.n), sum(p.n), min(p.name)] from people p",
+    "select p.n, count(*) as c, array_agg(p.id) as ids from people p group by p.n order by p.n",
+    "select n, count(distinct p.name) as c, max(p.seen) as m from people p group by p.n as n having count(*) > 0 order by n",
+    "select count(*) as c, min(p.id) as l from people p where p.seen < datetime('2000-01-01T00:00:00')",
+    "select zip, count(*) as c from people p group by p.home.zip as zip",
+    "select p.id, t from people p unnest p.tags as t order by p.id, t",
+    "select p.id, q.id as other from people p join people q on p.n = q.n and p.id < q.id",
+    "select p.id, q.id as other from people p left join people q on q.n = -p.n order by p.id limit 3",
+    "select value (select value q.id from people q where q.n = p.n order by q.id) from people p order by p.id",
+    "select value some t in p.tags satisfies t = 'y' from people p order by p.id",
+    "select p.id from people p where p.name like '%nn' order by p.id desc",
+    "array_count((select value p from people p))",
+    "select value p from people p limit 0",
+]
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_spark_gives_what_the_evaluator_gives(asking: Asking, do: Do, people: list[object], text: str) -> None:
+    """With what is pushed to Spark, a query gives what the evaluator gives over the same objects."""
+    job = asking.job(text)
+    (source,) = results_of(asking, PEOPLE)
+    shape = shaped(declared(type_of(TYPE), (("id",),)))
+    objects = [shape(one) for one in source]  # type: ignore[union-attr]
+
+    found = do(asking.run(job))
+
+    bound = asking.bound(text)
+    wanted = [json.loads(json_text(value)) for value in results(bound, lambda *_: objects)]
+    assert sorted(found, key=str) == sorted(wanted, key=str)
+    if "order by" in text:
+        assert found == wanted
+
+
+def results_of(asking: Asking, text: str) -> list[object]:
+    """A constant expression's value."""
+    return list(results(asking.bound(text), lambda *_: ()))
+
+
+def test_keys_hold(asking: Asking, do: Do) -> None:
+    """A key that is there, and one that comes twice, are refused and nothing is written; UPSERT takes the last."""
+    asking.make("keys", "{ id: bigint, box: { u: string } }", "id", "box.u")
+    do(asking.insert("keys", "{'id': 1, 'box': {'u': 'a'}, 'v': 1}"))
+
+    for text in (
+        "[{'id': 2, 'box': {'u': 'a'}}, {'id': 1, 'box': {'u': 'a'}}]",
+        "[{'id': 3, 'box': {'u': 'a'}}, {'id': 3, 'box': {'u': 'a'}}]",
+    ):
+        with pytest.raises(DuplicateKey, match=r"HYR0033: Inserting duplicate keys.*\"id\":"):
+            do(asking.insert("keys", text))
+    do(asking.insert("keys", "{'id': 1, 'box': {'u': 'b'}}"))
+    do(asking.upsert("keys", "[{'id': 1, 'box': {'u': 'a'}, 'v': 2}, {'id': 1, 'box': {'u': 'a'}, 'v': 3}]"))
+
+    assert do(asking.query("select value k from keys k order by k.box.u")) == [
+        {"id": 1, "box": {"u": "a"}, "v": 3},
+        {"id": 1, "box": {"u": "b"}},
+    ]
+
+
+def test_two_callers_with_one_key(asking: Asking, do: Do) -> None:
+    """Of two statements that insert one key at once one is refused; both stand when their keys differ."""
+    asking.make("raced", "{ id: bigint }", "id")
+
+    async def race() -> list[object]:
+        texts = ("[{'id': 1}, {'id': 2}]", "[{'id': 2}, {'id': 3}]", "{'id': 4}")
+        return await asyncio.gather(*(asking.insert("raced", text) for text in texts), return_exceptions=True)
+
+    told = do(race())
+
+    assert [type(one) for one in told[:2]].count(DuplicateKey) == 1
+    assert told[2] == []
+    found = do(asking.query("select value r.id from raced r order by r.id"))
+    assert found in ([1, 2, 4], [2, 3, 4])
+
+
+def test_delete_and_returning(asking: Asking, do: Do) -> None:
+    """DELETE takes out what its condition is true for; RETURNING sees what was written; a key can be made."""
+    asking.make("made", "{ id: uuid }", "id", autogenerated=True)
+
+    told = do(asking.insert("made", "[{'v': 1}, {'v': 2}, {'v': 3}]", returning="{'v': o.v, 'known': o.id is known}"))
+    do(asking.delete("made", "t.v >= 2"))
+
+    assert told == [{"v": v, "known": True} for v in (1, 2, 3)]
+    assert do(asking.query("select value m.v from made m")) == [1]
+    with pytest.raises(SqlppError, match="ASX0013"):
+        do(asking.insert("made", "{'id': uuid('5c848e5c-6b6a-498f-8452-8847a2957421')}"))
+
+
+def test_what_does_not_fit_is_refused_and_nothing_is_written(asking: Asking, do: Do) -> None:
+    """The last object of many is wrong: none is there."""
+    asking.make("typed", "closed { id: bigint, n: tinyint? }", "id")
+
+    for text, code in (
+        ("[{'id': 1}, {'id': 2, 'n': 128}]", "ASX0001"),
+        ("[{'id': 1}, {'n': 1}]", "ASX3075"),
+        ("[{'id': 1}, {'id': 2, 'x': 1}]", "ASX3058"),
+        ("[{'id': 1}, 2]", "ASX0037"),
+        ("[{'id': 1}, {'id': 9223372036854775807 + 1}]", "ASX0007"),
+    ):
+        with pytest.raises(SqlppError, match=code):
+            do(asking.insert("typed", text))
+
+    assert do(asking.query("select value t from typed t")) == []
+
+
+def test_tables_of_others(asking: Asking, do: Do) -> None:
+    """A table that SQL++ did not make is read and added to; it has no key to change objects by."""
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"id": 1, "name": "a", "required": False, "type": "decimal(5, 2)"},
+            {"id": 2, "name": "B", "required": False, "type": "string"},
+            {"id": 3, "name": "b", "required": False, "type": "timestamp"},
+        ],
+    }
+    asking.rest("POST", "/iceberg/v1/lake.main/namespaces/sales%1Feast/tables", {"name": "other", "schema": schema})
+    asking.refs["other"] = DatasetRef(("main", "sales", "east", "other"), "", ())
+
+    do(asking.insert("other", "[{'a': 1.25, 'B': 'x'}, {'b': datetime('2020-01-01T00:00:00')}]"))
+
+    assert do(asking.query("select value o from other o order by o.a")) == [
+        {"b": "2020-01-01T00:00:00"},
+        {"a": 1.25, "B": "x"},
+    ]
+    with pytest.raises(SqlppError, match="needs a dataset with a primary key"):
+        do(asking.upsert("other", "{'a': 1}"))
+
+
+def test_other_engines_read_it(asking: Asking, do: Do, people: list[object]) -> None:
+    """PyIceberg reads the table: typed columns and the open part as text."""
+    catalog = load_catalog("lake", uri=f"{asking.server.uri}/iceberg", token=asking.server.token, warehouse="lake/main")
+
+    rows = catalog.load_table(("sales", "east", "people")).scan(row_filter="id < 3").to_arrow().to_pylist()
+
+    assert [(row["id"], row["n"], row["tags"], row["_open"]) for row in sorted(rows, key=lambda row: row["id"])] == [
+        (1, 3, ["x", "y"], '{"pay":10.5}'),
+        (2, -7, None, '{"name":null,"more":{"of":[{"$date":"2012-01-01"},{"$multiset":[1]}]}}'),
+    ]
+
+
+def test_a_credential_is_the_statement_s_own(asking: Asking, do: Do, people: list[object]) -> None:
+    """A statement with a credential that is worth nothing is refused while its neighbour works."""
+    with pytest.raises(SqlppError, match="A right that the statement needs"):
+        do(asking.run(asking.job("select value p from people p", credential="lim_1_nothing")))
+
+    assert do(asking.query("select value count(*) from people p")) == [5]
+
+
+def test_a_deadline_ends_a_statement(asking: Asking, do: Do, people: list[object]) -> None:
+    """A statement past its deadline is told so; the engine lives and answers the next."""
+    hog = "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
+
+    with pytest.raises(SqlppError, match="ASX0030"):
+        do(asking.run(asking.job(hog, deadline_s=1)))
+
+    assert do(asking.query("select value p.id from people p where p.id = 4")) == [4]
+
+
+def test_who_leaves_ends_a_statement(asking: Asking, do: Do, people: list[object]) -> None:
+    """Whoever takes no more results ends the statement, and a small one beside it is not held up."""
+    hog = asking.job(
+        "select value count(*) from range(1, 3000) as a, range(1, 3000) as b, people p where a + b + p.n = 0"
+    )
+
+    async def leave() -> list[object]:
+        task = asyncio.create_task(asking.run(hog))
+        await asyncio.sleep(0.5)
+        small = await asking.query("select value p.id from people p where p.id = 4")
+        await asking.engine.cancel(hog.id)
+        await asyncio.gather(task, return_exceptions=True)
+        return [*small, task.cancelled()]
+
+    assert do(leave()) == [4, True]
+
+
+def test_an_engine_that_dies_is_replaced(asking: Asking, do: Do) -> None:
+    """Killed in the middle of an INSERT, nothing half is there, and the next statement starts another."""
+    asking.make("killed", "{ id: bigint }", "id")
+    writing = asking.job("(select value {'id': a} from range(1, 50000) as a)", "insert", target="killed")
+
+    async def kill() -> object:
+        task = asyncio.create_task(asking.run(writing))
+        await asyncio.sleep(0.7)
+        process = asking.engine._process
+        assert process is not None
+        os.killpg(process.pid, 9)
+        (told,) = await asyncio.gather(task, return_exceptions=True)
+        return told
+
+    told = do(kill())
+
+    assert isinstance(told, SqlppError)
+    assert "as a whole or not at all" in told.text
+    assert do(asking.query("select value count(*) from killed k")) in ([0], [50000])

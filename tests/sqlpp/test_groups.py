@@ -1,0 +1,119 @@
+"""Groups that are given away: what an engine makes of columns gives what the evaluator makes of objects."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import parse_body
+from limnos.sqlpp.binder import BoundQuery, bind
+from limnos.sqlpp.evaluator import results
+from limnos.sqlpp.functions import FUNCTIONS
+from limnos.sqlpp.groups import Grouped
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.scans import Wanted, prepared
+from limnos.sqlpp.stored import declared
+from limnos.sqlpp.values.model import MISSING, Value
+from limnos.sqlpp.values.order import key
+from tests.sqlpp.asking import World
+from tests.sqlpp.test_scans import meets
+
+FORM = declared(type_of("{ id: bigint, g: string?, h: integer?, d: double?, in_: { n: bigint }? }"))
+THINGS: list[Value] = [
+    {"id": 1, "g": "a", "h": 1, "d": 0.5, "in_": {"n": 3}, "x": 1},
+    {"id": 2, "g": "a", "h": 1, "d": 1.5},
+    {"id": 3, "g": "b", "h": 2, "in_": {"n": 5}},
+    {"id": 4, "g": None, "h": 2, "d": 2.5},
+    {"id": 5, "h": None, "d": None, "x": "y"},
+]
+WORLD = World({("Default",): {"things": THINGS, "none": []}})
+
+
+def at(value: Value, path: tuple[str, ...]) -> Value:
+    """What a typed column has: NULL for what is not there."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def made(grouped: Grouped, objects: list[Value]) -> list[Value]:
+    """Groups as an engine of columns makes them; an empty column of a group's row is not there."""
+    groups: dict[bytes, list[Value]] = {} if grouped.keys else {b"": []}
+    for one in objects:
+        groups.setdefault(b"".join(key(at(one, path)) for _, path, _ in grouped.keys), []).append(one)
+    rows: list[Value] = []
+    for members in groups.values():
+        row = {name: at(members[0], path) for name, path, _ in grouped.keys}
+        for one in grouped.measures:
+            values = [1 if one.path is None else at(member, one.path) for member in members]
+            known = [value for value in values if value is not None]
+            if one.distinct:
+                known = list({key(value): value for value in known}.values())
+            row[one.name] = FUNCTIONS[one.function].run(known)
+        rows.append({name: value for name, value in row.items() if value is not None})
+    return rows
+
+
+def asked(text: str) -> tuple[list[Value], list[Value], tuple[Wanted, ...]]:
+    """What the evaluator gives, what it gives over groups that were made elsewhere, and what was asked there."""
+    bound = bind(parse_body(text), WORLD)
+    expression, wanted = prepared(bound.expression, types=lambda *_: FORM.type)
+
+    def rows(_: tuple[str, ...], number: str) -> list[Value]:
+        want = wanted[int(number)]
+        held = [
+            one for one in WORLD.rows(want.dataverse, want.name) if all(meets(one, each) for each in want.conditions)
+        ]
+        return held if want.grouped is None else made(want.grouped, held)
+
+    found = list(results(BoundQuery(expression, bound.slots, ()), rows))
+    return list(results(bound, WORLD.rows)), found, wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select value count(*) from things t",
+        "select count(*) as n, count(t.d) as d, sum(t.d) as s, avg(t.id) as a, min(t.g) as l, max(t.h) as m from things t",
+        "select count(*) as n, sum(t.d) as s from none t",
+        "select t.g, count(*) as n from none t group by t.g",
+        "select t.g, t.h, sum(t.id) as s from things t group by t.g, t.h order by t.g, t.h desc",
+        "select g, count(distinct t.h) as n from things t where t.id between 1 and 4 and t.h in [1, 2] group by t.g as g having count(*) > 1 order by count(*) desc, g",
+        "select value {'k': k, 'twice': 2 * max(t.in_.n)} from things t group by t.h as k let s = sum(t.id) having s > 2 order by s",
+        "select h, rank() over (order by count(*) desc) as r from things t group by t.h as h order by h",
+        "select value (select value count(*) from things u where u.id > 2)[0] + t.id from things t",
+        "select t.g is null as n, count(*) as c from things t group by t.g order by c, n limit 2",
+    ],
+)
+def test_groups_are_given_away(text: str) -> None:
+    """The results are the same, in order where there is one, and the groups were made elsewhere."""
+    wanted, found, asked_for = asked(text)
+
+    assert any(one.grouped is not None for one in asked_for)
+    assert sorted(map(key, found)) == sorted(map(key, wanted))
+    if "order by" in text:
+        assert [key(one) for one in found] == [key(one) for one in wanted]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select t.x, count(*) as n from things t group by t.x",
+        "select t.d, count(*) as n from things t group by t.d",
+        "select t.g as name, g from things t group by t.g group as g",
+        "select t.g, array_agg(t.id) as a from things t group by t.g",
+        "select t.g, sum(t.h) as s from things t group by t.g",
+        "select t.g, count(*) filter (where t.id > 1) as n from things t group by t.g",
+        "select count(*) as n from things t where t.id = t.h",
+        "select count(*) as n from things t where t.x = 1",
+        "select count(*) as n from things t, t.l as l",
+        "select count(t) as n from things t",
+        "select t.g, count(*) as n from things t group by rollup(t.g)",
+    ],
+)
+def test_what_means_more_is_not_given_away(text: str) -> None:
+    """What columns cannot tell, the evaluator works out over objects."""
+    wanted, found, asked_for = asked(text)
+
+    assert all(one.grouped is None for one in asked_for)
+    assert sorted(map(key, found)) == sorted(map(key, wanted))
+    assert MISSING not in found

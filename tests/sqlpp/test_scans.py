@@ -1,0 +1,146 @@
+"""What each scan of a statement needs: enough for the right results, and not more than can be told."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp import parse_body
+from limnos.sqlpp.binder import BoundQuery, bind
+from limnos.sqlpp.conditions import Condition
+from limnos.sqlpp.evaluator import results
+from limnos.sqlpp.functions.times import date_of
+from limnos.sqlpp.scans import NUMBERED, Wanted, prepared
+from limnos.sqlpp.values import comparison
+from limnos.sqlpp.values.access import field
+from limnos.sqlpp.values.model import Value
+from tests.sqlpp.asking import World
+
+PEOPLE: list[Value] = [
+    {"id": 1, "name": "Ann", "age": 30, "home": {"zip": "1"}, "tags": ("x", "y")},
+    {"id": 2, "name": "Bob", "age": 30.0, "home": {"zip": "2"}},
+    {"id": 3, "name": None, "age": "old"},
+    {"id": 4, "boss": 1, "age": 7},
+]
+WORLD = World({("Default",): {"people": PEOPLE, "other": [{"id": 1, "of": 2}, {"id": 4, "of": 4}]}})
+
+
+def wanted(text: str, **more: object) -> tuple[Wanted, ...]:
+    """What the scans of a query need."""
+    return prepared(bind(parse_body(text), WORLD).expression, **more)[1]  # type: ignore[arg-type]
+
+
+def conditions(text: str) -> list[tuple[str, str, Value]]:
+    """The conditions of the first scan under `where`."""
+    (only,) = wanted(f"select p.id from people p where {text}")
+    return [(".".join(one.path), one.operator, one.value) for one in only.conditions]
+
+
+def test_fields_that_are_looked_at() -> None:
+    """Only fields that something looks at; whole objects where one goes out as it is."""
+    assert wanted("select p.name from people p where p.home.zip = '1'")[0].fields == {"name", "home"}
+    assert wanted("select value p from people p")[0].fields is None
+    assert wanted("select p.* from people p")[0].fields is None
+    assert (
+        wanted("select p.name, (select value g.p from g) as x from people p group by p.name group as g")[0].fields
+        is None
+    )
+    assert wanted("select value 1 from people p")[0].fields == frozenset()
+    assert wanted("array_count(people)")[0] == Wanted(("Default",), "people")
+
+
+def test_fields_of_a_result_may_be_told() -> None:
+    """Of objects that are only looked at by their key, nothing else is read."""
+    (only,) = wanted("select value p from people p where p.age > 3", result_fields=frozenset({"id"}))
+
+    assert only.fields == {"id", "age"}
+
+
+@pytest.mark.parametrize(
+    "text, told",
+    [
+        ("p.id = 1", [("id", "=", 1)]),
+        ("1 < p.id", [("id", ">", 1)]),
+        ("p.id >= -1 and p.name <= 'b'", [("id", ">=", -1), ("name", "<=", "b")]),
+        ("p.age between 1 and 2", [("age", ">=", 1), ("age", "<=", 2)]),
+        ("p.home.zip = '1'", [("home.zip", "=", "1")]),
+        ("p.id in [1, 2]", [("id", "in", (1, 2))]),
+        ("p.d = date('2012-01-01')", [("d", "=", date_of("2012-01-01"))]),
+        ("p.id = 1 or p.id = 2", []),
+        ("not (p.id = 1)", []),
+        ("p.id = p.age", []),
+        ("p.id = null", []),
+        ("p.id in [1, null]", []),
+        ("p.id + 1 = 2", []),
+        ("p.tags[0] = 'x'", []),
+        ("p.age not between 1 and 2", []),
+        ("p.d > uuid()", [])
+    ],
+)  # fmt: skip
+def test_conditions_that_can_be_told(text: str, told: list[tuple[str, str, Value]]) -> None:
+    """Comparisons of a path with what is known, joined by AND."""
+    assert conditions(text) == told
+
+
+def test_a_limit_is_told_where_any_objects_will_do() -> None:
+    """The first few of one dataset as they come, and nothing else."""
+    assert wanted("select p.id from people p limit 2 offset 3")[0].limit == 5
+    for text in (
+        "select p.id from people p where p.id > 0 limit 2",
+        "select p.id from people p order by p.id limit 2",
+        "select distinct p.id from people p limit 2",
+        "select p.id from people p, other o limit 2",
+        "select count(*) from people p limit 1",
+        "select p.id from people p union all select o.id from other o limit 2",
+    ):
+        assert {one.limit for one in wanted(text)} == {None}
+
+
+def test_a_condition_does_not_cross_an_outer_join() -> None:
+    """What WHERE asks of a side that may be missing is not told."""
+    found = wanted("select p.id from people p left join other o on o.of = p.id where o.id = 1 and p.id = 1")
+
+    assert [(one.name, len(one.conditions)) for one in found] == [("people", 1), ("other", 0)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select p.id, p.name from people p where p.age = 30 and p.id in [1, 2]",
+        "select p.id, o.id as x from people p join other o on o.of = p.id and o.id = 4 where p.id between 2 and 4 order by p.id",
+        "select value p from people p where p.home.zip = '1' and exists (select value 1 from people q where q.boss = p.id)",
+        "select p.age, count(*) as n from people p where p.id < 4 group by p.age order by p.age",
+        "select p.id, o.id as x from people p right join other o on o.of = p.id where p.id = 4",
+        "select value (select value o.id from other o where o.of = p.id) from people p where p.id > 1",
+    ],
+)
+def test_nothing_is_lost(text: str) -> None:
+    """With only the fields and objects that are told, the results are the same."""
+    bound = bind(parse_body(text), WORLD)
+    expression, needs = prepared(bound.expression)
+
+    def rows(dataverse: tuple[str, ...], number: str) -> list[Value]:
+        assert dataverse == NUMBERED
+        need = needs[int(number)]
+        kept = [
+            one for one in WORLD.rows(need.dataverse, need.name) if all(meets(one, each) for each in need.conditions)
+        ]
+        return [
+            one if need.fields is None else {name: one[name] for name in one if name in need.fields} for one in kept
+        ]  # type: ignore[index, union-attr]
+
+    assert list(results(BoundQuery(expression, bound.slots, bound.reads), rows)) == list(results(bound, WORLD.rows))
+
+
+def meets(value: Value, condition: Condition) -> bool:
+    """Whether an object meets a condition, as an engine would find out."""
+    for name in condition.path:
+        value = field(value, name)
+    compare = {
+        "=": comparison.equal,
+        "<": comparison.less,
+        "<=": comparison.less_or_equal,
+        ">": lambda left, right: comparison.less(right, left),
+        ">=": lambda left, right: comparison.less_or_equal(right, left),
+        "in": lambda left, right: comparison.includes(right, left),
+    }
+    return compare[condition.operator](value, condition.value) is True
