@@ -56,7 +56,7 @@ def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run,
     assert document["holds"]
     assert document["unchecked"][0].startswith(f"tables and rights: no server answers at {NOBODY}")
     assert document["steps"][0] | {"reads": []} == {
-        "name": "a.t", "level": 1, "write": "append", "new": False, "reads": [],
+        "name": "a.t", "level": 1, "write": "append", "new": False, "reads": [], "aside": [],
     }  # fmt: skip
 
 

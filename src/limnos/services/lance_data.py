@@ -13,11 +13,11 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
-from limnos.model.errors import CommitConflict, NotFound, OutsideRoots, Unsupported
+from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots, Unsupported
 from limnos.services.lance_describing import VERSION_END, At, state_of
 from limnos.services.lance_tables import has_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
-from limnos.sources.lance.questions import Explain, Query, Question, Write, Written
+from limnos.sources.lance.questions import Explain, Merge, Query, Question, Write, Written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -162,6 +162,16 @@ async def rows_fed(
 
     table = await ctx.read(scope, decide)
     return await fed(ctx, scope, table=table, question=question, at=At(branch=branch), decide=decide, body=body)
+
+
+async def rows_merge(
+    ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, question: Merge, body: AsyncGenerator[bytes, None]
+) -> Written:  # fmt: skip
+    """Merge the rows in a body into a table by key columns. Raises as `rows_insert`, and BadRequest when no key is named."""
+    if not question.on:
+        await ctx.read(scope, lambda scene: table_to_change(scene, levels))  # who may not is told that, and not how
+        raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
+    return await rows_fed(ctx, scope, levels=levels, branch=branch, question=question, body=body)
 
 
 async def fed(

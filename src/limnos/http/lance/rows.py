@@ -102,8 +102,6 @@ async def rows_merge(request: Request, ctx: Context) -> Response:
     """Merge the rows in the body into a table by key columns."""
     place = place_of(request, ctx)
     keys = [each for each in request.query_each("on") if each]
-    if not keys:
-        raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
     updates_if = request.query("when_matched_update_all_filt") or None
     question = Merge(
@@ -113,7 +111,7 @@ async def rows_merge(request: Request, ctx: Context) -> Response:
         deletes=request.query_flag("when_not_matched_by_source_delete") or deletes_if is not None, deletes_if=deletes_if,
         use_index=request.query_flag("use_index", default=True), timeout_s=_seconds_of(request.query("timeout")),
     )  # fmt: skip
-    done = await lance_data.rows_fed(
+    done = await lance_data.rows_merge(
         ctx, place.scope, levels=place.levels, branch=branch_of(request), question=question, body=rows_of(request, ctx)
     )
     counts = {
