@@ -27,6 +27,7 @@ from tests.nodes.wire import (
 
 PURGED_WITHIN_S = 30
 LANCE = "/lance/v1/table"
+SQLPP = "/query/service"
 PIPELINES, RUNS = f"{OWN}/metalakes/lake/pipelines", f"{OWN}/metalakes/lake/runs"
 
 
@@ -528,11 +529,69 @@ def lance_versions(rig: Rig) -> Case:
     return Case("POST", f"{LANCE}/version/batch-create", {"entries": entries}, is_done)
 
 
-WITH_FILE = (table_create, table_commit, tables_commit, transaction, run_publish, view_create, view_replace)
+def _sqlpp(rig: Rig, statement: str) -> list[object]:
+    """Ask the query service for something that is taken for granted."""
+    return rig.admin.do("POST", SQLPP, {"statement": statement}).body.get("results", [])  # type: ignore[return-value]
+
+
+def sqlpp_dataset(rig: Rig) -> Case:
+    """Make a dataset of SQL++: its table with a file, what it needs, and what is told of it."""
+    tag = rig.tag()
+    _sqlpp(rig, f"create dataverse `{tag}`; create type `{tag}`.t as {{ id: int }}")
+
+    def is_done() -> bool:
+        told = [
+            _sqlpp(
+                rig,
+                f"select value x from Metadata.`{each}` x where x.DatasetName = 'd' and x.DataverseName = $d".replace(
+                    "$d", f"'{tag}'"
+                ),
+            )
+            for each in ("Dataset", "Index")
+        ]
+        found = _is_there(rig, tag, "d")
+        assert [len(each) for each in told] == [found, found]
+        return found
+
+    return Case("POST", SQLPP, {"statement": f"create dataset `{tag}`.d(t) primary key id"}, is_done, (400,))
+
+
+def sqlpp_dataverse_drop(rig: Rig) -> Case:
+    """Drop a dataverse with all that SQL++ made in it, and the parent that is left empty."""
+    tag = rig.tag()
+    _sqlpp(
+        rig,
+        f"create dataverse `{tag}`.a; use `{tag}`.a; create type t as {{ id: int }}; create dataset d(t) primary key id;"
+        " create view v as select value 1; create function f() { 1 }; create synonym s for d",
+    )
+
+    def is_done() -> bool:
+        names = ("Dataverse", "Dataset", "Datatype", "Function", "Synonym", "Index")
+        found = [
+            len(_sqlpp(rig, f"select value x from Metadata.`{each}` x where x.DataverseName = '{tag}.a'"))
+            for each in names
+        ]
+        above = rig.admin.ask("HEAD", namespace_path(tag)).status
+        assert (found, above) in (([1, 2, 1, 1, 1, 1], 204), ([0] * 6, 404)), (found, above)
+        return not found[0]
+
+    return Case("POST", SQLPP, {"statement": f"drop dataverse `{tag}`.a"}, is_done, (400,))
+
+
+WITH_FILE = (
+    sqlpp_dataset,
+    table_create,
+    table_commit,
+    tables_commit,
+    transaction,
+    run_publish,
+    view_create,
+    view_replace,
+)
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
+    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
 )  # fmt: skip
 WITHOUT_CHANGES = (lineage_take, step_put)
 """They leave nothing in the feed, and move no clock."""

@@ -91,7 +91,11 @@ BODIES: dict[str, object] = {
 """A body for every operation that takes one: right, so that it is refused for who asks and not for how."""
 
 
-QUERIES = {"query-service-read": "?statement=select+value+1", "sqlpp-cancel": "?client_context_id=x"}
+QUERIES = {
+    "query-service-read": "?statement=select+value+1",
+    "sqlpp-cancel": "?client_context_id=x",
+    "sqlpp-connector": "?dataverseName=a&datasetName=t",
+}
 """What an operation has to be told in its address."""
 
 

@@ -59,6 +59,9 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
         yield Case(f"GET {SERVICE}", thing, Request("GET", f"{SERVICE}?statement={statement.replace(' ', '+')}", None))
     for thing, statement in {**_reading(), **_writing(who)}.items():
         yield Case(POST, thing, Request("POST", SERVICE, {"statement": statement}))
+    for thing, name in (("dataset", "d"), ("no dataset", "gone")):
+        target = f"/connector?dataverseName=there&datasetName={name}"
+        yield Case("GET /connector", thing, Request("GET", target, None))
     for path in ("version", "cluster", "udf", "requests/running"):
         yield Case(f"GET /admin/{path}", "all", Request("GET", f"/admin/{path}", None))
     yield Case(

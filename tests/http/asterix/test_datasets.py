@@ -230,3 +230,24 @@ def test_who_may_do_what_to_a_dataset(node: Node, heard: Heard) -> None:
     rows(node, make, user="maker")
     assert refusal(node, drop, user="maker")[0] == 403
     assert [job.kind for job in heard.jobs] == ["query", "insert"]
+
+
+def test_connectors_are_told_of_a_dataset(node: Node) -> None:
+    """Its key, type and location, by its parts; what is not there, or not named, is 400."""
+    rows(node, SEED)
+
+    told = node.get("/connector?dataverseName=sales&dataverseName=east&datasetName=orders").json()
+    assert told["keys"] == "oid"
+    assert (told["type"]["name"], told["type"]["open"], told["type"]["fields"]) == (
+        "orderType",
+        True,
+        [{"oid": "bigint"}],
+    )
+    assert told["splits"][0]["path"].startswith("file://")
+    for query in (
+        "",
+        "?dataverseName=sales",
+        "?dataverseName=sales.east&datasetName=orders",
+        "?dataverseName=&datasetName=x",
+    ):
+        assert node.get(f"/connector{query}").status == 400, query

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 BAD_VALUE: Final = 47
 BAD_JSON: Final = 48
 NO_STATEMENT: Final = 40
-MODES: Final = ("immediate", "deferred", "async")
+MODES: Final = ("immediate",)
+"""Results are sent with the answer: nothing keeps them for later."""
 PLAN_FORMATS: Final = ("json", "string")
 FORM: Final = b"application/x-www-form-urlencoded"
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
@@ -41,7 +42,6 @@ class Asked(NamedTuple):
 
     statement: str
     dataverse: Levels | None
-    mode: str
     pretty: bool
     read_only: bool
     compile_only: bool
@@ -84,15 +84,15 @@ class Sent:
         """A parameter that is true or false. Raises SqlppError."""
         return self.word(name, ("false", "true")) == "true"
 
-    def dataverse(self) -> Levels | None:
-        """The dataverse. Raises SqlppError for a name that none may have."""
-        values = self._values.get("dataverse")
+    def name(self, parameter: str) -> Levels | None:
+        """The name of a dataverse; None when none was sent. Raises SqlppError for a name that none may have."""
+        values = self._values.get(parameter)
         if not values or values == [None]:
             return None
         value = values[0] if len(values) == 1 else values
         parts = (value,) if isinstance(value, str) else value
         if not isinstance(parts, (list, tuple)) or not parts or not all(isinstance(part, str) for part in parts):
-            raise bad_value("dataverse", value)
+            raise bad_value(parameter, value)
         check_dataverse(tuple(cast("list[str]", parts)), None)
         return decode_levels(list(parts))
 
@@ -174,10 +174,10 @@ def asked_of(sent: Sent, *, reads: bool) -> Asked:
     statement = sent.text("statement")
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
+    sent.word("mode", MODES)
     return Asked(
         statement=statement,
-        dataverse=sent.dataverse(),
-        mode=sent.word("mode", MODES),
+        dataverse=sent.name("dataverse"),
         pretty=sent.flag("pretty"),
         read_only=reads or sent.flag("readonly"),
         compile_only=sent.flag("compile-only"),

@@ -1,0 +1,61 @@
+"""`/connector`: what AsterixDB's connectors ask of a dataset before they read its files.
+
+May import `model`, `services`, `sqlpp` and this package. The parameter `dataverseName` is sent once for each part. What AsterixDB answers 200 with an
+error inside is 400 here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.asterix.errors import error_response
+from limnos.http.asterix.parameters import sent_by
+from limnos.http.response import json_response
+from limnos.model.errors import NotFound
+from limnos.services.sqlpp_connector import dataset_told
+from limnos.services.sqlpp_errors import no_dataset
+from limnos.services.sqlpp_statements import admitted
+from limnos.sqlpp import SqlppError, render, tree
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+    from limnos.services.sqlpp_connector import Told
+
+NEEDED = 49
+
+
+async def connector(request: Request, ctx: Context) -> Response:
+    """Answer a dataset's key, type and location."""
+    await admitted(ctx)
+    try:
+        sent = await sent_by(request)
+        dataverse, name = sent.name("dataverseName"), sent.text("datasetName")
+        if dataverse is None or not name:
+            raise SqlppError(NEEDED, "Parameter(s) dataverseName,datasetName must be specified")
+        try:
+            told = await dataset_told(ctx, (*dataverse, name))
+        except NotFound:
+            raise no_dataset((*dataverse, name), None) from None
+    except SqlppError as failure:
+        return error_response(failure, request_id=request.id, operation="sqlpp-connector")
+    return json_response(_spelled(told))
+
+
+def _spelled(told: Told) -> dict[str, object]:
+    return {
+        "keys": ",".join(".".join(key) for key in told.keys),
+        "type": {
+            "type": "org.apache.asterix.om.types.ARecordType",
+            "name": told.type_name[-1],
+            "open": told.type is None or told.type.open,
+            "fields": [] if told.type is None else [{each.name: _type(each.type)} for each in told.type.fields],
+        },
+        "splits": [{"ip": "127.0.0.1", "path": told.location}],
+    }
+
+
+def _type(type_: tree.TypeExpression) -> str:
+    """A type in SQL++'s own words."""
+    return render(type_)
