@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.app.hands import Hand
 from limnos.app.turns import Key, Turns
 from limnos.model.errors import BadRequest, LimnosError, StateUnknown, TooLarge, Unavailable
-from limnos.sources.wire import COMPLETE, CUT, MORE
+from limnos.sources.wire import CALL, COMPLETE, CUT, MORE
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -55,14 +55,15 @@ class LanceProcesses:
         async with self._hand(errand) as hand:
             await errand.begin()
             errand.is_open = True
-            return self._taken(errand, await hand.ask([errand.name, errand.question]))
+            await hand.send([errand.name, errand.question])
+            return self._taken(errand, await self._told(errand, hand))
 
     async def feed(self, errand: Errand, body: AsyncGenerator[bytes, None]) -> bytes:
         """Have a question answered that is fed with a body. It is begun only when the body has ended as it should."""
         async with aclosing(body), self._hand(errand) as hand:
             errand.is_open = True
             await hand.send([errand.name, errand.question, MORE])
-            answer = asyncio.create_task(hand.receive())
+            answer = asyncio.create_task(self._told(errand, hand))
             try:
                 cut = await self._pass_on(errand, hand, body=body, answer=answer)
                 told = await answer
@@ -72,6 +73,15 @@ class LanceProcesses:
                 errand.is_open = False
                 raise cut
             return self._taken(errand, told)
+
+    @staticmethod
+    async def _told(errand: Errand, hand: Hand) -> list[bytes]:
+        """Wait for an answer, and answer what is asked back until then."""
+        while True:
+            told = await hand.receive()
+            if told[0] != CALL:
+                return told
+            await hand.send(await errand.called(told[1].decode(), told[2]))
 
     @staticmethod
     async def _pass_on(
@@ -193,6 +203,8 @@ class LanceProcesses:
         if outcome == b"done":
             return parts[0]
         errand.refused()
+        if errand.failure is not None:
+            raise errand.failure
         if outcome == b"refused":
             raise self._refusals.get(parts[0].decode(), BadRequest)(parts[1].decode())
         raise RuntimeError(f"{errand.kind} failed: {parts[0].decode()}")

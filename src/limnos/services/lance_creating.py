@@ -16,7 +16,6 @@ from limnos.model.errors import AlreadyExists, Forbidden, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.lance_data import asked_of, fed, table_to_change
-from limnos.services.lance_describing import At
 from limnos.services.lance_purges import LancePurge
 from limnos.services.lance_tables import (
     Draft,
@@ -164,7 +163,9 @@ async def _written_over(
         return held._replace(location="") if table is None else table  # it is not there any more
 
     question = Write("", {}, mode=wanted.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
-    told = await fed(ctx, scope, table=held, question=question, at=At(), decide=decide, body=body)
+    told = await fed(
+        ctx, scope, table=held, levels=wanted.levels, question=asked_of(held, question), decide=decide, body=body
+    )
     kept = {} if wanted.mode == OVERWRITE else held.record.properties
     record = replace(held.record, properties={**kept, **wanted.properties})
     if record == held.record:

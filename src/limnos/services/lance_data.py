@@ -13,7 +13,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
-from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots, Unsupported
+from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
+from limnos.services.lance_calls import Calls, newest_of
 from limnos.services.lance_describing import VERSION_END, At, state_of
 from limnos.services.lance_tables import has_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.lance_tables import LanceTable
+    from limnos.services.lance_work import Errand
     from limnos.services.scene import Scene, Scope
 
 T = TypeVar("T")
@@ -48,13 +50,8 @@ async def table_for_rows(
 
 
 def table_to_change(scene: Scene, levels: Levels, *, action: Action = Action.TABLE_COMMIT) -> LanceTable:
-    """Return a table whose files this server changes, for who may do the action to it. Raises Unsupported, NotFound, Forbidden."""
-    table = lance_load(scene, levels, action=action)
-    if table.record.managed:
-        raise Unsupported(
-            "The versions of this table are kept by the server: write it by its location, and commit by CreateTableVersion"
-        )
-    return table
+    """Return a table whose files this server changes, for who may do the action to it. Raises NotFound, Forbidden."""
+    return lance_load(scene, levels, action=action)
 
 
 def asked_of(table: LanceTable, question: Question, *, at: At = At()) -> Question:  # noqa: B008 - a frozen value
@@ -108,8 +105,20 @@ async def changed(ctx: Context, scope: Scope, *, levels: Levels, at: At, questio
         raise NotFound(str(at.version), kind="version")
     if not await has_data(ctx, table.location, place=table.place):
         raise NotFound(NOTHING_YET, kind="table")
+    errand = await _change(
+        ctx, scope, table=table, levels=levels, question=asked_of(table, question, at=at), decide=decide
+    )
+    return await answer(ctx, errand, shape=shape)
+
+
+async def _change(
+    ctx: Context, scope: Scope, *, table: LanceTable, levels: Levels, question: Question, decide: Callable[[Scene], LanceTable]
+) -> Errand:  # fmt: skip
+    """Send a change on its way; of a managed table with its newest versions, and with who commits the next one."""
+    kept = await newest_of(ctx, table, branch=question.branch, version=question.version)
+    calls = None if kept is None else Calls(ctx, scope, levels=levels)
     look = settled(ctx, scope, table=table, decide=decide)
-    return await answer(ctx, errand_of(ctx, asked_of(table, question, at=at), settled=look), shape=shape)
+    return errand_of(ctx, msgspec.structs.replace(question, kept=kept), settled=look, calls=calls)
 
 
 async def rows_query(
@@ -161,7 +170,8 @@ async def rows_fed(
         return table_to_change(scene, levels)
 
     table = await ctx.read(scope, decide)
-    return await fed(ctx, scope, table=table, question=question, at=At(branch=branch), decide=decide, body=body)
+    question = asked_of(table, question, at=At(branch=branch))
+    return await fed(ctx, scope, table=table, levels=levels, question=question, decide=decide, body=body)
 
 
 async def rows_merge(
@@ -175,9 +185,9 @@ async def rows_merge(
 
 
 async def fed(
-    ctx: Context, scope: Scope, *, table: LanceTable, question: Question, at: At, decide: Callable[[Scene], LanceTable],
-    body: AsyncGenerator[bytes, None],
+    ctx: Context, scope: Scope, *, table: LanceTable, levels: Levels, question: Question,
+    decide: Callable[[Scene], LanceTable], body: AsyncGenerator[bytes, None],
 ) -> Written:  # fmt: skip
     """Have a table changed by what a body brings."""
-    errand = errand_of(ctx, asked_of(table, question, at=at), settled=settled(ctx, scope, table=table, decide=decide))
+    errand = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
     return msgspec.json.decode(await ctx.services.lance.feed(errand, body), type=Written)

@@ -16,6 +16,7 @@ from limnos.model.errors import Unsupported
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 
+    from limnos.model.errors import LimnosError
     from limnos.services.context import Context
     from limnos.sources.lance.questions import Question
 
@@ -33,6 +34,16 @@ _OPTIONS: Final = {
 """Properties of catalogs, and what Lance calls the same."""
 
 
+class Calls(Protocol):
+    """Whoever answers what a process asks back; `failure` is what it was not told of."""
+
+    failure: LimnosError | None
+
+    async def answer(self, name: str, about: bytes) -> list[bytes]:
+        """Answer as a process would."""
+        ...
+
+
 class Errand:
     """One question on its way: what is asked about which table for whom, and how far it has come.
 
@@ -41,6 +52,7 @@ class Errand:
     """
 
     __slots__ = (
+        "_calls",
         "_mark",
         "_settled",
         "caller",
@@ -55,7 +67,7 @@ class Errand:
 
     def __init__(
         self, question: Question, *, caller: str, quick: bool = False, settled: Settled | None = None,
-        mark: Callable[[bool], None] = lambda _: None,
+        mark: Callable[[bool], None] = lambda _: None, calls: Calls | None = None,
     ) -> None:  # fmt: skip
         self.name = type(question).__name__.encode()
         self.question = msgspec.json.encode(question)
@@ -67,6 +79,7 @@ class Errand:
         self.is_open = False
         """Asked, and not answered yet."""
         self._settled = settled
+        self._calls = calls
         self._mark = mark
         """Told whether something may have been changed."""
 
@@ -74,6 +87,17 @@ class Errand:
     def kind(self) -> str:
         """The kind of question, for metrics and the log."""
         return self.name.decode().lower()
+
+    @property
+    def failure(self) -> LimnosError | None:
+        """What went wrong with what was asked back, which the process can't tell."""
+        return None if self._calls is None else self._calls.failure
+
+    async def called(self, name: str, about: bytes) -> list[bytes]:
+        """Answer what the process asks back."""
+        if self._calls is None:
+            return [b"refused", b"other", b"Nobody answers that here"]
+        return await self._calls.answer(name, about)
 
     async def begin(self) -> None:
         """Look once more whether this may be done, now that it would be. Raises what forbids it."""
@@ -135,14 +159,16 @@ class NoWorkers:
         """Nothing is under way."""
 
 
-def errand_of(ctx: Context, question: Question, *, quick: bool = False, settled: Settled | None = None) -> Errand:
+def errand_of(
+    ctx: Context, question: Question, *, quick: bool = False, settled: Settled | None = None, calls: Calls | None = None
+) -> Errand:  # fmt: skip
     """Send a question on its way for who asks."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
         ctx.submitted = is_submitted
 
     caller = known_user(ctx.services.view, ctx.credential) or ""
-    return Errand(question, caller=caller, quick=quick, settled=settled, mark=mark)
+    return Errand(question, caller=caller, quick=quick, settled=settled, mark=mark, calls=calls)
 
 
 async def answer(ctx: Context, errand: Errand, *, shape: type[T]) -> T:

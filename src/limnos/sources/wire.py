@@ -27,6 +27,9 @@ MORE: Final = b"more"
 COMPLETE: Final = b"complete"
 """All that belongs to a question has come. Nothing else says so: a wire that just ends was cut."""
 CUT: Final = b"cut"
+CALL: Final = b"call"
+"""Not an answer yet: something is asked back first."""
+DONE: Final = b"done"
 _DIE_WITH_PARENT: Final = 1
 """PR_SET_PDEATHSIG of Linux."""
 

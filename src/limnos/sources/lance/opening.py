@@ -13,6 +13,7 @@ import lance
 
 from limnos.model.errors import BadRequest, InvalidTable, NotFound
 from limnos.sources.lance.failures import NO_TABLE, NO_TAG, REMOTE, said
+from limnos.sources.lance.kept import opened_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,9 +37,13 @@ def opened(location: str, options: dict[str, str], *, rows: bool = False) -> lan
             if NO_TABLE.search(str(error)):
                 return None
             raise
+    return _refuse_bases(found)
+
+
+def _refuse_bases(found: lance.LanceDataset) -> lance.LanceDataset:
     if found.base_paths():
         raise InvalidTable(
-            f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
+            f"The table at {found.uri} has files in other places: copy it whole to one place of its own, and register that"
         )
     return found
 
@@ -53,7 +58,14 @@ def opened_for_rows(asked: Question) -> lance.LanceDataset:
 
 def opened_for_writing(asked: Question) -> lance.LanceDataset:
     """Open a table to change it, on the branch that is asked for. Raises NotFound where nothing was written yet."""
-    return opened_for_rows(asked)
+    if asked.kept is None:
+        return opened_for_rows(asked)
+    if "" not in asked.kept:
+        raise empty(asked)
+    if not REMOTE.match(asked.location):
+        _refuse_strays(asked.location.removeprefix("file://"), rows=True)
+    with said(asked.location):
+        return at(_refuse_bases(opened_kept(asked)), asked)
 
 
 def empty(asked: Question) -> NotFound:

@@ -15,14 +15,27 @@ MODULE: Final = "limnos.sources.lance.worker"
 Vector = list[float]
 
 
+class KeptVersion(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A version of a table whose versions the server keeps, as Lance's library has it."""
+
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+
+
 class Question(msgspec.Struct, frozen=True):
-    """About the table at a location: its latest version, or one by number, of a branch, or by tag."""
+    """About the table at a location: its latest version, or one by number, of a branch, or by tag.
+
+    `kept`: whoever asks keeps the table's versions, and these are the newest, by branch; commits are asked back.
+    """
 
     location: str
     options: dict[str, str]
     version: int | None = None
     tag: str | None = None
     branch: str | None = None
+    kept: dict[str, KeptVersion] | None = None
 
 
 class Describe(Question, frozen=True):

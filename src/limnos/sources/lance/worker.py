@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
 from limnos.sources.lance import questions
+from limnos.sources.lance.calling import Line
 from limnos.sources.wire import die_with_parent, serve_on
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def work() -> Work:
 def answer(wire: Wire) -> None:
     """Answer one question, and pass over what is left of what it was fed with."""
     name, text, *more = wire.receive()
+    Line.wire = wire
     body = None
     if more:
         from limnos.sources.lance.bodies import Body  # noqa: PLC0415 - it needs pyarrow, which comes with the extra

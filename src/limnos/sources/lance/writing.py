@@ -13,6 +13,7 @@ import lance
 from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.sources.lance.bodies import ArrowBody
 from limnos.sources.lance.failures import said
+from limnos.sources.lance.kept import made_kept
 from limnos.sources.lance.opening import empty, opened_for_writing
 from limnos.sources.lance.opening import opened as opened_latest
 from limnos.sources.lance.questions import Written
@@ -32,18 +33,24 @@ def write(asked: Write, body: Body) -> Written:
     Raises AlreadyExists to `create` one that holds data, SchemaMismatch, BadRequest for what is no Arrow stream or did not end, TooLarge.
     """
     rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
-    held = opened_latest(asked.location, asked.options, rows=True)
-    if held is not None and asked.mode == CREATE:
+    is_held = _holds(asked)
+    if is_held and asked.mode == CREATE:
         raise AlreadyExists("The table holds data already", kind="table")
-    if held is None and asked.branch is not None:
+    if not is_held and asked.branch is not None:
         raise empty(asked)
     reader = rows.reader()
     try:
         with said(asked.location):
-            found = made(asked, reader) if held is None else _written(asked, reader)
+            found = _written(asked, reader) if is_held else made(asked, reader)
     except LimnosError as error:
         raise _why(error, rows=rows, mode=asked.mode) from error
     return written(found, inserted=rows.rows)
+
+
+def _holds(asked: Write) -> bool:
+    if asked.kept is not None:
+        return "" in asked.kept
+    return opened_latest(asked.location, asked.options, rows=True) is not None
 
 
 def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
@@ -57,6 +64,8 @@ def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
 
 def made(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
     """Make a table's first version."""
+    if asked.kept is not None:
+        return made_kept(asked, reader)
     return lance.write_dataset(reader, asked.location, mode=CREATE, storage_options=asked.options or None)
 
 

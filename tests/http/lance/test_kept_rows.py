@@ -1,0 +1,100 @@
+"""Rows of tables whose versions the server keeps, changed by the server's own operations: each change is a version of the store's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.http.driver import Node
+from tests.http.lance.wire import Json, arrow, declare, rows_of, table, told
+
+AT = table("lance", "t")
+FIRST = pa.table({"id": [1, 2], "text": ["a", "b"]})
+MORE = pa.table({"id": [2, 3], "text": ["z", "c"]})
+
+
+@pytest.fixture
+def made(node: Node) -> Json:
+    """A managed table that was declared."""
+    return declare(node, "lance", "t", properties={"managed_versioning": "true"})
+
+
+def versions(node: Node, branch: str = "") -> list[int]:
+    """The versions in the list."""
+    return [each["version"] for each in node.done("POST", f"{AT}/version/list?branch={branch}", {})["versions"]]
+
+
+def ids(node: Node) -> list[object]:
+    """The ids of the rows, in their order."""
+    return sorted(each["id"] for each in rows_of(node.post(f"{AT}/query", {"k": 100, "vector": {}})))
+
+
+def test_every_change_is_a_version(node: Node, made: Json) -> None:
+    """Insert makes the first version and adds to it; merge, update, delete, columns, indices and restore make one each."""
+    assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 1
+    assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 2
+    node.done("POST", f"{AT}/insert?mode=overwrite", arrow(FIRST))
+    node.done(
+        "POST", f"{AT}/merge_insert?on=id&when_matched_update_all=true&when_not_matched_insert_all=true", arrow(MORE)
+    )
+    assert ids(node) == [1, 2, 3]
+    node.done("POST", f"{AT}/update", {"predicate": "id = 1", "updates": [["id", "id + 10"]]})
+    node.done("POST", f"{AT}/delete", {"predicate": "id = 2"})
+    node.done("POST", f"{AT}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]})
+    node.done("POST", f"{AT}/create_scalar_index", {"column": "id", "index_type": "BTREE"})
+    assert ids(node) == [3, 11]
+    assert versions(node) == list(range(1, 9))
+
+    node.done("POST", f"{AT}/restore", {"version": 1})
+
+    assert ids(node) == [1, 2]
+    assert versions(node) == list(range(1, 10))
+    assert node.done("POST", f"{AT}/describe", {})["version"] == 9
+    assert lance.dataset(str(made["location"])).version == 9
+
+
+def test_what_went_past_the_server_takes_no_part(node: Node, made: Json) -> None:
+    """Rows that somebody wrote by path are neither read nor built upon."""
+    node.done("POST", f"{AT}/insert", arrow(FIRST))
+    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
+    assert ids(node) == [1, 2]
+    lance.write_dataset(pa.table({"id": [99], "text": ["x"]}), str(made["location"]), mode="append")
+
+    node.done("POST", f"{AT}/insert", arrow(FIRST))
+
+    assert ids(node) == [1, 1, 2, 2]
+    assert versions(node) == [1, 2]
+
+
+def test_a_branch_is_written(node: Node, made: Json) -> None:
+    """Rows go to a branch's own next version, and the main one stays as it is; a branch that is not there is told."""
+    node.done("POST", f"{AT}/insert", arrow(FIRST))
+    node.done("POST", f"{AT}/branches/create", {"name": "dev"})
+
+    node.done("POST", f"{AT}/insert?branch=dev", arrow(FIRST))
+
+    assert (versions(node), versions(node, "dev")) == ([1], [1, 2])
+    assert ids(node) == [1, 2]
+    assert node.done("POST", f"{AT}/describe", {"branch": "dev"})["version"] == 2
+    assert told(node.ask("POST", f"{AT}/insert?branch=none", arrow(FIRST))) == (404, 22)
+
+
+def test_what_is_refused_leaves_no_version(node: Node, made: Json) -> None:
+    """A body that fits no schema or is none, and a change of what is not there, commit nothing."""
+    assert node.post(f"{AT}/delete", {"predicate": "id = 1"}).status == 404
+    node.done("POST", f"{AT}/insert", arrow(FIRST))
+
+    assert told(node.ask("POST", f"{AT}/insert", arrow(pa.table({"other": ["x"]})))) == (400, 20)
+    assert told(node.ask("POST", f"{AT}/insert", arrow(FIRST)[:100])) == (400, 13)
+    assert told(node.post(f"{AT}/restore", {"version": 9})) == (404, 11)
+    assert told(node.post(f"{AT}/delete", {"predicate": "nope ="}))[0] == 400
+
+    assert versions(node) == [1]
+    assert not [
+        each
+        for each in Path(str(made["location"]).removeprefix("file://")).glob("_versions/*.manifest")
+        if "1844" not in each.name
+    ]
