@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, InvalidTable, NotFound
 from limnos.services.lance_named import references_of
+from limnos.services.lance_sights import Sight, sight_of, table_in
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of, options_of
@@ -47,7 +48,13 @@ async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, 
 
     Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, Forbidden.
     """
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
+    found = await ctx.read(scope, lambda scene: sight_of(scene, Action.TABLE_LOAD) or lance_load(scene, levels))
+    if isinstance(found, Sight):
+        return await _described_in(ctx, found, levels=levels, at=at, detailed=detailed)
+    return await _described(ctx, found, at=at, detailed=detailed, looks=looks)
+
+
+async def _described(ctx: Context, table: LanceTable, *, at: At, detailed: bool, looks: bool) -> Told:
     if not detailed and not looks:
         return Told(table, None, None)
     state = await state_of(ctx, table, at=at)
@@ -63,7 +70,14 @@ async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, 
 
 async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: int | None) -> None:
     """Return if a table exists, and has the version when one is named. Raises NotFound, Forbidden."""
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=Action.TABLE_EXISTS))
+    found = await ctx.read(
+        scope,
+        lambda scene: sight_of(scene, Action.TABLE_EXISTS) or lance_load(scene, levels, action=Action.TABLE_EXISTS),
+    )
+    if isinstance(found, Sight):
+        await _described_in(ctx, found, levels=levels, at=At(version), detailed=version is not None)
+        return
+    table = found
     if version is None:
         return
     state = await state_of(ctx, table, at=At(version))
@@ -71,6 +85,21 @@ async def table_exists(ctx: Context, scope: Scope, *, levels: Levels, version: i
         _refuse_past(At(version))
     else:
         await _read(ctx, table, at=state)
+
+
+async def _described_in(ctx: Context, sight: Sight, *, levels: Levels, at: At, detailed: bool) -> Told:
+    """Describe a table of a directory. Raises InvalidTable for a folder that is no table, when it is loaded."""
+    table, lain = await table_in(ctx, sight, levels=levels)
+    if not detailed or lain.declared:
+        if detailed:
+            _refuse_past(at)
+        return Told(table, lain.declared, None)
+    found = await _read(ctx, table, at=at)
+    if found is None:
+        raise InvalidTable(
+            f"The folder {table.location} does not comply with the Lance table format: no table was written there"
+        )
+    return Told(table, False, found)
 
 
 async def state_of(ctx: Context, table: LanceTable, *, at: At) -> At | None:

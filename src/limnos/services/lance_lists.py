@@ -12,12 +12,14 @@ from limnos.model.errors import Forbidden, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.catalogs import catalogs_list
+from limnos.services.lance_namespaces import namespace_shown
+from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in, tables_in
 from limnos.services.lance_tables import has_data
 from limnos.services.namespaces import namespaces_list
-from limnos.services.pages import NO_PAGE, Asked, Page, page_of
+from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import place_of
 from limnos.services.scene import Scope
-from limnos.services.table_formats import LANCE, format_of
+from limnos.services.table_formats import LANCE, format_of, refuse_work
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ class _Seen(NamedTuple):
 def tables_of(scene: Scene, levels: Levels, *, asked: Asked) -> Page:
     """Return a page of what the caller sees of the Lance tables in a namespace, or directly in the catalog."""
     scene.require_in_use()
+    refuse_work(scene, Action.TABLE_LIST)
     if levels:
         chain = scene.look_up(Kind.NAMESPACE, levels, Action.TABLE_LIST).chain
     else:
@@ -61,9 +64,14 @@ def tables_of(scene: Scene, levels: Levels, *, asked: Asked) -> Page:
 
 async def tables_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked, declared: bool) -> Names:
     """List the tables of a namespace; without `declared` only those that hold data."""
+    first = await ctx.read(
+        scope, lambda scene: sight_of(scene, Action.TABLE_LIST) or tables_of(scene, levels, asked=asked)
+    )
+    if isinstance(first, Sight):
+        shown = tables_in(await contents(ctx, first), levels, asked=asked, declared=declared)
+        return Names(shown.names, shown.last)
     if declared:
-        page = await ctx.read(scope, lambda scene: tables_of(scene, levels, asked=asked))
-        return Names(page.texts(), page.last)
+        return Names(first.texts(), first.last)
     found: list[str] = []
     after: str | None = asked.after
     while after is not None:
@@ -73,6 +81,28 @@ async def tables_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Aske
         if asked.size is not None and len(found) >= asked.size:
             break
     return Names(found, after)
+
+
+async def spaces_list(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> Names:
+    """List the namespaces directly in one, or in the catalog."""
+    found = await ctx.read(
+        scope, lambda scene: sight_of(scene, Action.TABLE_LIST) or namespaces_list(scene, levels, asked)
+    )
+    if isinstance(found, Sight):
+        shown = spaces_in(await contents(ctx, found), levels, asked=asked)
+        return Names(shown.names, shown.last)
+    return Names(found.texts(), found.last)
+
+
+async def space_shown(ctx: Context, scope: Scope, *, levels: Levels) -> dict[str, str]:
+    """Return the properties of a namespace, or of the catalog."""
+
+    def read(scene: Scene) -> Sight | dict[str, str]:
+        sight = sight_of(scene, Action.TABLE_LIST) if levels else None
+        return sight or namespace_shown(scene, levels)
+
+    found = await ctx.read(scope, read)
+    return properties_in(await contents(ctx, found), levels) if isinstance(found, Sight) else found
 
 
 async def _with_data(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> Names:
@@ -119,7 +149,7 @@ async def _below(
         if after is None or len(after) == 1:
             async for name in _tables(ctx, scope, levels=levels, after=after[0] if after else "", declared=declared):
                 yield (*levels, name)
-        children = await ctx.read(scope, lambda scene: _children(scene, levels))
+        children = await _children(ctx, scope, levels=levels)
     except (Forbidden, NotFound):
         return  # what is closed to the caller, or gone by now, adds nothing
     first = after[0] if after is not None and len(after) > 1 else None
@@ -138,5 +168,7 @@ async def _tables(ctx: Context, scope: Scope, *, levels: Levels, after: str, dec
             yield name
 
 
-def _children(scene: Scene, levels: Levels) -> list[str]:
-    return namespaces_list(scene, levels).texts() if format_of(scene) == LANCE else []
+async def _children(ctx: Context, scope: Scope, *, levels: Levels) -> list[str]:
+    if await ctx.read(scope, format_of) != LANCE:
+        return []
+    return (await spaces_list(ctx, scope, levels=levels, asked=EVERY)).names

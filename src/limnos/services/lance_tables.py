@@ -22,7 +22,7 @@ from limnos.names.parts import check_levels
 from limnos.services.homes import given
 from limnos.services.lance_manifests import manifests_found
 from limnos.services.places import place_of
-from limnos.services.table_formats import LANCE, require_format
+from limnos.services.table_formats import LANCE, refuse_work, require_format
 from limnos.services.tables import name_taken, require_free, table_find, table_move_of, table_reparent
 
 if TYPE_CHECKING:
@@ -117,6 +117,7 @@ def lance_find(scene: Scene, levels: Levels, *, action: Action) -> Found[Node]:
     """Find a Lance table for who may do the action to it. Raises NotFound (of the namespace, for who may know that), Forbidden."""
     if not levels:
         raise NotFound(f"Table does not exist: {scene.scope.catalog} names a catalog", kind="table")
+    refuse_work(scene, action)
     try:
         return table_find(scene, levels[:-1], levels[-1], action, wanted=LANCE)
     except NotFound as error:
@@ -290,6 +291,7 @@ async def table_rename(ctx: Context, scope: Scope, *, source: Levels, target: Le
     """Give a table another name or namespace. Raises NotFound (either namespace, table), AlreadyExists, Forbidden."""
 
     def decide(scene: Scene) -> Permit[TableMove]:
+        refuse_work(scene, Action.TABLE_RENAME)
         try:
             return table_move_of(scene, source, target, wanted=LANCE)
         except NotFound as error:

@@ -24,6 +24,7 @@ from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 from limnos.services.scene import Scope
+from limnos.services.table_formats import refuse_making
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,6 +156,7 @@ def namespace_create_of(
             break
     absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
     decision = scene.require(Action.NAMESPACE_CREATE, (*absent, *chain))  # in the words that existing parents would get
+    refuse_making(scene)
     parent = scene.catalog if nearest is None else nearest
     if len(lacking) > 1 and not parents:
         raise scene.missing(Kind.NAMESPACE, levels[:-1])

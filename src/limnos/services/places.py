@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene
 
 WAREHOUSE = "warehouse"
+DIRECTORY = "lance-directory"
+"""Of a catalog that shows what lies in a directory."""
 ALLOWED_LOCATIONS = "allowed-locations"
 _UUID = re.compile("[0-9a-f-]{36}")
 _NAMESPACE = re.compile("n[0-9]+")
@@ -108,7 +110,11 @@ def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
 def check_places(properties: Mapping[str, str], allowed: Allowed) -> None:
     """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
     allowed.check_endpoints(properties)
-    for location in (properties.get(WAREHOUSE), *(properties.get(ALLOWED_LOCATIONS) or "").split(",")):
+    for location in (
+        properties.get(WAREHOUSE),
+        properties.get(DIRECTORY),
+        *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
+    ):
         if location and location.strip():
             check_size(location.strip())
             if normalise(location.strip()) == "file:///":

@@ -1,6 +1,6 @@
 """Tables of several formats in one tree: which one a catalog holds, and how a table is refused where another one is served.
 
-May import `model`, `names` and the scene. Knows no wire format. A catalog's provider says what its tables are, so that no
+May import `access`, `model`, `names` and the scene. Knows no wire format. A catalog's provider says what its tables are, so that no
 protocol has to look at each of them; a table that another protocol serves does not exist for this one, by its lists and by its
 answers alike. Decision record 0043.
 """
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kinds import TABLE_FORMATS
 from limnos.names.iceberg import render
+from limnos.services.places import DIRECTORY
 
 if TYPE_CHECKING:
+    from limnos.access.actions import Action
     from limnos.names.path import Levels
     from limnos.services.scene import Scene
 
@@ -44,6 +46,26 @@ def require_format(scene: Scene, wanted: str) -> None:
     held = format_of(scene)
     if held != wanted:
         raise BadRequest(f"Catalog {scene.catalog.name} holds {_HELD[held]}: choose another catalog for this")
+    refuse_making(scene)
+
+
+def refuse_making(scene: Scene) -> None:
+    """Refuse to make something in a catalog that shows a directory. Raises Unsupported."""
+    if scene.catalog_record.properties.get(DIRECTORY):
+        raise Unsupported(
+            f"Catalog {scene.catalog.name} shows a directory, which this server only reads: choose another catalog for this"
+        )
+
+
+def refuse_work(scene: Scene, action: Action) -> None:
+    """Refuse what is not served of a catalog that shows a directory, to who may do it otherwise. Raises Unsupported, Forbidden."""
+    if scene.settled.catalog is None or not scene.catalog_record.properties.get(DIRECTORY):
+        return
+    scene.require(action, scene.settled.outer)
+    raise Unsupported(
+        f"Catalog {scene.catalog.name} shows a directory, whose tables are listed and described over Lance REST alone: open them at their "
+        "location, or import them into another catalog"
+    )
 
 
 def of_other_format(path: Levels, found: str) -> NotFound:

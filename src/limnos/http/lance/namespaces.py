@@ -12,9 +12,8 @@ from limnos.http.lance.pages import asked_of, page
 from limnos.http.response import Response, json_response
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.services.catalogs import catalogs_list
-from limnos.services.lance_lists import tables_list
-from limnos.services.lance_namespaces import lance_namespace_create, lance_namespace_drop, namespace_shown
-from limnos.services.namespaces import namespaces_list
+from limnos.services.lance_lists import space_shown, spaces_list, tables_list
+from limnos.services.lance_namespaces import lance_namespace_create, lance_namespace_drop
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
@@ -74,8 +73,8 @@ async def namespaces_page(request: Request, ctx: Context) -> Response:
     place, asked = place_of(request, ctx), asked_of(request)
     if place.is_root:
         return json_response(await _catalogs(ctx, place.scope, asked=asked))
-    found = await ctx.read(place.scope, lambda scene: namespaces_list(scene, place.levels, asked))
-    return json_response(page("namespaces", found.texts(), last=found.last if asked.size != 0 else None))
+    found = await spaces_list(ctx, place.scope, levels=place.levels, asked=asked)
+    return json_response(page("namespaces", found.names, last=found.last if asked.size != 0 else None))
 
 
 async def _catalogs(ctx: Context, scope: Scope, *, asked: Asked) -> dict[str, object]:
@@ -92,9 +91,7 @@ async def namespace_describe(request: Request, ctx: Context) -> Response:
     if place.is_root:
         await ctx.read(place.scope, catalogs_list)
         return json_response({"properties": {}})
-    return json_response(
-        {"properties": await ctx.read(place.scope, lambda scene: namespace_shown(scene, place.levels))}
-    )
+    return json_response({"properties": await space_shown(ctx, place.scope, levels=place.levels)})
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:

@@ -13,6 +13,7 @@ from limnos.formats import lance as rules
 from limnos.formats.lance import Layout, Row, RowKind
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, Unsupported
 from limnos.names.iceberg import render
+from limnos.sources.lance.questions import Lain, Listed, Space
 from limnos.sources.lance.storage import Storage
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
     from limnos.sources.lance.manifests import Manifest
+    from limnos.sources.lance.questions import Contents
 
 
 class Entry(NamedTuple):
@@ -69,6 +71,21 @@ class Directory:
         state = self._state()
         spaces = [(), *(row.levels for row in state.rows if row.kind is RowKind.NAMESPACE)]
         return sorted(entry for levels in spaces for entry in self._tables(state, levels))
+
+    def listed(self) -> Listed:
+        """List everything: of tables those that were only declared are marked, also where the marker is all that lies there."""
+        state = self._state()
+        spaces = [row for row in state.rows if row.kind is RowKind.NAMESPACE]
+        entries = [entry for levels in ((), *(row.levels for row in spaces)) for entry in self._tables(state, levels)]
+        empty = self.storage.marked([entry.folder for entry in entries], rules.RESERVED)
+        scheme = "file://" if rules.is_local(self.root) else ""
+        return Listed(
+            [Space(row.levels, row.properties) for row in spaces],
+            [
+                Lain(entry.levels, f"{scheme}{self.location(entry)}", entry.properties, entry.folder in empty and self.is_marked(entry))
+                for entry in entries
+            ],
+        )  # fmt: skip
 
     def find(self, levels: Levels) -> Entry:
         """Find a table. Raises NotFound (of its namespace, or of itself)."""
@@ -290,6 +307,12 @@ class Directory:
         from limnos.sources.lance.manifests import Manifest  # noqa: PLC0415 - Lance's library, which V0 and V1 do without
 
         return Manifest(self.root, self.options)
+
+
+def listed(asked: Contents) -> Listed:
+    """Answer what lies in a directory, all of it. Raises InvalidTable, StorageFailed."""
+    found = Directory(rules.root_of(asked.location, here="/"), options=asked.options)
+    return found.listed()
 
 
 def _taken(levels: Levels, *, kind: str) -> AlreadyExists:

@@ -53,6 +53,33 @@ class Described(msgspec.Struct, frozen=True):
     stats: dict[str, int]
 
 
+class Contents(Question, frozen=True):
+    """List what lies in a directory of tables; its place is the location."""
+
+
+class Space(msgspec.Struct, frozen=True):
+    """A namespace of a directory."""
+
+    path: tuple[str, ...]
+    properties: dict[str, str]
+
+
+class Lain(msgspec.Struct, frozen=True):
+    """A table of a directory; `declared` when its name is taken, and nothing was written."""
+
+    path: tuple[str, ...]
+    location: str
+    properties: dict[str, str]
+    declared: bool
+
+
+class Listed(msgspec.Struct, frozen=True):
+    """What lies in a directory."""
+
+    namespaces: list[Space]
+    tables: list[Lain]
+
+
 class Count(Question, frozen=True, kw_only=True):
     """Count the rows for which a predicate holds; all without one. The answer is a number."""
 

@@ -84,11 +84,15 @@ class Storage:
                 entries = self._files.ls(place, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            found = [(entry["name"].rstrip("/").rpartition("/")[2], entry["type"] == "directory") for entry in entries]
+            found = [(entry["name"].rstrip("/").rpartition("/")[2], self._is_folder(entry)) for entry in entries]
         own = place.rpartition("/")[2]
         return [
             (name, is_folder) for name, is_folder in found if is_folder or name != own
         ]  # a store may list the prefix itself
+
+    def _is_folder(self, entry: Mapping[str, object]) -> bool:
+        """Say whether an entry is a folder, or a link to one."""
+        return entry["type"] == "directory" or (bool(entry.get("islink")) and bool(self._files.isdir(entry["name"])))
 
     @contextmanager
     def _said(self, verb: str) -> Iterator[None]:

@@ -35,6 +35,7 @@ def work() -> Work:
     """Load Lance's library, and say what can be done with it."""
     from limnos.sources.lance import (  # noqa: PLC0415 - the extra `lance` may be missing
         changing,
+        directories,
         indexing,
         querying,
         reading,
@@ -44,6 +45,7 @@ def work() -> Work:
 
     plain: tuple[tuple[type, Callable[[Any], object]], ...] = (
         (questions.Describe, reading.describe),
+        (questions.Contents, directories.listed),
         (questions.Count, reading.count),
         (questions.Stats, reading.stats),
         (questions.Transaction, reading.transaction),

@@ -1,0 +1,123 @@
+"""A catalog that shows a directory: live, read only, under the catalog's rights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from limnos.config.settings import Storage
+from limnos.sources.lance.directories import Directory
+from tests.http.driver import API, Node, grant, node_at
+from tests.http.lance.wire import ROOT, names, space, table, told
+
+ROWS = pa.table({"id": [1, 2]})
+NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A V2 directory with a namespace, a table with rows in it, one declared, one at the top and a foreign folder."""
+    place = tmp_path / "lake"
+    directory = Directory(str(place))
+    directory.create_namespace(("a",), {"k": "v"})
+    directory.create_namespace(("a", "b"), {})
+    docs = directory.declare(("a", "b", "docs"), {"p": "q"})
+    lance.write_dataset(ROWS, directory.location(docs), mode="append")
+    directory.declare(("a", "later"))
+    lance.write_dataset(ROWS, str(place / "top.lance"))
+    (place / "foreign.lance").mkdir()
+    return place
+
+
+@pytest.fixture
+def lake(tmp_path: Path, root: Path) -> Iterator[Node]:
+    """A node with a catalog that shows it."""
+    with node_at(tmp_path / "data", storage=Storage(allowed_roots=(str(root),))) as running:
+        running.done("POST", f"{API}/lake/catalogs", {**NEW, "properties": {"lance-directory": f"file://{root}"}})
+        yield running
+
+
+def test_a_directory_is_listed_and_described_as_it_is_now(lake: Node, root: Path) -> None:
+    """Namespaces, tables in pages, with and without data, whole identifiers; what comes and goes is seen at once."""
+    assert names(lake.get(f"{space('shown')}/list")) == ["a"]
+    assert names(lake.get(f"{space('shown', 'a')}/list")) == ["b"]
+    assert names(lake.get(f"{space('shown')}/table/list")) == ["foreign", "top"]
+    assert names(lake.get(f"{space('shown', 'a')}/table/list?include_declared=false")) == []
+    assert lake.done("POST", f"{space('shown', 'a')}/describe", {}) == {"properties": {"k": "v"}}
+    page = lake.get(f"{space('shown')}/table/list?limit=1").json()
+    assert page["tables"] == ["foreign"]
+    assert names(lake.get(f"{space('shown')}/table/list?limit=1&page_token={page['page_token']}")) == ["top"]
+    assert names(lake.get(f"{ROOT}/table")) == ["shown$foreign", "shown$top", "shown$a$later", "shown$a$b$docs"]
+
+    found = lake.done("POST", f"{table('shown', 'a', 'b', 'docs')}/describe", {})
+    assert (found["version"], found["properties"], found["table"]) == (1, {"p": "q"}, "docs")
+    assert lance.dataset(found["location"]).count_rows() == 2
+    assert lake.done("POST", f"{table('shown', 'a', 'later')}/describe", {})["is_only_declared"]
+    lance.write_dataset(ROWS, found["location"], mode="append")
+    lance.write_dataset(ROWS, str(root / "new.lance"))
+    assert lake.done("POST", f"{table('shown', 'a', 'b', 'docs')}/describe", {})["version"] == 2
+    assert names(lake.get(f"{space('shown')}/table/list")) == ["foreign", "new", "top"]
+    assert lake.post(f"{table('shown', 'new')}/exists", {"version": 1}).status == 200
+
+
+def test_what_is_not_there_or_no_table_is_told(lake: Node) -> None:
+    """With the codes of a missing namespace, table and version; a foreign folder exists, and does not load."""
+    assert told(lake.get(f"{space('shown', 'x')}/table/list")) == (404, 1)
+    assert told(lake.post(f"{table('shown', 'x', 't')}/describe", {})) == (404, 1)
+    assert told(lake.post(f"{table('shown', 'a', 't')}/exists", {})) == (404, 4)
+    assert told(lake.post(f"{table('shown', 'top')}/describe", {"version": 9})) == (404, 11)
+    assert lake.post(f"{table('shown', 'foreign')}/exists", {}).status == 200
+    foreign = lake.post(f"{table('shown', 'foreign')}/describe", {})
+    assert told(foreign) == (409, 19)
+    assert "does not comply with the Lance table format" in str(foreign["detail"])
+
+
+def test_nothing_is_made_or_changed_there(lake: Node, root: Path) -> None:
+    """Over no protocol: not declared, registered, dropped, moved, written or read for its rows."""
+    before = sorted(root.rglob("*"))
+    for address, body in (
+        (f"{space('shown', 'new')}/create", {}),
+        (f"{table('shown', 'new')}/declare", {}),
+        (f"{table('shown', 'new')}/register", {"location": f"file://{root}/top.lance"}),
+        (f"{table('shown', 'top')}/drop", {}),
+        (f"{table('shown', 'top')}/rename", {"new_table_name": "t"}),
+        (f"{table('shown', 'top')}/count_rows", {}),
+    ):
+        answer = lake.post(address, body)
+        assert (answer.status, answer.json().get("code")) == (406, 0), (address, answer.json())
+    assert lake.post(f"{API}/lake/catalogs/shown/schemas", {"name": "s"}).status == 405
+    assert lake.get(f"{API}/lake/catalogs/shown/schemas/default/tables").status == 405
+    assert sorted(root.rglob("*")) == before
+
+
+def test_rights_are_those_on_the_catalog(lake: Node) -> None:
+    """A stranger is refused what is there and what is not in the same way; granted, sees it; revoked, no longer."""
+    lake.done("POST", f"{API}/lake/users", {"name": "eve"})
+    for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
+        assert told(lake.post(address, {}, user="eve")) == (403, 15)
+    assert told(lake.get(f"{space('shown')}/table/list", user="eve")) == (403, 15)
+    assert names(lake.get(f"{ROOT}/table", user="eve")) == []
+
+    role = grant(lake, "eve", "use_catalog use_schema select_table", kind="CATALOG", on="shown")
+    assert lake.done("POST", f"{table('shown', 'top')}/describe", {}, user="eve")["version"] == 1
+    assert names(lake.get(f"{space('shown')}/table/list", user="eve")) == ["foreign", "top"]
+    lake.done("PUT", f"{API}/lake/permissions/users/eve/revoke", {"roleNames": [role]})
+    assert told(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
+
+
+def test_only_what_the_server_may_read_is_shown(lake: Node, tmp_path: Path, root: Path) -> None:
+    """A directory outside of its roots is refused when the catalog is made; links that lead out when they are met."""
+    outside = tmp_path / "outside"
+    lance.write_dataset(ROWS, str(outside / "secret.lance"))
+    other = {**NEW, "name": "other", "properties": {"lance-directory": f"file://{outside}"}}
+    assert "--allow-root" in lake.post(f"{API}/lake/catalogs", other).body.decode()
+    (root / "way.lance").symlink_to(outside / "secret.lance")
+    assert told(lake.post(f"{table('shown', 'way')}/describe", {})) == (400, 13)
+    (root / "inner").symlink_to(outside)
+    led = {**NEW, "name": "led", "properties": {"lance-directory": f"file://{root}/inner"}}
+    lake.done("POST", f"{API}/lake/catalogs", led)
+    assert told(lake.get(f"{space('led')}/table/list")) == (400, 13)
