@@ -179,3 +179,16 @@ def test_rights(home: Node, t: tuple[str, ...]) -> None:
     assert told(home.ask("POST", f"{table(*t)}/insert", arrow(), user="reader")) == (403, 15)
     assert home.ask("POST", f"{table(*t)}/insert", arrow(), user="writer").status == 200
     assert told(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
+
+
+def test_who_creates_over_what_is_there(home: Node, t: tuple[str, ...]) -> None:
+    """To fill what was declared takes the right to change it, to overwrite the right to drop it: to create is not enough, nor to read, nor to write."""
+    for user, privilege in (("maker", "select_table"), ("builder", "modify_table")):
+        grant(home, user, f"use_catalog use_schema create_table {privilege}", kind="CATALOG", on="lance")
+    declare(home, *t)
+
+    assert told(create(home, "mode=create", *t, user="maker")) == (409, 5)
+    assert create(home, "mode=exist_ok", *t, user="maker").status == 200
+    assert create(home, "mode=create", *t, user="builder").status == 200
+    assert told(create(home, "mode=overwrite", *t, user="builder")) == (403, 15)
+    assert count(home, *t) == 3

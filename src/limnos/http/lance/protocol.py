@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 from limnos.access.actions import Action
 from limnos.http.lance import batches, changes, indices, namespaces, queries, references, rows, tables, versions
 from limnos.http.lance.errors import error_response
-from limnos.http.lance.idents import place_of
+from limnos.http.lance.idents import is_remote, place_of
 from limnos.http.lance.unserved import unserved
 from limnos.http.routing import H, Route, Router
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -94,6 +95,20 @@ _SLOW: tuple[Route[Handler], ...] = (
 ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
+def _plainly(handler: Handler) -> Handler:
+    """LanceDB's clients take any 404 about a table for one that is missing: a column that is not there is told them as a wrong request."""
+
+    async def answer(request: Request, ctx: Context) -> Response:
+        try:
+            return await handler(request, ctx)
+        except NotFound as error:
+            if error.kind == "column" and is_remote(request):
+                raise BadRequest(error.message) from error
+            raise
+
+    return answer
+
+
 def _rootless() -> tuple[Route[Handler], ...]:
     """The routes of a namespace without an identifier: with the delimiter `.` clients' libraries take the root's out of the path."""
     return tuple(
@@ -137,7 +152,10 @@ class LanceProtocol:
 
     def __init__(self, *, data_timeout_s: float = 600.0) -> None:
         slow = {route.operation for route in _SLOW}
-        routes = [each._replace(deadline_s=data_timeout_s) if each.operation in slow else each for each in ROUTES]
+        routes = [
+            each._replace(deadline_s=data_timeout_s, handler=_plainly(each.handler)) if each.operation in slow else each
+            for each in ROUTES
+        ]
         self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(), *unserved()))
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
