@@ -1,4 +1,4 @@
-"""A standalone cluster of two workers, one of which is killed while it holds rows."""
+"""A standalone cluster of two workers, one of which is killed: while it holds rows, and during a whole run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
+from limnos.client import Client
+from tests.integration.live import LiveServer
 from tests.pipeline.cluster import Cluster, cluster, environment
+from tests.pipeline.run.shop import ROWS, opened
+from tests.pipeline.run.test_kills import Driver
 
 pytestmark = [
     pytest.mark.spark,
@@ -24,6 +29,8 @@ spark.driver.memory 700m
 spark.executor.memory 512m
 spark.sql.shuffle.partitions 4
 spark.ui.enabled false
+spark.eventLog.enabled true
+spark.eventLog.compress false
 """
 STAGED = """
 import sys
@@ -51,10 +58,11 @@ def workers(tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, str]:
-    """The environment of a driver, whose settings lie in a file as a cluster's do."""
-    directory = tmp_path / "conf"
+    """The environment of a driver, whose settings lie in a file as a cluster's do; it keeps `events` of all that happens."""
+    directory, events = tmp_path / "conf", tmp_path / "events"
     directory.mkdir()
-    (directory / "spark-defaults.conf").write_text(DEFAULTS)
+    events.mkdir()
+    (directory / "spark-defaults.conf").write_text(f"{DEFAULTS}spark.eventLog.dir {events.as_uri()}\n")
     return environment(SPARK_CONF_DIR=str(directory))
 
 
@@ -81,3 +89,34 @@ def test_staged_rows_outlive_a_worker(
         driver.stdin.flush()
 
         assert driver.stdout.readline().strip() == answer
+
+
+def test_a_whole_run_whose_worker_is_killed(
+    server: LiveServer,
+    admin: Client,
+    spark: SparkSession,
+    *,
+    workers: Cluster,
+    settings: dict[str, str],
+    tmp_path: Path,
+) -> None:
+    """A worker dies during the first day's run, the other one does the second day: the rows are right, the token is kept nowhere."""
+    shop = opened(admin, tmp_path, space="oncluster")
+    words = ("run", str(shop.file), "--param", "least=2")
+    where = ("--master", workers.master)
+
+    shop.deliver(0)
+    first = Driver(server, *words, where=where, environment=settings)
+    before = next(each for each in first.events() if each["state"] == "running" and each.get("tasks_done"))
+    killed = workers.kill_worker(0)
+    days = [first.ended()]
+    shop.deliver(1)
+    days.append(Driver(server, *words, where=where, environment=settings).ended())
+
+    assert killed == 1, before
+    assert [each["state"] for each in days] == ["published", "published"], [each.get("message") for each in days]
+    assert shop.rows(spark) == ROWS
+    kept = [each.read_text() for each in (tmp_path / "events").rglob("events_*")]
+    assert len(kept) == 2
+    assert all("spark.sql.catalog.main.header.Authorization" in each for each in kept)
+    assert not [each for each in kept if server.token in each]
