@@ -38,9 +38,10 @@ def written(
 ) -> tuple[Branch, Written]:
     """Prepare the table, begin the branch, write the frame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
-    begun = replace(begin(spark, step, branch=branch), columns_to_drop=ready.columns_to_drop)
+    found, schema = (ready.found, ready.schema) if ready.is_ready else (None, None)
+    begun = replace(begin(spark, step, branch=branch, found=found), columns_to_drop=ready.columns_to_drop)
     marks = {"limnos.run": "0123456789ab", "limnos.step": step.name}
-    return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at)
+    return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at, schema=schema)
 
 
 def published(admin: Client, spark: SparkSession, *branches: Branch) -> None:

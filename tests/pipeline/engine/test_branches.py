@@ -18,6 +18,7 @@ from limnos.pipeline.engine.branches import (
     head,
     left_over,
     require_branch,
+    run_on_branch,
     target,
 )
 from limnos.pipeline.engine.metadata import _from_file, _from_machine, metadata_there
@@ -63,6 +64,32 @@ def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> No
     assert on_branch(spark, again) == []
     assert again.is_new
     assert not begin(spark, step, branch="run_ffffffffffff_1").is_new
+
+
+def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts) -> None:
+    """What the table was a moment ago is what is published against: another writer's snapshot since is neither read nor passed over."""
+    seen = metadata_there(spark, table)
+    spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
+
+    branch = begin(spark, step_of(table), branch=BRANCH, found=seen)
+
+    assert (branch.base, branch.head) == (seen.head(), seen.head())
+    assert head(spark, branch) == seen.head()
+    assert (7,) not in on_branch(spark, branch)
+    assert metadata_there(spark, table).head() != branch.base
+
+
+def test_what_is_proven_is_what_runs(spark: SparkSession, table: Parts) -> None:
+    """A statement that is proven to write the branch writes it once; one that would write elsewhere writes nothing."""
+    branch = begin(spark, step_of(table), branch=BRANCH)
+    before = on_main(spark, table)
+
+    run_on_branch(spark, f"INSERT INTO {target(branch)} SELECT 42", branch=branch, kinds=APPENDS)
+    with pytest.raises(BadRequest, match="refused before it ran"):
+        run_on_branch(spark, f"INSERT INTO {engine.render_spark(table)} SELECT 43", branch=branch, kinds=APPENDS)
+
+    assert on_branch(spark, branch) == sorted([*before, (42,)])
+    assert on_main(spark, table) == before
 
 
 def test_later_attempt_goes_on_from_a_finished_step(spark: SparkSession, table: Parts) -> None:
@@ -194,7 +221,7 @@ def test_metadata_is_the_same_from_the_file(spark: SparkSession, table: Parts) -
 
     import json
 
-    ours, theirs = json.loads(_from_file(spark, name)), json.loads(_from_machine(spark, name))
+    ours, theirs = json.loads(_from_file(spark, name)), json.loads(_from_machine(spark, name, catalog="main"))
     assert {key: ours[key] for key in ("table-uuid", "refs", "snapshots", "schemas")} == {
         key: theirs[key] for key in ("table-uuid", "refs", "snapshots", "schemas")
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from bench.asked import asked
 from limnos.client import Client
 from limnos.pipeline.declaration import (
     Action,
@@ -53,6 +54,7 @@ class Place:
         self.heart = Client(server.uri, token=server.token)
         self.engine = SparkEngine(spark)
         self.events: list[Event] = []
+        self.asked = lambda: asked(server.uri, server.token)
         self.client.namespaces.create(f"main.{name}")
 
     def means(self) -> Means:
@@ -112,6 +114,26 @@ def test_steps_read_one_another_and_are_published_together(place: Place) -> None
     assert place.run(*steps, parameters=n, given={"n": 2}).state == "published"
     assert place.rows("total") == [(2, 2)]
     assert [step.rows for step in place.client.runs.load(ended.run).steps] == [1, 4, 4]
+
+
+def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
+    """Once it is there: each name in a statement, a commit and its assertion asks; nothing is asked twice."""
+    step = place.step(
+        "one", "SELECT 1 AS x", expectations=(Expectation(name="x", kind=RuleKind.ROW, condition="x > 0"),)
+    )
+    place.run(step)
+    before = place.asked()
+
+    ended = place.run(step)
+
+    assert ended.state == "published", ended.message
+    asked = place.asked() - before
+    for name in ("beat-run", "load-config"):  # as long as it takes, and a session's first word
+        asked.pop(name, None)
+    assert asked == {
+        "load-table": 11, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
+        "transaction": 1,
+    }  # fmt: skip
 
 
 def test_sql_that_fails_is_told_without_java(place: Place) -> None:

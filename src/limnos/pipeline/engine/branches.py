@@ -15,6 +15,7 @@ from limnos.model.errors import BadRequest, CommitConflict, NotFound
 from limnos.names import engine
 from limnos.pipeline.context import MADE_BY
 from limnos.pipeline.engine.metadata import MAIN, Metadata, is_classic, metadata_of, metadata_there
+from limnos.pipeline.engine.parser import Java
 from limnos.pipeline.outcomes import Branch
 
 if TYPE_CHECKING:
@@ -47,17 +48,24 @@ _EXPLAINED = re.compile(
 MERGES = frozenset({Statement.MERGE, Statement.MERGE_DELTA})
 
 
-def begin(spark: SparkSession, step: Step, *, branch: str, at: int | None = None) -> Branch:
+def begin(
+    spark: SparkSession, step: Step, *, branch: str, at: int | None = None, found: Metadata | None = None
+) -> Branch:
     """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
-    A branch of that name that is there already begins anew. What is given back names as `base` what `main` was when the
-    run began; with `at` it is what the earlier attempt had begun from. Raises NotFound (no such table or snapshot),
-    CommitConflict (`main` has moved since the earlier attempt began: run the step again from `main`).
+    A branch of that name that is there already begins anew. `found` is what the table was a moment ago, where that is known:
+    somebody else's change since is what publishing asserts against. What is given back names as `base` what `main` was then; with `at` it
+    is what the earlier attempt had begun from. Raises NotFound (no such table or snapshot), CommitConflict (`main` has
+    moved since the earlier attempt began: run the step again from `main`).
     """
-    found = metadata_there(spark, step.table)
+    found = found or metadata_there(spark, step.table)
     base = found.head() if at is None else _base_of(found, table=step.table, at=at)
-    _begin_at(spark, step.table, branch=branch, start=base if at is None else at)
-    return _branch(metadata_there(spark, step.table), table=step.table, name=branch, base=base)
+    start = base if at is None else at
+    _begin_at(spark, step.table, branch=branch, start=start)
+    if start is None:  # a branch of an empty table begins with an empty snapshot, which has just been made
+        found = metadata_there(spark, step.table)
+        start = found.head(branch)
+    return _branch(found, table=step.table, name=branch, base=base, head=start)
 
 
 def head(spark: SparkSession, branch: Branch) -> int | None:
@@ -96,12 +104,30 @@ def base_mark(branch: Branch) -> dict[str, str]:
     return {BASE_MARK: _NO_BASE if branch.base is None else str(branch.base)}
 
 
+def run_on_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds: frozenset[Statement]) -> None:
+    """Run a statement, proven to write `branch` in one of the `kinds`; where plans can be had, it is the proven plan that runs.
+
+    Raises BadRequest before anything is written.
+    """
+    if not is_classic(spark):
+        require_branch(spark, statement, branch=branch, kinds=kinds)
+        spark.sql(statement)
+        return
+    plan = _analysed(spark, statement)
+    _require(_target(plan), branch=branch, kinds=kinds)
+    spark._jsparkSession.sessionState().executePlan(plan, _mode(spark).ALL()).commandExecuted()  # noqa: SLF001 - plans are Spark's own
+
+
 def require_branch(spark: SparkSession, statement: str, *, branch: Branch, kinds: frozenset[Statement]) -> None:
     """Prove by its analysed plan, without running it, that a statement writes `branch` in one of the `kinds`.
 
     Raises BadRequest: it would write elsewhere or in another way, so it must not run.
     """
-    found = _written(spark, statement) if is_classic(spark) else _written_by_text(spark, statement)
+    found = _target(_analysed(spark, statement)) if is_classic(spark) else _written_by_text(spark, statement)
+    _require(found, branch=branch, kinds=kinds)
+
+
+def _require(found: _Target, *, branch: Branch, kinds: frozenset[Statement]) -> None:
     if found.node not in {kind.value for kind in kinds}:
         raise BadRequest(f"A write of {target(branch)} was refused before it ran: its plan is {found.node}.")
     if found.name != (*branch.table, f"{_PREFIX}{branch.name}") or found.branch != branch.name:
@@ -130,14 +156,14 @@ def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | No
     spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
 
 
-def _branch(found: Metadata, *, table: Parts, name: str, base: int | None) -> Branch:
+def _branch(found: Metadata, *, table: Parts, name: str, base: int | None, head: int | None) -> Branch:
     return Branch(
         table=table,
         name=name,
         uuid=found.table_uuid,
         schema_id=found.current_schema_id,
         base=base,
-        head=found.head(name),
+        head=head,
         is_new=base is None and found.properties.get(MADE_BY) == run_of(name),
     )
 
@@ -150,10 +176,18 @@ class _Target(NamedTuple):
     branch: str | None = None
 
 
-def _written(spark: SparkSession, statement: str) -> _Target:
-    session = spark._jsparkSession.sessionState()  # noqa: SLF001 - plans are Spark's own
-    skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()  # type: ignore[union-attr]  # noqa: SLF001
-    plan = session.executePlan(session.sqlParser().parsePlan(statement), skip).analyzed()
+def _mode(spark: SparkSession) -> Java:
+    machine: Java = spark._jvm  # noqa: SLF001
+    return machine.org.apache.spark.sql.execution.CommandExecutionMode
+
+
+def _analysed(spark: SparkSession, statement: str) -> Java:
+    session: Java = spark._jsparkSession.sessionState()  # noqa: SLF001 - plans are Spark's own
+    return session.executePlan(session.sqlParser().parsePlan(statement), _mode(spark).SKIP()).analyzed()
+
+
+def _target(plan: Java) -> _Target:
+    """What an analysed plan would write."""
     node: str = plan.getClass().getSimpleName()
     if node not in _NODES:
         return _Target(node)

@@ -18,7 +18,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.engine.branches import MERGES, require_branch, target
+from limnos.pipeline.engine.branches import MERGES, run_on_branch, target
 from limnos.pipeline.engine.changes import ddl, fitted_columns, quoted
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
@@ -57,13 +57,14 @@ class _Shape:
     schema: StructType
 
 
-def keep_history(step: Step, frame: DataFrame, *, branch: Branch, run_at: dt.datetime | None) -> None:
+def keep_history(
+    step: Step, frame: DataFrame, *, branch: Branch, schema: StructType, run_at: dt.datetime | None
+) -> None:
     """Bring the states of the source's keys into `branch`. `run_at` is the run's time, from which states without one hold.
 
     Raises KeysBroken (a key NULL, or twice at the same time) and BadRequest before anything is written.
     """
-    spark = frame.sparkSession
-    shape = _shape(step, spark.table(target(branch)).schema)
+    shape = _shape(step, schema)
     if run_at is None and (step.write.as_of is None or step.write.delete_missing):
         raise BadRequest(f"Step {step.name}: a history without `as_of` needs the run's time.")
     now = f.lit(run_at).cast(ddl(shape.time))
@@ -83,8 +84,7 @@ def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch:
             return
         with named(changes) as view:
             statement = _statement(shape, branch=branch, view=view)
-            require_branch(source.sparkSession, statement, branch=branch, kinds=MERGES)
-            source.sparkSession.sql(statement)
+            run_on_branch(source.sparkSession, statement, branch=branch, kinds=MERGES)
 
 
 def _shape(step: Step, schema: StructType) -> _Shape:

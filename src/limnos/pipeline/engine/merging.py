@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantType
 
-from limnos.pipeline.engine.branches import MERGES, Statement, require_branch, target
+from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
 from limnos.pipeline.engine.changes import fitted_columns, quoted
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.session import named
@@ -28,17 +28,15 @@ if TYPE_CHECKING:
 _DELETE = "_limnos_delete"
 
 
-def merge(step: Step, frame: DataFrame, *, branch: Branch) -> None:
+def merge(step: Step, frame: DataFrame, *, branch: Branch, schema: StructType) -> None:
     """Merge the frame's rows into `branch` by the step's keys. Raises KeysBroken before anything is written."""
     spark = frame.sparkSession
-    schema = spark.table(target(branch)).schema
     gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
     with staged(frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))) as source, named(source) as view:
         require_keys(source, step.write.keys, step=step.name)
         statement = _statement(step, schema, branch=branch, view=view)
         # A merge that only adds rows is planned as an append.
-        require_branch(spark, statement, branch=branch, kinds=MERGES | {Statement.APPEND})
-        spark.sql(statement)
+        run_on_branch(spark, statement, branch=branch, kinds=MERGES | {Statement.APPEND})
 
 
 def differs(columns: Sequence[str], schema: StructType) -> str:

@@ -152,7 +152,7 @@ def metadata_of(spark: SparkSession, table: Parts) -> Metadata | None:
     """What `table` (catalog first) is now; None: nobody has made it, or the caller may not see it."""
     name = engine.render_spark(table)
     try:
-        text = _from_machine(spark, name) if is_classic(spark) else _from_file(spark, name)
+        text = _from_machine(spark, name, catalog=table[0]) if is_classic(spark) else _from_file(spark, name)
     except AnalysisException as error:
         if error.getCondition() in _ABSENT:
             return None
@@ -180,10 +180,13 @@ def is_classic(spark: SparkSession) -> bool:
         return False
 
 
-def _from_machine(spark: SparkSession, name: str) -> bytes:
+def _from_machine(spark: SparkSession, name: str, *, catalog: str) -> bytes:
+    # A catalog that cannot be reached is told by itself; Iceberg's helper would take its name for a namespace's.
+    spark._jsparkSession.sessionState().catalogManager().catalog(catalog)  # noqa: SLF001
     packages = spark._jvm.org.apache.iceberg  # type: ignore[union-attr]  # noqa: SLF001
     table = packages.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)  # noqa: SLF001
-    table.refresh()
+    if spark.conf.get(f"spark.sql.catalog.{catalog}.cache-enabled", "true") != "false":
+        table.refresh()  # else it has just been loaded
     text: str = packages.TableMetadataParser.toJson(table.operations().current())
     return text.encode()
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import Parts
@@ -137,7 +138,7 @@ class _Work:
         written = self._write(self.step, frame)
         exact = self.step.write.mode not in (Mode.MERGE, Mode.HISTORY)
         with self._phase("expectations"):
-            self.findings += counted.findings(self._added(written), rows=written.rows if exact else None)
+            self.findings += counted.findings(lambda: self._added(written), rows=written.rows if exact else None)
 
     def _write_staged(self, rules: RowRules, inputs: Inputs) -> None:
         with self._phase("writing"):  # the rows are computed here, and written twice from what they came to
@@ -152,12 +153,19 @@ class _Work:
 
     def _write(self, step: Step, frame: DataFrame) -> Written:
         """Make the table fit, begin its branch, write; the branch is kept in mind also when the write fails."""
-        branch = self._begin(step, frame)
+        branch, schema = self._begin(step, frame)
         marks = marks_of(self.step, self.pins, context=self.context)
         whole = self.whole and step is self.step
         with self._phase("writing"):
             written = write(
-                self.spark, step, frame=frame, branch=branch, marks=marks, whole=whole, run_at=self.context.at
+                self.spark,
+                step,
+                frame=frame,
+                branch=branch,
+                marks=marks,
+                whole=whole,
+                run_at=self.context.at,
+                schema=schema,
             )
         self.branches[-1] = replace(branch, head=written.head)
         if step is self.step:
@@ -165,14 +173,16 @@ class _Work:
         self.bytes += written.bytes
         return written
 
-    def _begin(self, step: Step, frame: DataFrame) -> Branch:
+    def _begin(self, step: Step, frame: DataFrame) -> tuple[Branch, StructType | None]:
+        """Make the table fit and begin its branch; its columns, where they are known."""
         context = self.context
         with self._phase("planning"):
             preparation = prepare(self.spark, step, frame=frame, branch=context.branch)
             context.check()
-            begun = begin(self.spark, step, branch=context.branch)
+            known = preparation if preparation.is_ready else None
+            begun = begin(self.spark, step, branch=context.branch, found=None if known is None else known.found)
         self.branches.append(replace(begun, columns_to_drop=preparation.columns_to_drop))
-        return self.branches[-1]
+        return self.branches[-1], None if known is None else known.schema
 
     def _added(self, written: Written) -> DataFrame | None:
         """The rows that the write added, where they can be told from those that were there."""

@@ -47,6 +47,15 @@ class Preparation:
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
     """Allowed by the step; they are written as NULL, and dropped when the run is published."""
+    found: Metadata | None = None
+    """The table as it was; None: there is none."""
+    schema: StructType | None = None
+    """The columns it had."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Nothing has to be done: the table is as it was found."""
+        return self.found is not None and not self.statements
 
 
 def preparation(spark: SparkSession, step: Step, *, frame: DataFrame, branch: str = "") -> Preparation:
@@ -74,6 +83,8 @@ def preparation(spark: SparkSession, step: Step, *, frame: DataFrame, branch: st
         changes=changes,
         statements=statements,
         columns_to_drop=tuple(map(dotted, dropped)),
+        found=found,
+        schema=have,
     )
 
 

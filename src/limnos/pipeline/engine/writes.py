@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from limnos.model.errors import NotFound
+from limnos.names import engine
 from limnos.pipeline.declaration import Mode
-from limnos.pipeline.engine.branches import Statement, base_mark, require_branch, target
+from limnos.pipeline.engine.branches import Statement, base_mark, require_branch, run_on_branch, target
 from limnos.pipeline.engine.changes import fitted
 from limnos.pipeline.engine.history import keep_history
 from limnos.pipeline.engine.merging import merge
@@ -25,6 +26,7 @@ from limnos.pipeline.engine.session import marking, named, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from limnos.pipeline.declaration import Step
     from limnos.pipeline.outcomes import Branch
@@ -61,18 +63,21 @@ def write(
     marks: Mapping[str, str],
     whole: bool = False,
     run_at: dt.datetime | None = None,
+    schema: StructType | None = None,
 ) -> Written:
     """Write the step's rows to `branch` in the step's mode, its snapshot bearing `marks` in the summary.
 
     `whole`: a step that is incremental was given all rows and not the new ones, so what `append` added before is replaced.
-    `run_at` is the run's time; a history needs it. Raises KeysBroken and BadRequest (a plan that would write elsewhere) before anything is
+    `run_at` is the run's time; a history needs it. `schema` is the table's, where that is known; `branch` has just begun, or is as its
+    last write left it. Raises KeysBroken and BadRequest (a plan that would write elsewhere) before anything is
     written. When the commit's answer is lost, the branch is looked at: what has landed is not an error.
     """
     told = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
-    before = metadata_there(spark, branch.table).head(branch.name)
+    before = branch.head
+    columns = schema or spark.table(engine.render_spark(branch.table)).schema
     with settings(spark, marking(told)):
         try:
-            _carry_out(step, frame, branch=branch, whole=whole, run_at=run_at)
+            _carry_out(step, frame, branch=branch, schema=columns, whole=whole, run_at=run_at)
         except Exception:
             found = metadata_there(spark, branch.table)
             if not _landed(found, branch=branch, before=before, marks=told):
@@ -81,15 +86,16 @@ def write(
     return _written(metadata_there(spark, branch.table), branch=branch, before=before)
 
 
-def _carry_out(step: Step, frame: DataFrame, *, branch: Branch, whole: bool, run_at: dt.datetime | None) -> None:
+def _carry_out(
+    step: Step, frame: DataFrame, *, branch: Branch, schema: StructType, whole: bool, run_at: dt.datetime | None
+) -> None:
     mode = step.write.mode
     if mode is Mode.MERGE:
-        merge(step, frame, branch=branch)
+        merge(step, frame, branch=branch, schema=schema)
     elif mode is Mode.HISTORY:
-        keep_history(step, frame, branch=branch, run_at=run_at)
+        keep_history(step, frame, branch=branch, schema=schema, run_at=run_at)
     else:
         kind = Statement.OVERWRITE if mode is Mode.APPEND and whole else _INSERTS[mode]
-        schema = frame.sparkSession.table(target(branch)).schema
         insert(fitted(frame, schema), branch=branch, kind=kind)
 
 
@@ -100,10 +106,10 @@ def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
     mode = "dynamic" if kind is Statement.OVERWRITE_PARTITIONS else "static"
     with named(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
         statement = f"INSERT {verb} {target(branch)} SELECT * FROM {view}"
-        require_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
         if is_classic(spark):
-            spark.sql(statement)
+            run_on_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
         else:
+            require_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
             _insert_connected(frame, branch=branch, kind=kind)
 
 

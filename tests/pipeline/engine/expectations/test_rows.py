@@ -61,7 +61,7 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
 
     frame, counted = rules.watched(ten(here))
     branch = fill(here, (*corner, "t"), frame)
-    findings = counted.findings(here.table(branch), rows=10)
+    findings = counted.findings(lambda: here.table(branch), rows=10)
 
     assert frame.columns == ["id", "v"]
     assert [(one.broken, one.checked, one.held) for one in findings] == [(2, 10, False), (1, 10, False), (0, 10, True)]
@@ -90,7 +90,7 @@ def test_lost_counts_are_taken_again_from_the_branch(here: SparkSession, corner:
     frame.limit(4).collect()  # this is what the observation sees
 
     branch = fill(here, (*corner, "t"), ten(here))
-    findings = counted.findings(here.table(branch), rows=10)
+    findings = counted.findings(lambda: here.table(branch), rows=10)
 
     assert (findings[0].broken, findings[0].checked) == (2, 10)
 
@@ -209,7 +209,7 @@ def test_odd_names_of_columns(here: SparkSession, corner: Parts) -> None:
 
     watched, counted = RowRules(step((*corner, "t"), *rules)).watched(frame)
     branch = fill(here, (*corner, "t"), watched)
-    findings = counted.findings(here.table(branch), rows=4)
+    findings = counted.findings(lambda: here.table(branch), rows=4)
     staged = RowRules(step((*corner, "t"), *rules, *aside)).staged(frame, run="r", at=AT)
 
     assert [one.broken for one in findings] == [1] * len(odd)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
 from py4j.protocol import Py4JError
@@ -25,7 +26,7 @@ from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.staging import release, stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from pyspark.sql import DataFrame
@@ -130,20 +131,29 @@ class Counted:
         self._flags = flags
         self._observation = observation
 
-    def findings(self, written: DataFrame | None = None, *, rows: int | None = None) -> tuple[Finding, ...]:
+    def findings(
+        self, written: Callable[[], DataFrame | None] = lambda: None, *, rows: int | None = None
+    ) -> tuple[Finding, ...]:
         """Return a finding for each rule.
 
-        `written` reads what the write added; it gives the samples of broken rows, and is counted again where the observed counts
-        were lost or (executors that died may be counted twice) don't come to `rows`, the number that the write added.
+        `written` reads what the write added, where that can be told. It is asked for only when it is needed: for samples of broken rows, and
+        to be counted again where the observed counts were lost or (executors that died may be counted twice) don't come to
+        `rows`, the number that the write added.
         """
         if self._observation is None:
             return ()
         counts = observed(self._observation)
-        flagged = None if written is None else self._flags.flagged(written)
+
+        @cache
+        def flagged() -> DataFrame | None:
+            found = written()
+            return None if found is None else self._flags.flagged(found)
+
         if counts is None or (rows is not None and counts[ROWS] != rows):
-            if flagged is None:
+            again = flagged()
+            if again is None:
                 raise Unavailable("Spark lost the counts of a write: run the step again.")
-            counts = flagged.agg(*self._flags.counts()).collect()[0].asDict()
+            counts = again.agg(*self._flags.counts()).collect()[0].asDict()
         return self._judged(counts, flagged)
 
     def of_flagged(self, held: DataFrame) -> tuple[Finding, ...]:
@@ -152,14 +162,15 @@ class Counted:
         whole = held.count()
         if counts is None or counts[ROWS] != whole:
             counts = held.agg(*self._flags.counts()).collect()[0].asDict()
-        return self._judged(counts, held)
+        return self._judged(counts, lambda: held)
 
-    def _judged(self, counts: Mapping[str, int], flagged: DataFrame | None) -> tuple[Finding, ...]:
+    def _judged(self, counts: Mapping[str, int], flagged: Callable[[], DataFrame | None]) -> tuple[Finding, ...]:
         findings = []
         for flag, rule in zip(self._flags.names, self._flags.rules, strict=True):
             takes_out = rule.action in (Action.DROP, Action.QUARANTINE)
             checked = counts[ROWS] if takes_out else counts[f"{ROWS}_kept"]
-            shown = self._flags.sample(flagged, rule) if counts[flag] and flagged is not None else None
+            rows = flagged() if counts[flag] else None
+            shown = None if rows is None else self._flags.sample(rows, rule)
             findings.append(finding(rule, broken=counts[flag], checked=checked, sample=shown))
         return tuple(findings)
 

@@ -1,0 +1,206 @@
+"""`python -m bench.pipelines`: what a run of a pipeline costs over the same work as plain Spark SQL.
+
+Two comparisons, each on one warm Spark and one server of its own: ten steps (`--steps`) of one row each, beside as many
+`INSERT OVERWRITE`; and a merge of `--rows` rows into `--into` rows, beside `MERGE INTO` of the same table. Of `--rounds` rounds
+the middle one stands. Told are seconds, CPU of Python, Java and server together, requests of the server by operation, the
+ratio of the runner to the plain side, and rows per second. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.asked import asked
+from bench.cpu import TreeCpu
+from bench.workers import served
+from limnos.client import Client
+from limnos.pipeline import pipeline, step
+from limnos.pipeline.project import Project
+from limnos.pipeline.run.options import Options
+from limnos.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SPACE = "main.bench"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What some work took."""
+
+    seconds: float
+    cpu_s: float
+    requests: Mapping[str, int]
+
+    @property
+    def asked(self) -> int:
+        """Requests of all operations."""
+        return sum(self.requests.values())
+
+
+class Bench:
+    """A server, a warm Spark, and a meter over both."""
+
+    def __init__(self, spark: SparkSession, *, uri: str, token: str, pid: int) -> None:
+        self.spark = spark
+        self.client = Client(uri, token=token)
+        self._uri, self._token = uri, token
+        self._cpu = TreeCpu([pid, os.getpid()])
+
+    def cost(self, work: Callable[[], object]) -> Cost:
+        """Do the work, and say what it took."""
+        requests, cpu, began = asked(self._uri, self._token), self._cpu.look(), time.perf_counter()
+        work()
+        seconds = time.perf_counter() - began
+        return Cost(
+            seconds=seconds,
+            cpu_s=(self._cpu.look() - cpu) / 1e9,
+            requests=dict(asked(self._uri, self._token) - requests),
+        )
+
+    def run(self, project: Project) -> None:
+        """Run a pipeline and publish it."""
+        project.run(self.spark, options=Options(lease_s=300)).require()
+
+
+@contextmanager
+def opened(heap: str) -> Iterator[Bench]:
+    """A server over a store of its own, and a Spark that speaks to it."""
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
+        data = Path(place) / "data"
+        with served(data, 1) as (pid, uri, _):
+            token = (data / "admin.token").read_text().strip()
+            settings = {
+                "spark.driver.memory": heap, "spark.scheduler.mode": "FAIR", "spark.log.level": "ERROR",
+                "spark.sql.session.timeZone": "UTC",
+            }  # fmt: skip
+            spark = session(uri, token=token, config=settings)
+            try:
+                spark.sql(f"CREATE NAMESPACE {_SPACE}")
+                yield Bench(spark, uri=uri, token=token, pid=pid)
+            finally:
+                spark.stop()
+
+
+def trivial(bench: Bench, *, steps: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Steps of one row each, and the same as plain inserts; their tables are there already."""
+    names = [f"t{number}" for number in range(steps)]
+    declared = pipeline(
+        "trivial", catalog="main", steps=[step(f"bench.{name}", sql=f"SELECT '{name}' AS x") for name in names]
+    )
+    project = Project(declared, Path())
+    for name in names:
+        bench.spark.sql(f"CREATE TABLE {_SPACE}.plain_{name} (x string)")
+
+    def plain() -> None:
+        for name in names:
+            bench.spark.sql(f"INSERT OVERWRITE {_SPACE}.plain_{name} SELECT '{name}' AS x")
+
+    return lambda: bench.run(project), plain
+
+
+def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], Callable[[], object]]:
+    """A merge, half of whose rows are new at first and all of them later, and the same as a plain statement."""
+    spark = bench.spark
+    spark.sql(
+        f"CREATE TABLE {_SPACE}.changes AS SELECT id * 2 * {into} DIV {rows} AS id, uuid() AS a, rand() AS b FROM range({rows})"
+    )
+    for name in ("merged", "plain_merged"):
+        spark.sql(
+            f"CREATE TABLE {_SPACE}.{name} AS SELECT id, cast(id AS string) AS a, cast(id AS double) AS b FROM range({into})"
+        )
+    query = f"SELECT id, a, b + :salt AS b FROM {_SPACE}.changes"
+    declared = pipeline(
+        "merges", catalog="main", parameters={"salt": "double"},
+        steps=[step("bench.merged", sql=query, write={"mode": "merge", "keys": ["id"]})],
+    )  # fmt: skip
+    project = Project(declared, Path())
+    salts = iter(range(1, 1 << 30))
+
+    def run() -> None:
+        project.run(spark, parameters={"salt": float(next(salts))}, options=Options(lease_s=300)).require()
+
+    def plain() -> None:
+        source = query.replace(":salt", str(float(next(salts))))
+        spark.sql(
+            f"MERGE INTO {_SPACE}.plain_merged AS t USING ({source}) AS s ON t.id = s.id"
+            " WHEN MATCHED AND NOT (t.a <=> s.a AND t.b <=> s.b) THEN UPDATE SET a = s.a, b = s.b"
+            " WHEN NOT MATCHED THEN INSERT (id, a, b) VALUES (s.id, s.a, s.b)"
+        )
+
+    return run, plain
+
+
+def compared(
+    bench: Bench, name: str, sides: tuple[Callable[[], object], Callable[[], object]], *, rounds: int
+) -> tuple[Cost, Cost]:
+    """Warm both sides up, measure them in turn, print and return the middle round of each by seconds."""
+    costs: tuple[list[Cost], list[Cost]] = ([], [])
+    for number in range(rounds + 1):
+        for side, found in zip(sides, costs, strict=True):
+            cost = bench.cost(side)
+            if number:
+                found.append(cost)
+    runner, plain = (sorted(each, key=lambda cost: cost.seconds)[rounds // 2] for each in costs)
+    print(f"{name}: {'seconds':>20} {'CPU s':>8} {'requests':>9}")
+    for word, cost in (("runner", runner), ("plain", plain)):
+        print(f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9}  {_told(cost)}")
+    ratio = statistics.fmean(cost.cpu_s for cost in costs[0]) / statistics.fmean(cost.cpu_s for cost in costs[1])
+    print(f"  runner / plain: {runner.seconds / plain.seconds:.2f} in seconds, {ratio:.2f} in CPU")
+    return runner, plain
+
+
+def _told(cost: Cost) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(cost.requests.items(), key=lambda each: -each[1]))
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.pipelines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--steps", type=int, default=10, help="steps of one row each; 0 leaves them out")
+    parser.add_argument("--rows", type=int, default=20_000, help="rows of the merge's source; 0 leaves it out")
+    parser.add_argument("--into", type=int, default=200_000, help="rows of the table that is merged into")
+    parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
+    parser.add_argument("--memory", default="2g", help="of Spark's Java machine")
+    given = parser.parse_args(arguments)
+    if given.rounds < 1 or min(given.steps, given.rows) < 0 or (given.rows and given.into < given.rows):
+        parser.error("at least one round, no negative numbers, and --into of at least --rows")
+    return given
+
+
+def main() -> int:
+    """Measure and print."""
+    given = options()
+    with opened(given.memory) as bench:
+        if given.steps:
+            runner, _ = compared(bench, f"{given.steps} steps", trivial(bench, steps=given.steps), rounds=given.rounds)
+            print(f"  requests a step: {runner.asked / given.steps:.1f}")
+        if given.rows:
+            words = f"merge of {given.rows:,} into {given.into:,}"
+            costs = compared(bench, words, merge(bench, rows=given.rows, into=given.into), rounds=given.rounds)
+            print(
+                "  rows/s: "
+                + ", ".join(
+                    f"{word} {given.rows / cost.seconds:,.0f}"
+                    for word, cost in zip(("runner", "plain"), costs, strict=True)
+                )
+            )
+        bench.client.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
