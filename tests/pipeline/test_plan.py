@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import textwrap
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from limnos.cli.main import main
 from limnos.client import Client
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.file import read
-from limnos.pipeline.plan import INPUTS, Checked, check, plan
+from limnos.pipeline.marks import INPUTS, RUN
+from limnos.pipeline.plan import Checked, check, plan
 from tests.integration.live import LiveServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -162,6 +164,30 @@ def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client
     assert _told(check(pipeline, client=admin)) == [
         "p.yaml:1:1: there is no catalog 'nope' in this metalake: make it, or name another one"
     ]
+
+
+@pytest.mark.parametrize("forged", ["", "../../pipelines", str(uuid.UUID(int=1))])
+def test_a_table_that_another_pipeline_makes_is_refused(server: LiveServer, admin: Client, forged: str) -> None:
+    """By its name and last run, as long as that pipeline declares it; what was made by no run that can be seen is nobody's."""
+    space = f"made{len(forged)}"
+    admin.namespaces.create(("main", space))
+    run, theirs = str(uuid.uuid4()), [{"name": f"{space}.t", "table": ["main", space, "t"]}]
+    admin.pipelines.put(f"its_{space}", {"steps": theirs})
+    admin.runs.start(f"its_{space}", run, holder="h:1")
+    _table(server, space, "t", summary={RUN: run})
+    _table(server, space, "other", summary={RUN: forged})
+    steps = f"{space}.t: {{sql: SELECT 1 AS a}}\n{space}.other: {{sql: SELECT 1 AS a}}"
+
+    mine = _told(check(_pipeline(steps, name="mine"), client=admin))
+    its = _told(check(_pipeline(steps, name=f"its_{space}"), client=admin))
+    admin.pipelines.put(f"its_{space}", {"steps": []})
+    given_up = _told(check(_pipeline(steps, name="mine"), client=admin))
+
+    assert len(mine) == 1
+    assert mine[0].startswith(
+        f"p.yaml:4:3: {space}.t: main.{space}.t is made by pipeline 'its_{space}', whose run {run} wrote it last:"
+    )
+    assert (its, given_up) == ([], [])
 
 
 def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Client, namespace: str) -> None:

@@ -22,7 +22,7 @@ from limnos.client.errors import UnavailableError
 from limnos.names import display
 
 if TYPE_CHECKING:
-    from limnos.pipeline.declaration import Pipeline, Step
+    from limnos.pipeline.declaration import Pipeline
     from limnos.pipeline.engine.preview import Preview
     from limnos.pipeline.plan import Checked, Planned
     from limnos.pipeline.problems import Problem
@@ -118,16 +118,8 @@ def _previews(file: Path, found: Checked, *, master: str, connect: str | None, c
     door = launch.Door(uri=common.uri, metalake=common.metalake, token=token, user=user)
     pipeline = room("limnos.pipeline.python", extra="pipelines").bound(found.pipeline, file.parent.absolute())
     with launch.spark_for(door, master=master, connect=connect) as spark:
-        previews: Mapping[str, Preview] = engine.preview(
-            spark, pipeline, levels=_bound_levels(found, pipeline), catalogs=found.catalogs
-        )
+        previews: Mapping[str, Preview] = engine.preview(spark, pipeline, levels=found.levels, catalogs=found.catalogs)
     return previews
-
-
-def _bound_levels(found: Checked, pipeline: Pipeline) -> list[list[Step]]:
-    """The levels again, of steps whose functions are imported."""
-    by_table = {step.table: step for step in pipeline.steps}
-    return [[by_table[step.table] for step in level] for level in found.levels]
 
 
 def _shown(

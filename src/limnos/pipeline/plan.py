@@ -13,42 +13,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from limnos.model.errors import Unavailable, Unsupported
 from limnos.names import display, engine
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, Source, Step, TableSource
 from limnos.pipeline.engine.relations import Query, queried
 from limnos.pipeline.graph import order
+from limnos.pipeline.marks import INPUTS, head_of, mark_of
+from limnos.pipeline.others import made_by_others
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import Reads, all_reads, tables
 from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.values import Json
     from limnos.pipeline.engine.driver import Session
-
-INPUTS = "limnos.inputs"
-"""In the summary of a published snapshot: which snapshots of its inputs it came from, as JSON."""
-
-
-NO_SNAPSHOT = -1
-"""How older metadata says that a table has no snapshot."""
-
-
-class _Snapshot(msgspec.Struct, rename="kebab"):
-    snapshot_id: int
-    parent_snapshot_id: int | None = None
-    summary: dict[str, str] = {}
-
-
-class _Metadata(msgspec.Struct, rename="kebab"):
-    """What of a table's metadata a plan needs."""
-
-    current_snapshot_id: int | None = None
-    snapshots: list[_Snapshot] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +113,11 @@ def check(
     found = look_up(client, frozenset({*named, *written}), catalogs=catalogs)
     return Checked(
         pipeline=pipeline,
-        problems=(*problems, *absent(reads, found, pipeline=pipeline)),
+        problems=(
+            *problems,
+            *absent(reads, found, pipeline=pipeline),
+            *made_by_others(client, pipeline, found=found),
+        ),
         unchecked=unchecked,
         reads=reads,
         levels=levels,
@@ -206,7 +189,7 @@ def _table_read(checked: Checked, step: Step, *, table: Parts, made: Mapping[Par
         return Read(name=name, kind="unknown", why="as it is when the run starts")
     if state.kind == "view":
         return Read(name=name, kind="view", why="its tables as they are when the run starts")
-    snapshot = _head(state.metadata)
+    snapshot = head_of(state.metadata)
     if snapshot is None:
         return Read(name=name, kind="table", why="it is empty")
     return Read(name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot))
@@ -226,14 +209,8 @@ def _why(checked: Checked, step: Step, *, table: Parts, snapshot: int) -> str:
 def _published(checked: Checked, step: Step) -> Mapping[str, int]:
     """The snapshots of its inputs that the step's table came from, by the newest summary that tells of them."""
     state = None if checked.found is None else checked.found.get(step.table)
-    metadata = _metadata(None if state is None else state.metadata)
-    known = {one.snapshot_id: one for one in metadata.snapshots}
-    at = known.pop(metadata.current_snapshot_id or NO_SNAPSHOT, None)
-    while at is not None:  # maintenance lays snapshots on top; each is looked at once
-        if INPUTS in at.summary:
-            return _inputs(at.summary[INPUTS])
-        at = known.pop(at.parent_snapshot_id or NO_SNAPSHOT, None)
-    return {}
+    told = mark_of(None if state is None else state.metadata, INPUTS)
+    return {} if told is None else _inputs(told)
 
 
 def _inputs(told: str) -> dict[str, int]:
@@ -244,15 +221,6 @@ def _inputs(told: str) -> dict[str, int]:
         return {}
     pairs = found.items() if isinstance(found, dict) else ()
     return {str(name): snapshot for name, snapshot in pairs if isinstance(snapshot, int)}
-
-
-def _head(metadata: Json | None) -> int | None:
-    found = _metadata(metadata).current_snapshot_id
-    return None if found == NO_SNAPSHOT else found
-
-
-def _metadata(found: Json | None) -> _Metadata:
-    return msgspec.convert(found or {}, _Metadata)
 
 
 def _source_reads(checked: Checked, step: Step, *, sources: Mapping[str, Source]) -> list[Read]:

@@ -1,6 +1,6 @@
 """A pipeline with the directory it was read from: what commands and notebooks hold in their hands.
 
-Job: `load` and `Project`. May import `client` and this room's modules; it must not import Spark before it is given a
+Job: `load`, `Project` and `Plan`. May import `client` and this room's modules; it must not import Spark before it is given a
 session.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,27 @@ from limnos.pipeline.declaration import Pipeline
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.pipeline.engine.driver import Session
+    from limnos.pipeline.engine.preview import Preview
+    from limnos.pipeline.plan import Checked, Planned
     from limnos.pipeline.run.ended import Ended
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.options import Options
     from limnos.pipeline.run.start import Means
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a run would do: `checked` as a check found it, and where nothing is wrong so far its steps, and what would change of tables."""
+
+    checked: Checked
+    steps: tuple[Planned, ...] = ()
+    previews: Mapping[str, Preview] = field(default_factory=dict)
+    """By the step's name, by Spark's analysis of the query."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether a run could begin."""
+        return self.checked.holds and all(each.refused is None for each in self.previews.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +89,44 @@ class Project:
         with self._means(spark, client=client, listener=listener) as means:
             return resume(self.bound(), means, run_id=run, directory=self.directory, options=options)
 
+    def check(self, spark: Session | None = None, *, client: Client | None = None) -> Checked:
+        """Check all that can be checked without touching anything: `problems`, rights that are `missing`, what stays `unchecked`.
+
+        With a session, or a `client`, by their server; without, names and queries alone. Raises ClientError where the server is not there.
+        """
+        from limnos.pipeline.plan import check  # noqa: PLC0415
+
+        if spark is None or client is not None:
+            return check(self.declaration, spark=spark, client=client)
+        with self._client(spark) as asked:
+            return check(self.declaration, spark=spark, client=asked)
+
+    def plan(self, spark: Session, *, client: Client | None = None) -> Plan:
+        """What a run would do, without doing it: no query is run, Python steps are called with empty frames. Raises as `check` does."""
+        from limnos.pipeline.engine.preview import preview  # noqa: PLC0415
+        from limnos.pipeline.plan import plan  # noqa: PLC0415
+
+        checked = self.check(spark, client=client)
+        if not checked.holds:
+            return Plan(checked=checked)
+        previews = preview(spark, self.bound(), levels=checked.levels, catalogs=checked.catalogs)
+        return Plan(checked=checked, steps=plan(checked), previews=previews)
+
+    def _client(self, spark: Session, *, timeout_s: float = 60.0) -> Client:
+        from limnos.pipeline.engine.connection import client_of  # noqa: PLC0415
+
+        return client_of(spark, self.declaration.catalog, timeout_s=timeout_s)
+
     @contextmanager
     def _means(self, spark: Session, *, client: Client | None, listener: Listener | None) -> Iterator[Means]:
-        from limnos.pipeline.engine.connection import client_of  # noqa: PLC0415
         from limnos.pipeline.engine.driver import SparkEngine  # noqa: PLC0415
         from limnos.pipeline.run.events import nobody  # noqa: PLC0415
         from limnos.pipeline.run.start import Means  # noqa: PLC0415
         from limnos.pipeline.run.stop import Stop  # noqa: PLC0415
 
         with ExitStack() as opened:
-            given = client or opened.enter_context(client_of(spark, self.declaration.catalog))
-            heart = client or opened.enter_context(client_of(spark, self.declaration.catalog, timeout_s=10))
+            given = client or opened.enter_context(self._client(spark))
+            heart = client or opened.enter_context(self._client(spark, timeout_s=10))
             engine = opened.enter_context(closing(SparkEngine(spark)))
             engine.ship(self.declaration, directory=self.directory)
             yield Means(client=given, heart=heart, engine=engine, stop=Stop(), listener=listener or nobody)

@@ -4,18 +4,40 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from limnos.client import Client
+from limnos.model.errors import Unavailable
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Step
+from limnos.pipeline.declaration import Parts, Pipeline, Step
 from limnos.pipeline.failures import StepAway
 from tests.integration.live import LIMNOS, serving
 from tests.pipeline.run.conftest import FakeEngine, Scene
 
 pytestmark = pytest.mark.integration
+
+
+def test_a_server_that_is_away_as_a_run_begins_is_waited_for(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where Spark does not reach it, before anything is recorded: asked again, and after the longest wait told without Java's words."""
+    failures = [StepAway("connection refused")] * 2
+    reads = scene.engine.reads
+
+    def away(pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
+        if failures:
+            raise failures.pop()
+        return reads(pipeline)
+
+    monkeypatch.setattr(scene.engine, "reads", away)
+
+    ended = scene.run(scene.pipeline(a=""))
+    failures += [StepAway("connection refused")]
+
+    assert ended.state == "published", ended.message
+    with pytest.raises(Unavailable, match="Spark does not reach the server: connection refused"):
+        scene.run(scene.pipeline(a=""), away_s=0)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])

@@ -20,7 +20,7 @@ from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.raised import failure_of
 from limnos.pipeline.engine.reading import pinned, reads
-from limnos.pipeline.engine.sessions import Sessions
+from limnos.pipeline.engine.sessions import Sessions, active
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.run.stop import Stopped
@@ -68,15 +68,18 @@ class SparkEngine:
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """The tables that each step reads, by the step's name."""
-        return reads_of(self._spark, pipeline)
+        with _asked(self._spark):
+            return reads_of(self._spark, pipeline)
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, Pin]:
         """The snapshot of each table as it is now, and of those that views name. Raises NotFound, Unsupported."""
-        return pinned(self._spark, sorted(tables))
+        with _asked(self._spark):
+            return pinned(self._spark, sorted(tables))
 
     def lost(self, pins: Mapping[Parts, Pin]) -> frozenset[Parts]:
         """Those whose pinned state cannot be had any longer."""
-        return frozenset(table for table in pins if not self._is_there(table, pins))
+        with _asked(self._spark):
+            return frozenset(table for table in pins if not self._is_there(table, pins))
 
     def carry_out(self, step: Step, *, context: StepContext) -> Outcome:
         """Carry one step out, on its branch, in a session that no other step uses meanwhile."""
@@ -150,6 +153,18 @@ class SparkEngine:
             )
 
         return hear
+
+
+@contextmanager
+def _asked(spark: SparkSession) -> Iterator[None]:
+    """Raise what Spark raises before a run's first step as a failure of ours; what is wrong with the pipeline is told as it is."""
+    try:
+        with active(spark):
+            yield
+    except LimnosError:
+        raise
+    except Exception as error:
+        raise failure_of(error) from error
 
 
 @contextmanager

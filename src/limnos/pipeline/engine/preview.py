@@ -65,10 +65,11 @@ class _Unknown(Exception):
 def preview(
     spark: SparkSession, pipeline: Pipeline, *, levels: Sequence[Sequence[Step]], catalogs: frozenset[str]
 ) -> dict[str, Preview]:
-    """What each step would change of its table, by the step's name. Functions must be bound."""
+    """What each step would change of its table, by the step's name. The pipeline's functions must be bound, those of `levels` need not."""
     work = _Work(spark, pipeline, catalogs=catalogs)
+    bound = {step.table: step for step in pipeline.steps}
     try:
-        return {step.name: work.preview(step) for level in levels for step in level}
+        return {step.name: work.preview(bound[step.table]) for level in levels for step in level}
     finally:
         work.end()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import AnalysisException
@@ -44,7 +44,7 @@ class Sessions:
             spark = self._free.pop() if self._free else None
         spark = spark or self._another()
         try:
-            with _active(spark) if self._classic else _active_connected(spark):
+            with active(spark):
                 yield spark
         finally:
             with self._lock:
@@ -84,17 +84,30 @@ def _cloned(spark: SparkSession) -> SparkSession:
     return made
 
 
+def active(spark: SparkSession) -> AbstractContextManager[None]:
+    """Make it this thread's session while the body lasts: not all of Spark, Iceberg and their clients ask the session they are given."""
+    return _active_classic(spark) if is_classic(spark) else _active_connected(spark)
+
+
 @contextmanager
-def _active(spark: SparkSession) -> Iterator[None]:
-    """Make it this thread's session: Iceberg's own helpers look a table up in the catalogs of the thread's."""
+def _active_classic(spark: SparkSession) -> Iterator[None]:
+    """Iceberg's own helpers look a table up in the catalogs of the thread's session."""
     machine: Any = spark._jvm  # noqa: SLF001
-    machine.org.apache.spark.sql.classic.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
-    yield
+    sessions = machine.org.apache.spark.sql.classic.SparkSession
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
+    try:
+        yield
+    finally:
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 @contextmanager
 def _active_connected(spark: SparkSession) -> Iterator[None]:
-    """The same over Spark Connect, whose client reads rows that were held by the thread's session, not by the frame's."""
+    """Spark Connect's client reads rows that were held by the thread's session, not by the frame's."""
     from pyspark.sql.connect.session import SparkSession as Connected  # noqa: PLC0415 - only in the extra
 
     threads: Any = Connected._active_session  # noqa: SLF001

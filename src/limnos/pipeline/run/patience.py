@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.client.errors import ServerError, UnavailableError
+from limnos.pipeline.failures import StepAway
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.stop import Stop
@@ -33,13 +34,13 @@ class Patience:
         """Call until there is an answer.
 
         Raises what the answer means, Stopped when the run is to stop meanwhile, and UnavailableError when the server
-        was away for too long.
+        was away for too long; StepAway where Spark was who asked it.
         """
         pause_s, until = PAUSE_FIRST_S, time.monotonic() + self.away_s
         while True:
             try:
                 return call()
-            except (UnavailableError, ServerError) as error:
+            except (UnavailableError, ServerError, StepAway) as error:
                 if time.monotonic() + pause_s > until:
                     raise
                 logger.info("the server is away (%s); trying again in %.1f s", error, pause_s)

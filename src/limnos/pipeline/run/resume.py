@@ -24,7 +24,7 @@ from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import begun_again, heads_of
 from limnos.pipeline.run.schedule import after
 from limnos.pipeline.run.start import Means, began_at, holder, perform
-from limnos.pipeline.run.work import Work, needs_of
+from limnos.pipeline.run.work import Work, found_by_engine, needs_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -43,7 +43,7 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     seen = patience.on(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} is one of pipeline {seen.pipeline}, and the file declares {pipeline.name}")
-    reads = means.engine.reads(pipeline)
+    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=given)
     names = _names(seen, pipeline)
@@ -53,7 +53,8 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     version = told.declaration_told(pipeline)
     patience.on(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
     among = {name: needs[name] for name in names}
-    pins, stale = _pins(seen, means, reads={name: reads[name] for name in names}, pipeline=pipeline)
+    among_reads = {name: reads[name] for name in names}
+    pins, stale = found_by_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)
     redo = after(stale | _changed(seen, pipeline, names=names) | _unfinished(seen, names), among)
     done = _done(seen, names - redo, client=means.client, name=branch_name(run.id, run.attempt))
     # A step whose branch cannot be begun again runs again, and so does what reads it.

@@ -28,7 +28,7 @@ from limnos.pipeline.run.patience import Patience
 from limnos.pipeline.run.refs import heads_of
 from limnos.pipeline.run.runner import Runner
 from limnos.pipeline.run.stop import Stop, Stopped
-from limnos.pipeline.run.work import Engine, Work, needs_of
+from limnos.pipeline.run.work import Engine, Work, found_by_engine, needs_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -62,16 +62,15 @@ def start(
 ) -> Ended:
     """Run the pipeline once, to its end.
 
-    Raises BadRequest (options, parameters), InvalidPipeline, StepError (a table that is read is not there), and
-    ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
+    Raises BadRequest (options, parameters), InvalidPipeline, NotFound (a table that is read), Unavailable, and ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
     """
     began = time.monotonic()
     options = options or Options()
     values = given(pipeline, parameters or {})
-    reads = means.engine.reads(pipeline)
+    patience = Patience(options.away_s, stop=means.stop)
+    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = selected(pipeline, options, needs=needs)
-    patience = Patience(options.away_s, stop=means.stop)
     declared = told.declaration_told(pipeline)
     patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
     request = _Request(
@@ -147,7 +146,7 @@ def _begun(request: _Request, means: Means, *, patience: Patience) -> tuple[Run,
     until = time.monotonic() + request.options.wait_s
     while True:
         means.stop.check()
-        pins = means.engine.pins(outside)
+        pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
         tables = [table for step in request.steps for table in tables_of(request.pipeline, step)]
         new = frozenset(table for table in tables if _is_new(table, means.client, patience=patience))
         try:
@@ -188,11 +187,13 @@ def intents(
 ) -> tuple[Intent, ...]:
     """What a run would do, without doing it. Raises as `start` does."""
     given(pipeline, parameters)
-    reads = means.engine.reads(pipeline)
+    patience = Patience(options.away_s, stop=means.stop)
+    reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = selected(pipeline, options, needs=needs)
     made = {step.table for step in pipeline.steps if step.name in names}
-    pins = means.engine.pins({table for name in names for table in reads[name]} - made)
+    outside = {table for name in names for table in reads[name]} - made
+    pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
     ordered = [step for level in order(pipeline, reads) for step in level if step.name in names]
     return tuple(
         Intent(

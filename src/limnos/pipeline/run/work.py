@@ -5,18 +5,25 @@ Job: values, and the engine's interface as the runner uses it. May import `clien
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from limnos.model.errors import BadRequest, Forbidden, Unavailable
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, Step
+from limnos.pipeline.failures import StepAway, StepDenied, StepError
 from limnos.pipeline.graph import needs, order
 from limnos.pipeline.outcomes import Outcome, Pin
 from limnos.pipeline.run.events import Tasks
 from limnos.pipeline.run.options import Options
+
+if TYPE_CHECKING:
+    from limnos.pipeline.run.patience import Patience
+
+T = TypeVar("T")
 
 
 class Engine(Protocol):
@@ -72,6 +79,18 @@ class Work:
     def steps(self) -> tuple[Step, ...]:
         """Those to run, done ones included, in the order they are written."""
         return tuple(step for step in self.pipeline.steps if step.name in self.needs)
+
+
+def found_by_engine(ask: Callable[[], T], *, patience: Patience) -> T:
+    """What an engine finds before a run's first step, as soon as the server is there. Raises LimnosError."""
+    try:
+        return patience.on(ask)
+    except StepAway as error:
+        raise Unavailable(f"Spark does not reach the server: {error.message}") from error
+    except StepDenied as error:
+        raise Forbidden(error.message) from error
+    except StepError as error:
+        raise BadRequest(error.message) from error
 
 
 def needs_of(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> dict[str, frozenset[str]]:

@@ -1,0 +1,55 @@
+"""What the snapshots of a published table say of the runs that made them.
+
+Job: read marks from a table's metadata, the newest first. May import `client`'s types. It must not know pipelines nor Spark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from limnos.client.values import Json
+
+INPUTS = "limnos.inputs"
+"""Which snapshots of its inputs a snapshot came from, as JSON."""
+RUN = "limnos.run"
+"""The run that made it."""
+_NO_SNAPSHOT = -1
+"""How older metadata says that a table has no snapshot."""
+
+
+class _Snapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    summary: dict[str, str] = {}
+
+
+class _Metadata(msgspec.Struct, rename="kebab"):
+    """What of a table's metadata is looked at here."""
+
+    current_snapshot_id: int | None = None
+    snapshots: list[_Snapshot] = []
+
+
+def head_of(found: Json | None) -> int | None:
+    """The newest snapshot of `main`."""
+    head = _metadata(found).current_snapshot_id
+    return None if head == _NO_SNAPSHOT else head
+
+
+def mark_of(found: Json | None, key: str) -> str | None:
+    """A mark in the newest summary that has it, from the head of `main` back as far as snapshots are kept."""
+    metadata = _metadata(found)
+    known = {one.snapshot_id: one for one in metadata.snapshots}
+    at = known.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
+    while at is not None:  # maintenance lays snapshots on top; each is looked at once
+        if key in at.summary:
+            return at.summary[key]
+        at = known.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
+    return None
+
+
+def _metadata(found: Json | None) -> _Metadata:
+    return msgspec.convert(found or {}, _Metadata)

@@ -1,0 +1,76 @@
+"""A pipeline as notebooks hold it: checked, planned, run, by the session's own server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.engine.driver import SparkEngine
+from limnos.pipeline.failures import StepAway
+from limnos.pipeline.project import Project, load
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def project(place: tuple[str, str], tmp_path: Path) -> Project:
+    """Two steps; what the first reads is not there yet."""
+    space = place[1]
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        f"pipeline: {space}\ncatalog: main\nsteps:\n"
+        f"  {space}.a: {{sql: SELECT id FROM main.{space}.source}}\n"
+        f'  {space}.b: {{sql: "SELECT id, id * 2 AS twice FROM main.{space}.a"}}\n'
+    )
+    return load(file)
+
+
+def test_it_is_checked_and_planned(
+    spark: SparkSession, admin: Client, project: Project, place: tuple[str, str]
+) -> None:
+    """Alone by its names; by the session's server also tables and rights; a plan tells the changes of tables. Nothing is made."""
+    space = place[1]
+    alone, before, planned_before = project.check(), project.check(spark), project.plan(spark)
+    spark.sql(f"CREATE TABLE main.{space}.source (id BIGINT)")
+
+    after, planned = project.check(spark, client=admin), project.plan(spark)
+
+    assert (alone.problems, len(alone.unchecked)) == ((), 1)
+    assert [problem.message.partition(",")[0] for problem in before.problems] == [
+        f"{space}.a reads main.{space}.source"
+    ]
+    assert (planned_before.holds, planned_before.steps) == (False, ())
+    assert after.holds
+    assert planned.holds
+    assert [(each.step.name, each.level, each.is_new) for each in planned.steps] == [
+        (f"{space}.a", 0, True),
+        (f"{space}.b", 1, True),
+    ]
+    assert f"CREATE TABLE main.{space}.b (id bigint, twice bigint)" in " ".join(
+        planned.previews[f"{space}.b"].statements
+    )
+    assert [name[-1] for name in admin.tables.list(f"main.{space}")] == ["source"]
+
+
+def test_a_server_that_is_away_is_told_without_java(spark: SparkSession, project: Project) -> None:
+    """What Spark raises when its catalog cannot be reached, before a run's first step, is a failure of ours."""
+    away = spark.newSession()  # one that has not spoken to its catalog yet
+    for key, value in spark.conf.getAll.items():
+        if key.startswith("spark.sql.catalog.main"):
+            away.conf.set(key, value)
+    away.conf.set("spark.sql.catalog.main.uri", "http://127.0.0.1:1/iceberg")
+    away.conf.set("spark.sql.catalog.main.rest.client.max-retries", "1")
+
+    with pytest.raises(StepAway) as raised:
+        SparkEngine(away).reads(project.declaration)
+
+    assert "127.0.0.1:1" in raised.value.message
+    assert "\n\tat " not in raised.value.message
