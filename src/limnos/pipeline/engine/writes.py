@@ -1,7 +1,7 @@
 """How a step's rows come into its branch: all of them anew, added, merged by keys, partition by partition, or as history.
 
 Job: one statement and one snapshot for each write, on the branch and nowhere else, marked with the run and step. May import
-`model`, this room and PySpark. It must not know where rows come from nor what is expected of them.
+`model`, `names`, this room and PySpark. It must not know where rows come from nor what is expected of them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What an attempt of a run is to do, fixed before its first step begins.
 
-Job: values, and the engine's interface as the runner uses it. May import `client` and this room's values.
+Job: values, and the engine's interface as the runner uses it. May import `client`, `model` and this room's values.
 """
 
 from __future__ import annotations
