@@ -46,13 +46,17 @@ if TYPE_CHECKING:
 
 
 class FunctionChange(msgspec.Struct, frozen=True):
-    """Make the first function of a name, or give the object of that name another record; without one it is dropped."""
+    """Make the first function of a name, or give the object of that name another record; without one it is dropped.
+
+    `drops`: a function goes, which something may need.
+    """
 
     make: ObjectCreate | None
     node: Node | None
     record: DeclaredRecord | None
-    used: tuple[int, ...]
-    keep_ms: int
+    used: tuple[int, ...] = ()
+    keep_ms: int = 0
+    drops: bool = False
 
 
 class _With:
@@ -114,10 +118,7 @@ async def _needs(session: Session, statement: tree.CreateFunction, *, path: Leve
         at=statement.at, function=tree.Name(statement.at, path), library=None,
         arguments=tuple(nothing for _ in statement.parameters or ()), star=False, distinct=False, filter=None, window=None,
     )  # fmt: skip
-    found = await needs_of(session, call, dataverse=path[:-1], within=lambda names: _With(names, own))
-    return Needs(
-        found.sources, tuple(each for each in found.functions if each[:2] != (path[:-1], path[-1])), found.synonyms
-    )
+    return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _With(names, own), own=own)
 
 
 def signature(name: str, arity: int) -> str:
@@ -130,14 +131,14 @@ def _create_of(scene: Scene, path: Levels, *, statement: tree.CreateFunction, ne
     node, _ = scene.find(path, Kind.FUNCTION)
     if node is None:
         permit = object_create_of(scene, path, kind=Kind.FUNCTION, statement=statement, used=used)
-        return permit.about(FunctionChange(permit.command, None, None, used, 0))
+        return permit.about(FunctionChange(permit.command, None, None))
     scene.require_in_use()
     found = scene.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
     others = [each for each in declared(node, tree.CreateFunction) if arity_of(each) != arity_of(statement)]
     if len(others) < len(cast("DeclaredRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It is there", kind="function")
     record = record_of(*others, statement)
-    return scene.permit(FunctionChange(None, node, record, used, 0), found.decision)
+    return scene.permit(FunctionChange(None, node, record, used), found.decision)
 
 
 async def function_drop(session: Session, statement: tree.DropFunction) -> None:
@@ -167,7 +168,8 @@ def _drop_of(scene: Scene, path: Levels, *, arity: int) -> Permit[FunctionChange
     if len(rest) == len(cast("DeclaredRecord", found.entity.record).statements):
         raise scene.missing(Kind.FUNCTION, path)
     record = record_of(*rest) if rest else None
-    return scene.permit(FunctionChange(None, found.entity, record, (), scene.defaults.keep_dropped_ms), found.decision)
+    keep_ms = scene.defaults.keep_dropped_ms
+    return scene.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
@@ -179,12 +181,10 @@ def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
     held = tx.nodes.confirm(cast("Node", command.node))
     if held.record != cast("Node", command.node).record:
         tx.stale()
-    if command.record is None:
+    if command.drops:
         refuse_used(tx, held)
+    if command.record is None:
         bury(tx, held, keep_ms=command.keep_ms)
         return
-    if command.used:
-        tx.dependencies.add(held.id, command.used)
-    else:
-        refuse_used(tx, held)
+    tx.dependencies.add(held.id, command.used)
     tx.nodes.write_record(held, command.record)

@@ -34,10 +34,11 @@ class Needs(NamedTuple):
 
 
 class _Surface:
-    """Names as they are, but with nothing in views and functions; notes what was there."""
+    """Names as they are, but with nothing in views and functions, `own` excepted; notes what was there."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, own: UserFunction | None) -> None:
         self._names = names
+        self._own = own
         self.sources: dict[Name, None] = {}
         self.functions: dict[tuple[Levels, str, int], None] = {}
         self.synonyms: dict[Name, None] = {}
@@ -60,24 +61,26 @@ class _Surface:
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
         """A function whose body is nothing."""
         found = self._names.function(dataverse, name, arity=arity)
-        if found is None:
-            return None
+        if found is None or found is self._own:
+            return found
         self.functions[dataverse, name, -1 if found.parameters is None else arity] = None
         return UserFunction(dataverse, name, found.parameters, tree.Null(found.body.at))
 
 
 async def needs_of(
-    session: Session, body: tree.Expression, *, dataverse: Levels, within: Callable[[Names], Names]
-) -> Needs:
+    session: Session, body: tree.Expression, *, dataverse: Levels, within: Callable[[Names], Names],
+    own: UserFunction | None = None,
+) -> Needs:  # fmt: skip
     """Return what a body needs that lies in a dataverse. Raises SqlppError for what is wrong in it, Forbidden.
 
-    `within` adds to the names what the body may see by itself: the object that is about to be made.
+    `within` adds to the names what the body may see by itself: the object that is about to be made. `own` is a function whose body is meant,
+    where `body` is a call of it.
     """
     ctx = session.ctx
 
     def run(known: Known) -> Needs:
         bind(body, within(known), dataverse=dataverse, moment=session.moment)
-        surface = _Surface(within(known))
+        surface = _Surface(within(known), own)
         bind(body, surface, dataverse=dataverse, moment=session.moment)
         return Needs(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
 

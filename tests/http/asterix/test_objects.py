@@ -122,7 +122,12 @@ def test_functions_are_overloaded_by_arity(node: Node) -> None:
     assert told == [
         ["f", "-1", ["args"], "array_count(args)"], ["f", "1", ["x"], "x"], ["f", "2", ["x", "y"], "x * y"],
     ]  # fmt: skip
-    rows(node, "drop function a.f@1; drop function a.f@2")
+    rows(node, "create function a.g() { a.f(1) }; create or replace function a.f(x) { x + 1 }")
+    assert rows(node, "a.g()") == [2]
+    assert refusal(node, "drop function a.f@2")[1].startswith(
+        "ASX1148: Cannot drop function a.f being used by function a.g"
+    )
+    rows(node, "drop function a.g@0; drop function a.f@1; drop function a.f@2")
     assert rows(node, "a.f(1)") == [1]
     rows(node, "drop function a.f(...)")
     assert refusal(node, "a.f(1)")[1].startswith("ASX1081: ")
