@@ -140,6 +140,27 @@ def test_a_cancelled_wait_leaves_nothing(lab: Lab) -> None:
     assert rows(lab) == 0
 
 
+@pytest.mark.parametrize("turns", range(6))
+def test_a_request_cancelled_on_its_way_leaves_nothing(lab: Lab, turns: int) -> None:
+    """Whoever is cancelled before it knows whether its request was written keeps nobody from anything, from that moment on."""
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        async with other.held(wish(A, READ), LONG_S):
+            asking = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            async with one.held(wish(A, READ), LONG_S):
+                pass
+
+    lab.run(story())
+
+    assert rows(lab) == 0
+
+
 def test_a_failing_statement_gives_its_locks_back(lab: Lab) -> None:
     """What the body raises goes through, and the lock is free."""
     one, _ = nodes(lab)
@@ -280,6 +301,19 @@ def test_an_answer_that_was_lost_leaves_nothing(lab: Lab, *, done: bool) -> None
 
     lab.run(story())
 
+    assert rows(lab) == 0
+
+
+def test_whether_locks_are_free(lab: Lab) -> None:
+    """Nobody is in the way where nobody has the key, and of a reader where only readers do; a look takes nothing."""
+    one, other = nodes(lab)
+
+    async def story() -> list[bool]:
+        async with one.held([LockWish(A, READ), LockWish(B, MODIFY)], LONG_S):
+            asked = [(A, READ), (A, WRITE), (B, READ), (key("c"), WRITE)]
+            return [await other.are_free([LockWish(key("d"), READ), LockWish(of, mode)]) for of, mode in asked]
+
+    assert lab.run(story()) == [True, False, False, True]
     assert rows(lab) == 0
 
 

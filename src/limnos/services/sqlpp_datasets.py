@@ -16,6 +16,7 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.iceberg_tables import TableRequest, build, document_of, settled_whole
+from limnos.services.sqlpp_alone import dataset_alone
 from limnos.services.sqlpp_dataverses import default_made
 from limnos.services.sqlpp_declared import declared, one_declared
 from limnos.services.sqlpp_errors import (
@@ -33,6 +34,7 @@ from limnos.services.sqlpp_objects import (
     dataverse_of,
     object_create_of,
     object_drop,
+    object_drop_of,
     object_make,
     told_missing,
 )
@@ -210,7 +212,8 @@ async def dataset_drop(session: Session, statement: tree.Drop) -> None:
     if path[:-1] == METADATA:
         raise invalid_operation("Cannot drop a dataset belonging to the dataverse: Metadata", statement.name.at)
     kinds = (Kind.TABLE, Kind.EXTERNAL_DATASET)
-    session.warnings += await object_drop(ctx, kinds, name=statement.name, path=path, quiet=statement.if_exists)
+    async with dataset_alone(session, path, may=lambda scene: object_drop_of(scene, path, kinds=kinds)):
+        session.warnings += await object_drop(ctx, kinds, name=statement.name, path=path, quiet=statement.if_exists)
 
 
 async def index_create(session: Session, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:

@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
 from limnos.names.display import render as shown
 from limnos.services.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
+from limnos.services.sqlpp_alone import dataverse_alone
 from limnos.services.sqlpp_errors import (
     RESERVED,
     check_dataverse,
@@ -125,8 +126,13 @@ async def dataverse_drop(session: Session, statement: tree.Drop) -> None:
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
         raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
+
+    def decide(scene: Scene) -> Permit[DataverseDrop]:
+        return _drop_of(scene, parts, at=at)
+
     try:
-        await ctx.write(scope_of(ctx), lambda scene: _drop_of(scene, parts, at=at), dataverse_delete)
+        async with dataverse_alone(session, parts, may=decide):
+            await ctx.write(scope_of(ctx), decide, dataverse_delete)
     except NotFound:
         if not statement.if_exists:
             raise no_dataverse(parts, at) from None

@@ -30,7 +30,7 @@ from limnos.services.sqlpp_locks import (
     locks_bury,
 )
 from limnos.sqlpp.locks import LockMode, LockWish, contains, given_back, held_otherwise, wishes_of
-from limnos.store.sqlpp_locks import locks_standing
+from limnos.store.sqlpp_locks import locks_beside, locks_standing
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
@@ -146,6 +146,13 @@ class Locks:
         self._beating: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Task[None]] = set()
 
+    async def are_free(self, wishes: Iterable[LockWish]) -> bool:
+        """Say whether nobody is in the way of wishes just now: for what is one short transaction, and goes wrong cleanly if beaten."""
+        for wish in wishes:
+            if await self.gate.find(locks_beside(wish)):
+                return False
+        return True
+
     @asynccontextmanager
     async def held(self, wishes: Iterable[LockWish], timeout_s: float) -> AsyncIterator[Held]:
         """Hold locks for the time of a `with` body: all at once, in the order of requests. Who holds some asks for no others.
@@ -221,12 +228,15 @@ class Locks:
     async def release(self, claim: _Claim) -> None:
         """Give a claim's locks back. Where the store can't be reached it is done later, or by the end of this node's lease."""
         self._claims.discard(claim)
-        if claim.token:
-            await self._shielded(self._release(claim.token))
+        await self._shielded(self._release(claim))
 
-    async def _release(self, token: int) -> None:
+    async def _release(self, claim: _Claim) -> None:
+        def mutation(tx: Tx) -> list[int]:
+            # Read now: where the request was given up on its way, it has run before this, or never will.
+            return lock_release(tx, claim.token) if claim.token else []
+
         try:
-            await self.pass_on(partial(lock_release, token=token))
+            await self.pass_on(mutation)
         except LimnosError as error:
             self._untidy = True
             log.warning("locks could not be given back yet", error=str(error))

@@ -152,7 +152,7 @@ async def object_drop(
     """
     word = WORDS[kinds[0]]
     try:
-        await ctx.write(scope_of(ctx), lambda scene: _drop_of(scene, path, kinds=kinds), object_delete)
+        await ctx.write(scope_of(ctx), lambda scene: object_drop_of(scene, path, kinds=kinds), object_delete)
     except NotFound:
         failure = await missing_told(ctx, word, path=path, at=name.at)
         if not quiet:
@@ -175,7 +175,7 @@ async def missing_told(ctx: Context, word: str, *, path: Levels, at: Place | Non
     return unknown_object(word, path, at=at)
 
 
-def _drop_of(scene: Scene, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[ObjectDrop]:
+def object_drop_of(scene: Scene, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[ObjectDrop]:
     """Decide on dropping an object; what has the name and is of no such kind does not count."""
     scene.require_in_use()
     node, _ = scene.find(path, kinds[0])

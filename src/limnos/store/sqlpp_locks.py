@@ -30,6 +30,8 @@ def _same(one: str, other: str) -> str:
     )
 
 
+AT_KEY = Sql(f"SELECT 1 FROM sqlpp_lock WHERE {_KEY} AND wanted <> {int(LockMode.READ)} LIMIT 1")
+ANY_AT_KEY = Sql(f"SELECT 1 FROM sqlpp_lock WHERE {_KEY} LIMIT 1")
 INSERT = Sql(
     "INSERT INTO sqlpp_lock (catalog_id, kind, dataverse, entity, token, mode, wanted, holder) VALUES"
     " (:catalog, :kind, :dataverse, :entity, :token, 0, :wanted, :holder)"
@@ -73,6 +75,11 @@ STANDING = Sql(
 def locks_standing(holder: str, *, now_ms: int) -> Query:
     """Ask for a node's requests, by token 1 where one still waits, and under token 0 for the number of dead nodes."""
     return STANDING, {"holder": holder, "now": now_ms}
+
+
+def locks_beside(wish: LockWish) -> Query:
+    """Ask whether anybody has a lock, or waits for one, beside which a wish might have to wait."""
+    return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
 
 
 def _params(key: LockKey) -> dict[str, Value]:

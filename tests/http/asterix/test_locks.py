@@ -1,0 +1,87 @@
+"""DROP beside statements that write: it waits for them, and who may not drop keeps nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp_locking import Held
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import Answer, Node, grant
+
+SEED = (
+    "create dataverse sales.east; create type sales.east.orderType as { oid: bigint };"
+    " create dataset sales.east.orders(sales.east.orderType) primary key oid;"
+)
+DROPS = ["drop dataset sales.east.orders;", "drop dataverse sales.east;"]
+EAST = DataverseName.create(("sales", "east"))
+LONG_S = 60.0
+
+
+@pytest.fixture
+def writing(node: Node) -> Held:
+    """A statement that writes the dataset of the seed, and is not done: the locks that it holds."""
+    rows(node, SEED)
+    (catalog_id,) = query(node, "SELECT id FROM node WHERE name = 'main' AND deleted = 0")
+    wishes = [
+        LockWish(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.READ),
+        LockWish(LockKey(catalog_id, LockKind.DATASET, EAST, "orders"), LockMode.EXCLUSIVE_MODIFY),
+    ]
+    return node.runner.run(node.built.services.locks.acquire(wishes, LONG_S))
+
+
+def query(node: Node, statement: str) -> list[int]:
+    """The first column of some rows, behind the server's back."""
+    with closing(sqlite3.connect(node.data / "limnos.db")) as file:
+        return [row[0] for row in file.execute(statement)]
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_drop_waits_for_who_writes(node: Node, writing: Held, drop: str) -> None:
+    """As long as a statement writes the dataset nothing is dropped; when it is done, the drop goes on."""
+
+    async def story() -> Answer:
+        dropping = asyncio.create_task(
+            node._ask("POST", "/query/service", {"statement": drop}, "admin", {"content_type": "application/json"})
+        )
+        async with asyncio.timeout(LONG_S):
+            while not query(node, "SELECT token FROM sqlpp_lock WHERE mode = 0"):  # noqa: ASYNC110 - no event for it
+                await asyncio.sleep(0.01)
+        assert not dropping.done()
+        await writing.release()
+        return await asyncio.wait_for(dropping, LONG_S)
+
+    answer = node.runner.run(story())
+
+    assert answer.json()["status"] == "success", answer.body
+    assert query(node, "SELECT count(*) FROM sqlpp_lock") == [0]
+
+
+@pytest.mark.parametrize("drop", DROPS)
+def test_who_may_not_drop_does_not_wait(node: Node, writing: Held, drop: str) -> None:
+    """It is refused while the other one writes; what is not there is told at once, too."""
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+
+    assert refusal(node, drop, user="ana")[0] == 403
+    assert refusal(node, "drop dataset sales.east.nope;")[0] == 400
+    assert query(node, "SELECT DISTINCT token FROM sqlpp_lock") == [writing.token]
+    assert rows(node, "drop dataset sales.east.nope if exists;") == []
+
+
+def test_drop_that_waits_in_vain(node: Node, writing: Held) -> None:
+    """At the end of its time it is ended, nothing was dropped, and it keeps nobody waiting any longer."""
+    _, message = refusal(node, DROPS[0], timeout="100ms")
+
+    async def is_alone() -> None:
+        async with asyncio.timeout(2):
+            while query(node, "SELECT DISTINCT token FROM sqlpp_lock") != [writing.token]:  # noqa: ASYNC110 - no event for it
+                await asyncio.sleep(0.01)  # what was ended may still be on its way out
+
+    assert "took longer" in message or "was not to be had" in message
+    node.runner.run(is_alone())
+    assert len(rows(node, "select value d from Metadata.`Dataset` d where d.DatasetName = 'orders';")) == 1
