@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.faults.mutations import file_of, set_body
+from tests.faults.mutations import file_of, run_publish, set_body
 from tests.faults.rig import Rig
 from tests.http.iceberg.wire import replaced_by, view_body, view_version
 from tests.nodes.wire import (
@@ -131,6 +131,12 @@ def view_rename(rig: Rig) -> Asked:
     return "POST", f"{PREFIX}/views/rename", rename_body((tag, "v"), (tag, "w"))
 
 
+def published_run(rig: Rig) -> Asked:
+    """Move two tables and publish the run that made them."""
+    case = run_publish(rig)
+    return case.method, case.path, case.body
+
+
 CASES: dict[str, Callable[[Rig], Asked]] = {
     "create-namespace": namespace_create,
     "drop-namespace": namespace_drop,
@@ -147,4 +153,5 @@ CASES: dict[str, Callable[[Rig], Asked]] = {
     "replace-view": view_replace,
     "drop-view": view_drop,
     "rename-view": view_rename,
+    "transaction": published_run,
 }

@@ -8,7 +8,8 @@ from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 
-from limnos.http.iceberg.protocol import KEYED
+from limnos.http.admin.protocol import KEYED as OWN_KEYED
+from limnos.http.iceberg.protocol import KEYED as ICEBERG_KEYED
 from limnos.model.uuids import new_uuid
 from tests.faults.cutter import Cutter, When
 from tests.faults.keyed import CASES, Asked, table_commit, table_create
@@ -17,9 +18,12 @@ from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
 from tests.nodes.wire import Answer, Lost, Wire, table_path
 
+KEYED = {**ICEBERG_KEYED, **OWN_KEYED}
 REVISIONS = "SELECT sum(revision) FROM clock"
 PAIRS = 50
-KILLED = sorted(CASES) if FULL else ["commit-table", "commit-transaction", "create-table", "rename-table"]
+KILLED = (
+    sorted(CASES) if FULL else ["commit-table", "commit-transaction", "create-table", "rename-table", "transaction"]
+)
 
 PAIRED = sorted(CASES) if FULL else ["commit-table", "create-table", "drop-table", "update-properties"]
 

@@ -200,6 +200,7 @@ WRONG = {
     _steps("a.t: {sql: ''}"): ["p.yaml:4:14: SQL belongs here, not an empty one"],
     _steps("a.t: {sql: }"): ["p.yaml:4:14: SQL belongs here, not nothing"],
     _steps("a.t: {sql: [SELECT 1]}"): ["p.yaml:4:14: SQL belongs here, not a list"],
+    _steps("a.t: {sql: SELECT 1, columns: {b: Sum, in grams}}"): ["p.yaml:4:50: text belongs here, not nothing; one with a comma within {…} stands in quotes"],
     _steps("a.t: SELECT 1"): ["p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) belongs here, not 'SELECT 1'"],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],

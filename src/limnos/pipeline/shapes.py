@@ -114,8 +114,7 @@ class Text(Shape):
 
     def read(self, node: Node, notes: Notes) -> Any:  # noqa: ANN401
         if not isinstance(node, ScalarNode) or not isinstance(node.value, str):
-            hint = "; put it in quotes" if isinstance(node, ScalarNode) and node.value is not None else ""
-            raise notes.bad(f"{self.word} belongs here, not {_kind(node)}{hint}", node.at)
+            raise notes.bad(f"{self.word} belongs here, not {_kind(node)}{self._hint(node)}", node.at)
         if not node.value.strip():
             raise notes.bad(f"{self.word} belongs here, not an empty one", node.at)
         if self.pattern is not None and not re.fullmatch(self.pattern, node.value):
@@ -132,6 +131,14 @@ class Text(Shape):
         if self.pattern is None:
             return {"type": "string", "pattern": r"\S"}
         return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
+
+    def _hint(self, node: Node) -> str:
+        if not isinstance(node, ScalarNode):
+            return ""
+        if node.value is not None:
+            return "; put it in quotes"
+        # `{total: Sum, in grams}` is two keys, and the second has nothing.
+        return "; one with a comma within {…} stands in quotes" if self.word == "text" else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,17 @@ from limnos.client import Client
 from limnos.names import engine
 from limnos.pipeline.declaration import Mode, Parts, Sql, Step, Write
 from limnos.pipeline.engine.branches import begin
-from limnos.pipeline.engine.incremental import Chosen, choose, marks_of, not_incremental, whole_of
+from limnos.pipeline.engine.incremental import (
+    INPUTS_MARK,
+    QUERY_MARK,
+    Chosen,
+    choose,
+    marks_of,
+    not_incremental,
+    whole_of,
+)
 from limnos.pipeline.engine.reading import pinned, with_reads
+from limnos.pipeline.engine.session import marking, settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
 from tests.pipeline.engine.steps import BRANCH, RUN_AT, on_main, published, step_of
@@ -84,6 +93,32 @@ def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
     assert third.nothing_new
     assert "append" in (fourth.whole_because or "")
     assert on_main(spark, step.table) == [(2, "X"), (3, "C")]
+
+
+NONE, NOT_READ = "nothing was published yet, or by another query", "was not read before"
+FORGED = [
+    ("{", NONE), ("[1]", NONE), ("17", NONE), ('{"T": 17}', "has expired, or the table was replaced"), ('{"T": "x"}', NOT_READ), ('{"T": [1]}', NOT_READ),
+    ('{"T": true}', NOT_READ), ("{}", NOT_READ),
+]  # fmt: skip
+
+
+def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Client, source: Parts) -> None:
+    """Whoever may write the table may write what it was made of; a run says why it does not go on from there, and does not fail."""
+    step = declared(source, "SELECT id, v FROM S")
+    run(spark, admin, step, source)
+    query = marks_of(step, pinned(spark, [source]))[QUERY_MARK]
+    table = engine.render_spark(source)
+    found = []
+    for mark, _ in FORGED:
+        forged = {INPUTS_MARK: mark.replace("T", table), QUERY_MARK: query}
+        with settings(spark, marking(forged)):
+            spark.sql(f"INSERT INTO {engine.render_spark(step.table)} VALUES (9, 'z')")
+        found.append(reading(spark, step, source)[0].whole_because or "")
+    repaired = run(spark, admin, step, source)
+
+    assert [reason for (_, reason), told in zip(FORGED, found, strict=True) if reason not in told] == []
+    assert repaired.whole_because is not None
+    assert on_main(spark, step.table) == [(1, "a"), (2, "b")]
 
 
 def test_merge_takes_changed_rows(spark: SparkSession, admin: Client, source: Parts) -> None:

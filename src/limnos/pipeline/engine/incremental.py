@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.declaration import Parts, Step
+    from limnos.pipeline.engine.metadata import Metadata, Snapshot
 
 INPUTS_MARK = "limnos.inputs"
 """JSON: table or view -> snapshot that was read, or what its definition was. In the summary of what the step wrote."""
@@ -86,6 +87,29 @@ def choose(spark: SparkSession, step: Step, *, pins: Mapping[Parts, Pin], full: 
         if frame is not None
     }
     return Chosen(found=reads(spark, pins, given=given), increments=frozenset(given))
+
+
+def marked(found: Metadata) -> Snapshot | None:
+    """The newest published snapshot that says what it was made of: maintenance lays others on top."""
+    return next((each for each in found.ancestors(found.head()) if INPUTS_MARK in each.summary), None)
+
+
+def inputs_of_mark(snapshot: Snapshot) -> Mapping[str, int | str | None] | None:
+    """What a snapshot says it was made of; None where it says nothing that a step writes.
+
+    Whoever may write a table may write this, too (decision record 0056), so nothing rests on its form.
+    """
+    try:
+        told = json.loads(snapshot.summary[INPUTS_MARK])
+    except (KeyError, ValueError):
+        return None
+    if not isinstance(told, dict):
+        return None
+    return {
+        name: state
+        for name, state in told.items()
+        if state is None or isinstance(state, str) or (isinstance(state, int) and not isinstance(state, bool))
+    }
 
 
 def _increment(spark: SparkSession, pin: Pin, *, last: Mapping[str, int | str | None]) -> Increment:
@@ -201,13 +225,10 @@ def _last(spark: SparkSession, step: Step) -> Mapping[str, int | str | None] | N
     found = metadata_of(spark, step.table)
     if found is None:
         return None
-    for each in found.ancestors(found.head()):
-        if INPUTS_MARK in each.summary:
-            if each.summary.get(QUERY_MARK) != _digest(step):
-                return None
-            told: dict[str, int | str | None] = json.loads(each.summary[INPUTS_MARK])
-            return told
-    return None
+    newest = marked(found)
+    if newest is None or newest.summary.get(QUERY_MARK) != _digest(step):
+        return None
+    return inputs_of_mark(newest)
 
 
 def _digest(step: Step) -> str:

@@ -6,14 +6,13 @@ name. May import this room, `names` and PySpark. It must not know kinds of sourc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limnos.names import engine
 from limnos.pipeline.declaration import Stream
-from limnos.pipeline.engine.incremental import INPUTS_MARK
+from limnos.pipeline.engine.incremental import inputs_of_mark, marked
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.outcomes import Pin
@@ -94,9 +93,7 @@ class Opening:
     def _before(self, name: str) -> Pin | None:
         """What the step's table, as it is published, was made of."""
         found = metadata_of(self._spark, self._step.table)
-        key = engine.render_spark((name,))
-        for snapshot in () if found is None else found.ancestors(found.head()):
-            if INPUTS_MARK in snapshot.summary:
-                state = json.loads(snapshot.summary[INPUTS_MARK]).get(key)
-                return Pin(name=name, fingerprint=state) if isinstance(state, str) else None
-        return None
+        newest = None if found is None else marked(found)
+        told = (inputs_of_mark(newest) if newest is not None else None) or {}
+        state = told.get(engine.render_spark((name,)))
+        return Pin(name=name, fingerprint=state) if isinstance(state, str) else None
