@@ -22,9 +22,10 @@ WHOLE = {
     "LIMNOS_TEST_STATEMENTS": "100000",
     "LIMNOS_TEST_LOCKS": "10000",
     "LIMNOS_TEST_READS": "10000",
+    "LIMNOS_TEST_STORIES": "60",
 }
 SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp", "tests/services/test_sqlpp_locking.py")
-SPARK_SUITES = ("tests/pipeline/run",)
+SPARK_SUITES = ("tests/pipeline/run", "tests/pipeline/engine/test_modes.py")
 
 
 def main(arguments: list[str]) -> int:
