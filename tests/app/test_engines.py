@@ -114,18 +114,36 @@ def test_a_killed_process_is_found_out_by_the_next_job(run: Callable[[Story], ob
 
 
 def test_who_leaves_is_obeyed(run: Callable[[Story], object]) -> None:
-    """A job that is cancelled ends, and its process stays."""
+    """A job that somebody ends is told so to who waits for it, and its process stays."""
 
     async def story(engine: SparkEngine) -> None:
         task = asyncio.create_task(lines(engine.run(job("obey"))))
         await lines(engine.run(job("rows 1")))
         pid = pid_of(engine)
         await engine.cancel("obey")
+        (told,) = await asyncio.gather(task, return_exceptions=True)
+
+        assert isinstance(told, SqlppError)
+        assert told.number == 41
+        assert pid_of(engine) == pid
+
+    run(story)
+
+
+def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
+    """Whoever stops taking results has ended the job, and its process stays."""
+
+    async def story(engine: SparkEngine) -> None:
+        task = asyncio.create_task(lines(engine.run(job("obey"))))
+        await lines(engine.run(job("rows 1")))
+        pid = pid_of(engine)
+        task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         await asyncio.gather(*module._SEEN_OFF)
 
         assert task.cancelled()
         assert pid_of(engine) == pid
+        assert len(await lines(engine.run(job("rows 1")))) == 2
 
     run(story)
 

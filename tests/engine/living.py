@@ -8,6 +8,9 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
+from pyiceberg.catalog import load_catalog
+from pyiceberg.table import Table
+
 from limnos.app.engines import SparkEngine
 from limnos.engine.wire import Start
 from limnos.sqlpp import parse_body
@@ -50,6 +53,11 @@ class Asking:
         )
         with urllib.request.urlopen(request) as answer:
             return json.loads(answer.read() or b"null")
+
+    def table(self, name: str) -> Table:
+        """A dataset's table as PyIceberg has it."""
+        uri, token = f"{self.server.uri}/iceberg", self.server.token
+        return load_catalog("lake", uri=uri, token=token, warehouse="lake/main").load_table((*self.dataverse, name))
 
     # Names, as the binder asks for them.
 

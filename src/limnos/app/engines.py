@@ -135,13 +135,13 @@ class SparkEngine:
         self._start = start
         self._idle_s = idle_s
         self._process: _Process | None = None
-        self._jobs: dict[str, asyncio.Task[object] | None] = {}
+        self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob) -> AsyncGenerator[bytes]:
         """Give the results of a job, line by line. Raises SqlppError."""
         outcome = "failed"
-        self._jobs[job.id] = asyncio.current_task()
+        self._jobs[job.id] = None
         if self._timer is not None:
             self._timer.cancel()
         try:
@@ -158,10 +158,10 @@ class SparkEngine:
             self._rest()
 
     async def cancel(self, job_id: str) -> None:
-        """End a job, if it is still under way."""
-        task = self._jobs.get(job_id)
-        if task is not None:
-            task.cancel()
+        """End a job, if it is still under way: whoever takes its results is told so by the engine."""
+        writer = self._jobs.get(job_id)
+        if writer is not None and writer.can_write_eof():
+            writer.write_eof()
 
     def close(self) -> None:
         """End the engine."""
@@ -176,6 +176,7 @@ class SparkEngine:
     async def _rows(self, job: EngineJob) -> AsyncGenerator[bytes]:
         process, own = self._socket()
         reader, writer = await asyncio.open_connection(sock=own)
+        self._jobs[job.id] = writer
         ended = False
         try:
             async with asyncio.timeout(job.deadline_ms / 1000 + 1):

@@ -1,6 +1,6 @@
 """What goes wrong in Spark and at the server, in SQL++'s numbers and words.
 
-May import `sqlpp.errors`, the wire and PySpark's errors. Must not know statements. Text of Spark's or Java's own is for the engine's log: a caller is told what
+May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Text of Spark's or Java's own is for the engine's log: a caller is told what
 to do, not where in a library something was thrown.
 """
 
@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from limnos.engine.wire import Failure
+from limnos.model.errors import LimnosError
 from limnos.sqlpp.errors import DuplicateKey, SqlppError, compilation, too_deep
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def told_of(error: BaseException) -> SqlppError | None:
     """An error in SQL++'s words; None for one that nobody foresaw."""
     if isinstance(error, SqlppError):
         return error
+    if isinstance(error, LimnosError):
+        return SqlppError(BROKEN, f"The engine cannot be started: {error.message}")
     if isinstance(error, Conflict):
         return SqlppError(
             BROKEN, "Other statements wrote to the dataset again and again; nothing was changed: try again"

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 CONTROL_FD = 0
 BATCH_BYTES = 128 << 10
 SOCKETS_AT_ONCE = 4
+TOLD_WITHIN_S = 2.0
+"""How long an engine that could not start stays, to say so."""
 
 
 def main() -> None:
@@ -83,6 +85,7 @@ def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
     except BaseException as error:
         logger.exception("Spark could not be started")
         begun.set_exception(error)
+        threading.Timer(TOLD_WITHIN_S, os.killpg, (0, signal.SIGKILL)).start()  # the next statement may have more luck
     else:
         begun.set_result(sessions)
 

@@ -1,0 +1,159 @@
+"""SQL++ as users send it: statements over HTTP, worked out by the engine that the server starts, read by other engines."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from limnos.client import Client
+from tests.integration.live import LiveServer, serving
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+MADE = """
+create dataverse sales.east;
+use sales.east;
+create type Item as { sku: string, n: integer };
+create type Sale as { id: bigint, customer: string?, items: [Item]?, at_: datetime? };
+create dataset Orders(Sale) primary key id;
+create synonym O for Orders;
+insert into Orders ([
+  {"id": 1, "customer": "Ann", "items": [{"sku": "a", "n": 2}, {"sku": "b", "n": 1}], "note": "first"},
+  {"id": 2, "customer": null, "at_": datetime("2020-01-02T03:04:05")},
+  {"id": 3, "customer": "Bob", "items": [{"sku": "a", "n": 5, "gift": true}]}
+]);
+"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server that may read files of a directory, with a dataverse, its types and a dataset."""
+    base = tmp_path_factory.mktemp("service")
+    (base / "files").mkdir()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("LIMNOS__SQLPP__FILE_ROOTS", str(base / "files"))
+        with serving(base / "data") as running:
+            status, answer = ask(running, MADE)
+            assert (status, answer.get("errors")) == (200, None), answer
+            yield running
+
+
+def ask(server: LiveServer, statement: str, token: str | None = None) -> tuple[int, dict[str, Any]]:
+    """Send statements; gives the status and the body."""
+    request = urllib.request.Request(
+        f"{server.uri}/query/service",
+        data=json.dumps({"statement": statement}).encode(),
+        headers={"Authorization": f"Bearer {token or server.token}", "Content-Type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def rows(server: LiveServer, statement: str) -> list[Any]:
+    """The results of a statement that works."""
+    status, answer = ask(server, statement)
+    assert status == 200, answer
+    assert "errors" not in answer, answer
+    found: list[Any] = answer.get("results", [])
+    return found
+
+
+def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
+    """Joins, unnesting, groups, a synonym, a name of several parts, a view over a function."""
+    ask(server, "create function sales.east.big(x) { x > 1 }")
+    ask(
+        server,
+        "create view sales.east.big_items as select o.id, i.sku from sales.east.Orders o unnest o.items i where sales.east.big(i.n)",
+    )
+
+    assert rows(
+        server,
+        "use sales.east; select i.sku, sum(i.n) as total from O o unnest o.items i group by i.sku order by i.sku",
+    ) == [
+        {"sku": "a", "total": 7},
+        {"sku": "b", "total": 1},
+    ]
+    assert rows(server, "select value b from sales.east.big_items b order by b.id") == [
+        {"id": 1, "sku": "a"},
+        {"id": 3, "sku": "a"},
+    ]
+    assert rows(server, "select o.id, o.customer, o.note from sales.east.Orders o order by o.id") == [
+        {"id": 1, "customer": "Ann", "note": "first"},
+        {"id": 2, "customer": None},
+        {"id": 3, "customer": "Bob"},
+    ]
+
+
+def test_changes(server: LiveServer) -> None:
+    """INSERT of a query, UPSERT, DELETE, RETURNING; a key that is there is refused with AsterixDB's words and nothing is written."""
+    ask(server, "use sales.east; create dataset Copies(Sale) primary key id")
+
+    told = rows(
+        server, "use sales.east; insert into Copies as c (select value o from Orders o where o.id < 3) returning c.id"
+    )
+    status, refused = ask(server, "insert into sales.east.Copies ([{'id': 9}, {'id': 2}])")
+    rows(server, "upsert into sales.east.Copies ([{'id': 2, 'customer': 'Eve'}, {'id': 4}])")
+    rows(server, "delete from sales.east.Copies c where c.id = 1")
+
+    assert sorted(told) == [1, 2]
+    assert status == 400
+    assert "HYR0033: Inserting duplicate keys into the primary storage" in refused["errors"][0]["msg"]
+    assert rows(server, "select value c from sales.east.Copies c order by c.id") == [
+        {"id": 2, "customer": "Eve"},
+        {"id": 4},
+    ]
+
+
+def test_files_are_loaded(server: LiveServer) -> None:
+    """LOAD reads files below the directory that the settings name, and no other."""
+    files = server.data.parent / "files"
+    (files / "orders.json").write_text('{"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"}\n{"id": 2}\n')
+    ask(server, "use sales.east; create dataset Loaded(Sale) primary key id")
+
+    def load(path: Path) -> tuple[int, dict[str, Any]]:
+        return ask(
+            server,
+            f'use sales.east; load dataset Loaded using localfs (("path"="127.0.0.1://{path}"), ("format"="json"))',
+        )
+
+    status, answer = load(files / "orders.json")
+    assert status == 200, answer
+    assert load(server.data / "admin.token")[0] == 400
+    assert rows(server, "select value l from sales.east.Loaded l order by l.id") == [
+        {"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"},
+        {"id": 2},
+    ]
+
+
+def test_other_engines_see_the_same(server: LiveServer) -> None:
+    """PyIceberg reads the rows, the client lists the table."""
+    catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
+
+    found = catalog.load_table(("sales", "east", "Orders")).scan().to_arrow().to_pylist()
+
+    assert sorted(row["id"] for row in found) == [1, 2, 3]
+    (first,) = (row for row in found if row["id"] == 1)
+    assert first["items"] == [{"sku": "a", "n": 2, "_open": None}, {"sku": "b", "n": 1, "_open": None}]
+    assert first["_open"] == '{"note":"first"}'
+    with Client(server.uri, token=server.token) as client:
+        assert ("main", "sales", "east", "Orders") in client.tables.list(("main", "sales", "east"))
+
+
+def test_rights_are_the_caller_s(server: LiveServer) -> None:
+    """Who has no right to a dataset is refused before the engine is asked."""
+    with Client(server.uri, token=server.token) as client:
+        client.users.add("ben")
+        text = client.tokens.create(user="ben", name="t", expires_in_s=3600).token
+
+    assert ask(server, "select value o.id from sales.east.Orders o", text)[0] == 403
+    assert ask(server, "insert into sales.east.Orders ({'id': 77})", text)[0] == 403
