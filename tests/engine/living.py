@@ -76,7 +76,7 @@ class Asking:
         """A statement whose names are resolved."""
         return bind(parse_body(text), self, dataverse=self.dataverse)
 
-    def job(self, text: str, kind: JobKind = "query", *, target: str | None = None, returning: str | None = None, deadline_s: float = 120, credential: str | None = None) -> EngineJob:  # fmt: skip
+    def job(self, text: str, kind: JobKind = "query", *, target: str | None = None, returning: str | None = None, deadline_s: float = 300, credential: str | None = None) -> EngineJob:  # fmt: skip
         """A statement as a job."""
         bound = self.bound(text)
         returned = None if returning is None else bind(parse_body(returning), self, variables=("o",))
