@@ -1,0 +1,55 @@
+"""`limnos lance import`: a directory's tables in a server's catalog, where they lie; and a catalog that shows the directory itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+from lance.namespace import DirectoryNamespace, RestNamespace
+from lance_namespace import CreateNamespaceRequest, ListTablesRequest
+
+from tests.integration.live import LIMNOS, LiveServer
+
+pytestmark = [pytest.mark.integration, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+ROWS = pa.table({"id": [1, 2, 3]})
+
+
+def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]]]:
+    """Run a command; its exit code and what it printed."""
+    done = subprocess.run(
+        [*LIMNOS, *words, "--uri", server.uri, "--output", "json"],
+        check=False, capture_output=True, text=True, env={**os.environ, "LIMNOS_TOKEN": server.token},
+    )  # fmt: skip
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -> None:
+    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; the same directory is a catalog too."""
+    theirs = DirectoryNamespace(root=str(tmp_path))
+    theirs.create_namespace(CreateNamespaceRequest(id=["text"]))
+    lance.write_dataset(ROWS, namespace_client=theirs, table_id=["text", "docs"], mode="create")
+    lance.write_dataset(ROWS, namespace_client=theirs, table_id=["top"], mode="create")
+    (tmp_path / "foreign.lance").mkdir()
+    place = f"file://{tmp_path}"
+    generic = ("--provider", "lakehouse-generic", "--property")
+    assert limnos(server, "create", "catalog", "taken", *generic, f"allowed-locations={place}")[0] == 0
+    assert limnos(server, "create", "catalog", "shown", *generic, f"lance-directory={place}")[0] == 0
+
+    code, first = limnos(server, "lance", "import", str(tmp_path), "--into", "taken.ml")
+    _, again = limnos(server, "lance", "import", str(tmp_path), "--into", "taken.ml")
+
+    assert code == 1
+    assert {row["name"]: row["done"] for row in first} == {
+        "taken.ml.foreign": "failed", "taken.ml.text.docs": "registered", "taken.ml.top": "registered",
+    }  # fmt: skip
+    assert {row["done"] for row in again} == {"failed", "nothing"}
+    ours = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
+    for table in (["taken", "ml", "text", "docs"], ["taken", "ml", "top"], ["shown", "text", "docs"], ["shown", "top"]):
+        assert lance.dataset(namespace_client=ours, table_id=table).count_rows() == 3
+    assert ours.list_tables(ListTablesRequest(id=["shown"])).tables == ["foreign", "top"]
