@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from urllib.request import Request, urlopen
 
-from gravitino import GravitinoAdminClient, GravitinoClient, GravitinoMetalake
+from gravitino import GravitinoAdminClient, GravitinoClient, GravitinoMetalake, NameIdentifier
 from gravitino.api.authorization.owner import Owner
 from gravitino.api.authorization.privileges import CreateSchema, UseCatalog, UseSchema
 from gravitino.api.authorization.securable_objects import SecurableObjects
@@ -26,6 +26,7 @@ from gravitino.api.tag.tag_change import TagChange
 from gravitino.auth.basic_auth_provider import BasicAuthProvider
 from gravitino.client.metadata_object_role_operations import MetadataObjectRoleOperations
 from gravitino.client.metadata_object_tag_operations import MetadataObjectTagOperations
+from gravitino.namespace import Namespace
 
 URI, WAREHOUSE = sys.argv[1:]
 LAKE = "grav_py"
@@ -225,6 +226,26 @@ def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
     see("owner-group", lambda: lake.set_owner(names["A"], "staff", Owner.Type.GROUP))
 
 
+def tables() -> None:
+    """List and load tables that others have made, in the server's own metalake: one of Lance's, one directly in its catalog, one of Iceberg's."""
+    lake = client("admin", "lake")
+
+    def told(catalog: str, schema: str, name: str) -> object:
+        found = lake.load_catalog(catalog).as_table_catalog().load_table(NameIdentifier.of(schema, name))
+        columns = [[column.name(), column.data_type().simple_string(), column.nullable()] for column in found.columns()]
+        return [found.name(), columns, found.properties().get("format"), len(found.partitioning())]
+
+    def listed(catalog: str, schema: str) -> object:
+        return [each.name() for each in lake.load_catalog(catalog).as_table_catalog().list_tables(Namespace.of(schema))]
+
+    see("lance-tables", lambda: listed("lance", "grav:text"))
+    see("lance-table", lambda: told("lance", "grav:text", "docs"))
+    see("root-tables", lambda: "grav_top" in listed("lance", "default"))
+    see("root-table", lambda: told("lance", "default", "grav_top"))
+    see("iceberg-table", lambda: told("main", "grav", "t"))
+    see("table-missing", lambda: told("lance", "grav:text", "none"))
+
+
 def main() -> None:
     """Do everything in order, then tell."""
     admin = GravitinoAdminClient(uri=URI, auth_data_provider=BasicAuthProvider("admin", "x"))
@@ -235,6 +256,7 @@ def main() -> None:
     schemas(lake)
     people(lake)
     grants(lake)
+    tables()
     admin.drop_metalake(LAKE, force=True)
     sys.stdout.write(json.dumps(seen))
 

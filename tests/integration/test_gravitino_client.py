@@ -9,8 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import lance
+import pyarrow as pa
 import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import CreateNamespaceRequest, DescribeTableRequest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.partitioning import PartitionField, PartitionSpec
+from pyiceberg.schema import Schema
+from pyiceberg.transforms import BucketTransform
+from pyiceberg.types import LongType, NestedField
 
+from limnos.client import Client
 from tests.integration.live import LiveServer
 
 ROOT = Path(__file__).parents[2]
@@ -49,6 +59,7 @@ def _environment() -> dict[str, str]:
 @pytest.fixture(scope="module")
 def seen(server: LiveServer) -> Seen:
     """What every step of the script gave."""
+    _make_tables(server)
     warehouse = f"file://{server.data}/warehouse/grav"
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
@@ -58,6 +69,25 @@ def seen(server: LiveServer) -> Seen:
     assert done.returncode == 0, done.stderr
     found: Seen = json.loads(done.stdout)
     return found
+
+
+def _make_tables(server: LiveServer) -> None:
+    """Make tables by the protocols of their formats: the client only reads them."""
+    ours = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
+    for path in (["lance", "grav"], ["lance", "grav", "text"]):
+        ours.create_namespace(CreateNamespaceRequest(id=path))
+    rows = pa.table({"id": [1], "vector": pa.array([[0.0, 1.0]], pa.list_(pa.float32(), 2))})
+    for path in (["lance", "grav", "text", "docs"], ["lance", "grav_top"]):
+        lance.write_dataset(rows, namespace_client=ours, table_id=path, mode="create")
+        ours.describe_table(
+            DescribeTableRequest(id=path)
+        )  # a worker is there then, and answers within the client's patience
+    with Client(server.uri, token=server.token) as admin:
+        admin.namespaces.create("main.grav")
+        catalog = load_catalog("main", **admin.iceberg_properties("main"))
+    schema = Schema(NestedField(1, "id", LongType(), required=True))
+    spec = PartitionSpec(PartitionField(1, 1000, BucketTransform(8), "id_bucket"))
+    catalog.create_table("grav.t", schema, partition_spec=spec)
 
 
 def starts(seen: Seen, expected: dict[str, str]) -> dict[str, object]:
@@ -125,6 +155,19 @@ def test_schema_failures(seen: Seen) -> None:
     }
 
     assert starts(seen, expected) == {}
+
+
+def test_tables_of_both_formats(seen: Seen) -> None:
+    """Lance's tables list and load with their columns, also those directly in a catalog; Iceberg's with their partitioning."""
+    vector = seen["lance-table"][1][1] if isinstance(seen["lance-table"], list) else seen["lance-table"]
+
+    assert seen["lance-tables"] == ["docs"]
+    assert seen["lance-table"] == ["docs", [["id", "long", True], vector], "lance", 0]
+    assert vector[0] == "vector"
+    assert seen["root-tables"] is True
+    assert seen["root-table"][0] == "grav_top"
+    assert seen["iceberg-table"] == ["t", [["id", "long", False]], "iceberg v2", 1]
+    assert starts(seen, {"table-missing": "NoSuchTableException none"}) == {}
 
 
 def test_users_and_groups(seen: Seen) -> None:
