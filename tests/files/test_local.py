@@ -200,3 +200,45 @@ def test_dots_lead_nowhere(files: FileStore, tmp_path: Path) -> None:
 
     with pytest.raises(BadRequest, match="segment"):
         files.read(f"{tmp_path}/warehouse/../secret")
+
+
+def test_files_are_listed_directly(files: FileStore, tmp_path: Path) -> None:
+    """Name, size and time of the files in a directory; no directories, no links, nothing where nothing is."""
+    files.write_new(f"{tmp_path}/d/a", b"123")
+    files.write_new(f"{tmp_path}/d/below/b", b"")
+    (tmp_path / "d" / "link").symlink_to(tmp_path / "d" / "a")
+
+    (found,) = files.entries(f"{tmp_path}/d")
+
+    assert (found.name, found.size) == ("a", 3)
+    assert found.modified_ms > 0
+    assert files.entries(f"{tmp_path}/none") == []
+
+
+def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> None:
+    """The same bytes under it already are fine, others are refused; what is missing or a link is no file."""
+    for name, data in (("a", b"1"), ("same", b"1"), ("other", b"2")):
+        files.write_new(f"{tmp_path}/{name}", data)
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+
+    for _ in range(2):
+        files.link_new(f"{tmp_path}/a", f"{tmp_path}/new")
+    files.link_new(f"{tmp_path}/same", f"{tmp_path}/new")
+
+    assert (tmp_path / "new").read_bytes() == b"1"
+    with pytest.raises(AlreadyExists):
+        files.link_new(f"{tmp_path}/other", f"{tmp_path}/new")
+    for source in ("none", "link"):
+        with pytest.raises(MissingFile):
+            files.link_new(f"{tmp_path}/{source}", f"{tmp_path}/newer")
+
+
+def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
+    """To a place whose directory is made; that it is gone already is fine."""
+    files.write_new(f"{tmp_path}/a", b"1")
+
+    for _ in range(2):
+        files.move(f"{tmp_path}/a", f"{tmp_path}/aside/b")
+
+    assert (tmp_path / "aside" / "b").read_bytes() == b"1"
+    assert not (tmp_path / "a").exists()

@@ -286,3 +286,26 @@ def test_every_object_store_names_a_package() -> None:
     from limnos.files.locations import OBJECT_STORES
 
     assert set(OBJECT_STORES.values()) == set(remote._PACKAGES)
+
+
+def test_files_are_listed_linked_and_moved(files: FileStore) -> None:
+    """Those directly in a place, with size and time; a further name is given once, and a move leaves nothing behind."""
+    files.write_new("s3://bucket/list/a", b"123")
+    files.write_new("s3://bucket/list/below/b", b"")
+    for _ in range(2):
+        files.link_new("s3://bucket/list/a", "s3://bucket/list/c")
+
+    assert [(each.name, each.size, each.modified_ms > 0) for each in files.entries("s3://bucket/list")] == [
+        ("a", 3, True),
+        ("c", 3, True),
+    ]
+    assert files.entries("s3://bucket/nothing-there") == []
+    files.write_new("s3://bucket/list/other", b"x")
+    with pytest.raises(AlreadyExists):
+        files.link_new("s3://bucket/list/other", "s3://bucket/list/c")
+    with pytest.raises(MissingFile):
+        files.link_new("s3://bucket/list/none", "s3://bucket/list/d")
+    for _ in range(2):
+        files.move("s3://bucket/list/other", "s3://bucket/aside/other")
+    assert files.read("s3://bucket/aside/other") == b"x"
+    assert not files.exists("s3://bucket/list/other")

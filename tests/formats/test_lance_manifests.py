@@ -1,0 +1,78 @@
+"""Names of manifests: which are versions, which are staged, and which lead elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.formats.lance_manifests import (
+    V1,
+    V2,
+    VERSION_MAX,
+    Manifest,
+    check_branch,
+    directory_of,
+    manifest_name,
+    manifest_of,
+    staged_name,
+)
+from limnos.model.errors import BadRequest
+from limnos.names.errors import InvalidName
+
+TABLE = ("d", "my warehouse", "t")
+
+
+@given(version=st.integers(1, VERSION_MAX), scheme=st.sampled_from([V1, V2]))
+def test_a_manifest_is_read_as_it_was_named(version: int, scheme: int) -> None:
+    """Both schemes' names give the version back."""
+    assert manifest_of(manifest_name(version, scheme)) == Manifest(version, scheme)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "x.manifest",
+        "1.manifest-uuid",
+        "d1.manifest",
+        "99999999999999999999.manifest",
+        "latest_version_hint.json",
+        "1.manifest.tmp",
+    ],
+)
+def test_what_is_no_version(name: str) -> None:
+    """What lies beside the manifests is none of them."""
+    assert manifest_of(name) is None
+
+
+@pytest.mark.parametrize("path", ["d/my warehouse/t/_versions/1.manifest-a", "d/my%20warehouse/t/_versions/1.manifest-a", "file:///d/my warehouse/t/_versions/1.manifest-a", "s3://bucket/d/my warehouse/t/_versions/1.manifest-a"])  # fmt: skip
+def test_a_staged_manifest_by_any_spelling(path: str) -> None:
+    """Plain, percent-encoded, and with a scheme: the same file of the table's own directory."""
+    assert staged_name(path, table=TABLE, branch="") == "1.manifest-a"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["d/my warehouse/t/_versions/1.manifest", "d/my warehouse/u/_versions/1.manifest-a", "d/my warehouse/t/tree/dev/_versions/1.manifest-a",
+     "d/my warehouse/t/_versions/x/1.manifest-a", "d/my warehouse/t/_versions/../1.manifest-a", "d/my%zzwarehouse/t/_versions/1.manifest-a", "1.manifest-a"],
+)  # fmt: skip
+def test_any_other_file_is_refused(path: str) -> None:
+    """Another table's, another branch's, one with a final name, or one that climbs."""
+    with pytest.raises((BadRequest, InvalidName)):
+        staged_name(path, table=TABLE, branch="")
+
+
+@pytest.mark.parametrize(
+    "branch", ["../x", "a/../b", "a//b", "/a", "a/", ".a", "a b", "a..b", "x.lock", "é", "b" * 300]
+)
+def test_names_that_are_no_branch(branch: str) -> None:
+    """Whatever could lead out of the branch's own folder is refused."""
+    with pytest.raises(BadRequest):
+        check_branch(branch)
+
+
+def test_branches_have_folders_of_their_own() -> None:
+    """The main branch is the table's own folder, by either of its names."""
+    assert (check_branch("main"), check_branch(""), check_branch("feat/x")) == ("", "", "feat/x")
+    assert (directory_of(""), directory_of("feat/x")) == ("_versions", "tree/feat/x/_versions")
