@@ -23,6 +23,7 @@ from limnos.services.lance_tables import (
     draft_of,
     drafted,
     has_data,
+    holds_data,
     lance_find,
     lance_load,
     lance_made,
@@ -87,7 +88,7 @@ async def table_create(ctx: Context, scope: Scope, *, wanted: Wanted, body: Asyn
     if wanted.mode == EXIST_OK:
         await body.aclose()
         return Made(held, None)
-    if wanted.mode == CREATE and await has_data(ctx, held.location, place=held.place):
+    if wanted.mode == CREATE and await holds_data(ctx, held):
         raise name_taken(wanted.levels, wanted=Kind.TABLE, holder=Kind.TABLE.word)
     return await _written_over(ctx, scope, wanted=wanted, held=held, body=body)
 

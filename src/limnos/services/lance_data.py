@@ -16,7 +16,7 @@ from limnos.files import is_local, leads_within
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
 from limnos.services.lance_calls import Calls, newest_of
 from limnos.services.lance_describing import VERSION_END, At, state_of
-from limnos.services.lance_tables import has_data, lance_load
+from limnos.services.lance_tables import holds_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
 from limnos.sources.lance.questions import Explain, Merge, Query, Question, Write, Written
 
@@ -103,7 +103,7 @@ async def changed(ctx: Context, scope: Scope, *, levels: Levels, at: At, questio
     table = await ctx.read(scope, decide)
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
-    if not await has_data(ctx, table.location, place=table.place):
+    if not await holds_data(ctx, table):
         raise NotFound(NOTHING_YET, kind="table")
     errand = await _change(
         ctx, scope, table=table, levels=levels, question=asked_of(table, question, at=at), decide=decide

@@ -14,7 +14,7 @@ from limnos.model.records import TableRecord
 from limnos.services.catalogs import catalogs_list
 from limnos.services.lance_namespaces import namespace_shown
 from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in, tables_in
-from limnos.services.lance_tables import has_data
+from limnos.services.lance_tables import LanceTable, holds_data
 from limnos.services.namespaces import namespaces_list
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import place_of
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
     from limnos.services.context import Context
-    from limnos.services.places import Place
     from limnos.services.scene import Scene
 
 PAGE = 1000
@@ -41,11 +40,10 @@ class Names(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """A page of tables, and of those that were made without data where they lie."""
+    """A page of tables, and those of them that were made without data."""
 
     page: Page
-    declared: dict[str, str]
-    place: Place | None
+    declared: dict[str, LanceTable]
 
 
 def tables_of(scene: Scene, levels: Levels, *, asked: Asked) -> Page:
@@ -108,23 +106,20 @@ async def space_shown(ctx: Context, scope: Scope, *, levels: Levels) -> dict[str
 async def _with_data(ctx: Context, scope: Scope, *, levels: Levels, asked: Asked) -> Names:
     def read(scene: Scene) -> _Seen:
         page = tables_of(scene, levels, asked=asked)
-        places = for_each(page.texts(), lambda name: _declared_at(scene, (*levels, name)))
-        declared = {name: place for name, place in zip(page.texts(), places, strict=True) if place is not None}
-        return _Seen(page, declared, place_of(scene) if declared else None)
+        found = for_each(page.texts(), lambda name: _declared(scene, (*levels, name)))
+        return _Seen(page, {name: each for name, each in zip(page.texts(), found, strict=True) if each is not None})
 
     seen = await ctx.read(scope, read)
-    empty = [
-        name for name, at in seen.declared.items() if not await has_data(ctx, at, place=cast("Place", seen.place))
-    ]  # fmt: skip
+    empty = [name for name, table in seen.declared.items() if not await holds_data(ctx, table)]
     return Names([name for name in seen.page.texts() if name not in empty], seen.page.last)
 
 
-def _declared_at(scene: Scene, levels: Levels) -> str | None:
-    """Return where a table lies that was made without data; None for others."""
+def _declared(scene: Scene, levels: Levels) -> LanceTable | None:
+    """Return a table that was made without data; None for others."""
     node, _ = scene.find(levels, Kind.TABLE)
     if node is None or not cast("TableRecord", node.record).declared:
         return None
-    return scene.document(node.id).location
+    return LanceTable(node, cast("TableRecord", node.record), scene.document(node.id).location, place_of(scene))
 
 
 async def all_tables(

@@ -7,6 +7,7 @@ A table may lie directly in its catalog; then the catalog's node is its parent.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
@@ -24,6 +25,7 @@ from limnos.services.lance_manifests import manifests_found
 from limnos.services.places import place_of
 from limnos.services.table_formats import LANCE, refuse_work, require_format
 from limnos.services.tables import name_taken, require_free, table_find, table_move_of, table_reparent
+from limnos.store.lance_versions import lance_top_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -306,5 +308,12 @@ def lance_purge_of(catalog_id: int, location: str) -> str:
 
 
 async def has_data(ctx: Context, location: str, *, place: Place) -> bool:
-    """Say whether anything was ever written to a location, where it may lie; of a managed table the store knows it."""
+    """Say whether anything was ever written to a location, where it may lie."""
     return await ctx.services.files.holds(f"{location}/{VERSIONS}", place.catalog.properties, roots=place.roots)
+
+
+async def holds_data(ctx: Context, table: LanceTable) -> bool:
+    """Say whether a table holds data: its files say so, and of a managed one the store."""
+    if table.record.managed:
+        return await ctx.look_up(partial(lance_top_read, table.node.id, "")) is not None
+    return await has_data(ctx, table.location, place=table.place)
