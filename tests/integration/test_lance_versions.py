@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from urllib.parse import quote
+from urllib.request import Request, urlopen
 
 import lance
 import lance_namespace_urllib3_client as generated
@@ -137,6 +141,29 @@ def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
     expected = sorted(mine * 1000 + turn for mine in range(PROCESSES) for turn in range(APPENDS))
     assert sorted(opened(server, path).to_table()["id"].to_pylist()) == expected
     assert versions(server, path) == list(range(1, len(expected) + 1))
+
+
+def test_the_server_inserts_at_once(server: LiveServer, path: list[str]) -> None:
+    """Inserts that the server does at the same time each make a version: who was second begins again by itself."""
+    at = f"{server.uri}/lance/v1/table/{quote('$'.join(path), safe='')}/insert"
+    headers = {"authorization": f"Bearer {server.token}", "content-type": "application/vnd.apache.arrow.stream"}
+
+    def insert(number: int) -> int:
+        sink = pa.BufferOutputStream()
+        rows = pa.table({"id": [number]})
+        with pa.ipc.new_stream(sink, rows.schema) as stream:
+            stream.write_table(rows)
+        with urlopen(Request(at, sink.getvalue().to_pybytes(), headers, method="POST")) as answer:
+            version: int = json.loads(answer.read())["version"]
+            return version
+
+    first = insert(0)
+    with ThreadPoolExecutor(4) as threads:
+        made = list(threads.map(insert, range(1, 9)))
+
+    assert sorted([first, *made]) == list(range(1, 10))
+    assert versions(server, path) == list(range(1, 10))
+    assert sorted(opened(server, path).to_table()["id"].to_pylist()) == list(range(9))
 
 
 def test_two_tables_are_committed_together(server: LiveServer, path: list[str], tmp_path: Path) -> None:
