@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -27,18 +28,41 @@ if TYPE_CHECKING:
 app = App(name="lance")
 
 _EXTRA = "server,lance"
-LayoutFlag = Annotated[
-    Literal["v0", "v1", "v2"] | None,
-    Parameter(help="How tables lie in it, when it does not show: folders, `NAME.lance`, or an index `__manifest`."),
-]
-Storage = Annotated[
-    list[str] | None,
-    Parameter(
-        name="--storage",
-        negative="",
-        help="KEY=VALUE for an object store, as Lance calls it (`aws_region`, `aws_endpoint`); may be repeated. Without, the environment says.",
-    ),
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """Flags of every command on a directory: how to get there, and how it is laid out."""
+
+    layout: Annotated[
+        Literal["v0", "v1", "v2"] | None,
+        Parameter(help="How tables lie in it, when it does not show: folders, `NAME.lance`, or an index `__manifest`."),
+    ] = None
+    storage: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            help="KEY=VALUE for an object store, as Lance calls it (`aws_region`, `aws_endpoint`); may be repeated. Without, the environment says.",
+        ),
+    ] = None
+
+    def open(self, root: str) -> Directory:
+        """Open a directory. Raises StoppedError for one of this machine that is not there."""
+        rules = room("limnos.formats.lance", extra=_EXTRA)
+        directories = room("limnos.sources.lance.directories", extra=_EXTRA)
+        at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
+        if rules.is_local(at) and not Path(at).is_dir():
+            raise StoppedError(
+                f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
+            )
+        layout = rules.Layout(self.layout) if self.layout else None
+        found: Directory = directories.Directory(at, options=properties_of(self.storage), layout=layout)
+        return found
+
+
+_PLAIN = Way()
+"""Stands for flags that were not given."""
 Output = Annotated[
     Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
 ]
@@ -51,8 +75,7 @@ def ls(
     /,
     *,
     all: Annotated[bool, Parameter(negative="", help="Every table, in namespaces too.")] = False,
-    layout: LayoutFlag = None,
-    storage: Storage = None,
+    way: Way = _PLAIN,
     output: Output = None,
 ) -> None:
     """List the namespaces and tables of a directory.
@@ -64,7 +87,7 @@ def ls(
     path
         A namespace in it, as `ml.text`.
     """
-    found = _directory(root, layout=layout, storage=storage)
+    found = way.open(root)
     levels = display.parse(path) if path else ()
     rows = [] if all else [_row((*levels, name), "namespace") for name in found.namespaces(levels)]
     entries = (
@@ -83,8 +106,7 @@ def describe(
     *,
     version: Annotated[int | None, Parameter(help="One of its versions, instead of the latest.")] = None,
     tag: Annotated[str | None, Parameter(help="The version that has this tag.")] = None,
-    layout: LayoutFlag = None,
-    storage: Storage = None,
+    way: Way = _PLAIN,
     output: Output = None,
 ) -> None:
     """Show what a table of a directory holds: without PATH, how the directory is laid out.
@@ -96,7 +118,7 @@ def describe(
     path
         A table in it, as `docs` or `ml.text.docs`.
     """
-    found = _directory(root, layout=layout, storage=storage)
+    found = way.open(root)
     if path is None:
         entries = found.all_tables()
         fields: dict[str, object] = {"root": found.root, "layout": found.layout, "tables": len(entries)}
@@ -112,8 +134,7 @@ def import_tables(
     *,
     into: Annotated[str, Parameter(help="Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.")],
     dry_run: Annotated[bool, Parameter(negative="", help="Only list what would be registered.")] = False,
-    layout: LayoutFlag = None,
-    storage: Storage = None,
+    way: Way = _PLAIN,
     common: Common = DEFAULTS,
 ) -> int:
     """Register the tables of a directory in a server's catalog, with their namespaces. Files stay where they are.
@@ -123,7 +144,7 @@ def import_tables(
     root
         The directory: a path, or a URI such as `s3://bucket/prefix`, which the server must be allowed to read.
     """
-    found, home = _directory(root, layout=layout, storage=storage), display.parse(into)
+    found, home = way.open(root), display.parse(into)
     entries = found.all_tables()
     with common.client() as client:
         if not dry_run:
@@ -146,8 +167,7 @@ def serve(
     listen: Annotated[
         str, Parameter(help="Address of this machine, as HOST:PORT; port 0 takes a free one.")
     ] = "127.0.0.1:2333",
-    layout: LayoutFlag = None,
-    storage: Storage = None,
+    way: Way = _PLAIN,
 ) -> None:
     """Serve a directory to Lance's clients over Lance REST, to whoever is on this machine: without a store, without access rules.
 
@@ -164,22 +184,8 @@ def serve(
     if impl is not None:
         delegate = adapter.of_implementation(impl, properties_of(property))
     else:
-        delegate = adapter.of_directory(_directory(root or "", layout=layout, storage=storage))
+        delegate = adapter.of_directory(way.open(root or ""))
     adapter.serve(delegate, listen=listen, announce=lambda url: print(f"ready {url}", flush=True))
-
-
-def _directory(root: str, *, layout: str | None, storage: list[str] | None) -> Directory:
-    rules = room("limnos.formats.lance", extra=_EXTRA)
-    directories = room("limnos.sources.lance.directories", extra=_EXTRA)
-    at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
-    if rules.is_local(at) and not Path(at).is_dir():
-        raise StoppedError(f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie")
-    found: Directory = directories.Directory(
-        at,
-        options=properties_of(storage),
-        layout=rules.Layout(layout) if layout else None,
-    )
-    return found
 
 
 def _shape(output: Format | None) -> Format:
