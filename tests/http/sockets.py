@@ -126,6 +126,7 @@ class Served:
         self._up.set()
         await self.server.serve(sockets=[listening])
         await built.services.store.close()
+        built.services.lance.close()
         built.services.chores.close()
         built.services.files.close()
 

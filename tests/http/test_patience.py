@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
+from limnos.http.guarded import STEP_BYTES, GuardedProtocol
 from limnos.http.patience import Patience, Phase, Step
 from tests.clocks import run
 
@@ -78,3 +80,16 @@ def test_who_is_gone_is_forgotten() -> None:
         return client.ended, patience._looking
 
     assert run(story()) == ([], False)
+
+
+def test_a_long_body_goes_on_by_mebibytes() -> None:
+    """Each mebibyte of a body is a step of its connection, so who sends one after the other is not slow; less is none."""
+    connection = GuardedProtocol.__new__(GuardedProtocol)
+    connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
+    steps = []
+
+    for _ in range(4):
+        connection.on_body(bytes(STEP_BYTES // 2))
+        steps.append(connection._steps)
+
+    assert steps == [0, 1, 1, 2]
