@@ -52,11 +52,7 @@ async def manifests_found(files: Files, location: str, *, place: Place, now_ms: 
     }
     found: list[LanceVersion] = []
     for branch in ("", *sorted(branches)):
-        for entry in await Manifests(files, location, branch=branch, place=place).entries():
-            manifest = manifest_of(entry.name)
-            if manifest is not None:
-                at_ms = entry.modified_ms or now_ms
-                found.append(LanceVersion(branch, *manifest, "", entry.size, None, "{}", at_ms, settled=True))
+        found += await Manifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
     return tuple(found)
 
 
@@ -158,6 +154,17 @@ class Manifests:
     async def entries(self) -> list[Entry]:
         """List the files beside the manifests."""
         return await self._files.entries(self.directory, self._properties, roots=[self._location])
+
+    async def versions(self, *, now_ms: int) -> list[LanceVersion]:
+        """Return the versions that lie here, as the store would keep them."""
+        found = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
+        return [
+            LanceVersion(
+                self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True
+            )
+            for entry, manifest in found
+            if manifest is not None
+        ]  # fmt: skip
 
     async def names(self) -> dict[int, str]:
         """Return the manifests that are there, by version."""

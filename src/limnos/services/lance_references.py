@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.lance_manifests import check_branch, manifest_of
+from limnos.formats.lance_manifests import check_branch
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.lance import LanceVersion
@@ -109,11 +109,7 @@ async def branch_make(ctx: Context, scope: Scope, *, levels: Levels, name: str, 
 async def _keep(ctx: Context, scope: Scope, *, levels: Levels, table: LanceTable, branch: str) -> None:
     """Let the store know the versions of a branch as its files have them."""
     now_ms = ctx.services.store.time.now_ms()
-    versions = []
-    for entry in await manifests_for(ctx, table, branch=branch).entries():
-        manifest = manifest_of(entry.name)
-        if manifest is not None:
-            versions.append(LanceVersion(branch, *manifest, "", entry.size, None, "{}", now_ms, settled=True))
+    versions = await manifests_for(ctx, table, branch=branch).versions(now_ms=now_ms)
 
     def decide(scene: Scene) -> Permit[BranchKeep]:
         node, _, decision = lance_find(scene, levels, action=Action.TABLE_COMMIT)
