@@ -185,6 +185,29 @@ def test_default_is_made_at_first_use(node: Node) -> None:
     assert rows(node, "f()") == [1]
 
 
+def test_rights_on_functions(node: Node) -> None:
+    """Calling takes EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, making REGISTER_FUNCTION; dropping the last one ownership."""
+    rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
+    for user, right in (("caller", "execute_function"), ("changer", "modify_function"), ("maker", "register_function")):
+        grant(node, user, f"use_catalog use_schema {right}", kind="CATALOG", on="main")
+    replace, make = "create or replace function a.f() { 3 }", "create function a.g() { 4 }"
+
+    assert rows(node, "a.f()", user="caller") == rows(node, "a.f()", user="changer") == [1]
+    assert refusal(node, "a.f()", user="maker")[1].startswith("ASX1081: ")
+    for user, statement in (
+        ("caller", replace),
+        ("maker", replace),
+        ("caller", make),
+        ("changer", make),
+        ("caller", "drop function a.f@1"),
+    ):
+        assert refusal(node, statement, user=user)[0] == 403, (user, statement)
+    rows(node, f"{replace}; drop function a.f@1", user="changer")
+    assert refusal(node, "drop function a.f@0", user="changer")[0] == 403
+    rows(node, f"{make}; drop function a.g@0", user="maker")
+    assert rows(node, "a.f()") == [3]
+
+
 def test_what_one_may_not_see(node: Node) -> None:
     """Is not there in the metadata, and refused or not found like what is not there."""
     rows(
