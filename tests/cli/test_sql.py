@@ -151,6 +151,7 @@ def test_flags_that_make_no_sense(run: Run, service: Service, words: tuple[str, 
 
 def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: Service) -> None:
     """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was interrupted."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 
     def interrupt() -> None:
         while not service.waiting:
@@ -158,7 +159,10 @@ def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: Servic
         os.kill(os.getpid(), signal.SIGINT)
 
     threading.Thread(target=interrupt).start()
-    done = sql(run, service, "--output", "table", "-c", "select forever();")
+    try:
+        done = sql(run, service, "--output", "table", "-c", "select forever();")
+    finally:
+        signal.signal(signal.SIGINT, before)
 
     assert done.code == 130
     assert service.cancelled == [service.asked[0]["client_context_id"]]

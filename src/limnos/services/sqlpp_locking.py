@@ -202,8 +202,8 @@ class Locks:
 
     async def _withdraw(self, claim: _Claim) -> LockRow | None:
         """Take back a request that waited too long; says what was in its way."""
-        self._claims.discard(claim)
         found, passed = await self._submit(partial(lock_withdraw, token=claim.token))
+        self._claims.discard(claim)  # only now: who is cancelled on the way still has something to give back
         self._tell(passed)
         return found
 
