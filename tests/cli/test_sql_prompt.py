@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,8 +40,9 @@ def shell(service: Service, tmp_path: Path) -> Iterator[Shell]:
         }  # fmt: skip
         command = ["-m", "limnos.cli.main", "sql", "--uri", service.uri, "--user", "ana", *words]
         child = pexpect.spawn(
-            sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160)
-        )
+            sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # tests in the background are deaf to it
+        )  # fmt: skip
         running.append(child)
         child.expect_exact("Ctrl-D leaves")
         child.expect(">")
