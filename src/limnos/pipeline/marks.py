@@ -5,15 +5,18 @@ Job: read marks from a table's metadata, the newest first. May import `client`'s
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from limnos.client.values import Json
 
 INPUTS = "limnos.inputs"
-"""Which snapshots of its inputs a snapshot came from, as JSON."""
+"""JSON: table or view -> snapshot that was read, or what its definition was. In the summary of what a step wrote."""
 RUN = "limnos.run"
 """The run that made it."""
 _NO_SNAPSHOT = -1
@@ -49,6 +52,24 @@ def mark_of(found: Json | None, key: str) -> str | None:
             return at.summary[key]
         at = known.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
     return None
+
+
+def inputs_of(told: str | None) -> Mapping[str, int | str | None] | None:
+    """Read a mark of inputs; None where it is nothing that a step writes.
+
+    Whoever may write a table may write this, too (decision record 0056), so nothing rests on its form.
+    """
+    try:
+        found = json.loads(told or "")
+    except ValueError:
+        return None
+    if not isinstance(found, dict):
+        return None
+    return {
+        name: state
+        for name, state in found.items()
+        if state is None or isinstance(state, str) or (isinstance(state, int) and not isinstance(state, bool))
+    }
 
 
 def _metadata(found: Json | None) -> _Metadata:

@@ -7,7 +7,6 @@ writes nothing, anywhere.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +18,7 @@ from limnos.pipeline.aside import tables_of
 from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, Source, Step, TableSource
 from limnos.pipeline.engine.relations import Query, queried
 from limnos.pipeline.graph import order
-from limnos.pipeline.marks import INPUTS, head_of, mark_of
+from limnos.pipeline.marks import INPUTS, head_of, inputs_of, mark_of
 from limnos.pipeline.others import made_by_others
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import Reads, all_reads, tables
@@ -210,17 +209,7 @@ def _published(checked: Checked, step: Step) -> Mapping[str, int]:
     """The snapshots of its inputs that the step's table came from, by the newest summary that tells of them."""
     state = None if checked.found is None else checked.found.get(step.table)
     told = mark_of(None if state is None else state.metadata, INPUTS)
-    return {} if told is None else _inputs(told)
-
-
-def _inputs(told: str) -> dict[str, int]:
-    """Table -> snapshot as a step marked it; nothing where somebody else wrote something else there."""
-    try:
-        found = json.loads(told)
-    except ValueError:
-        return {}
-    pairs = found.items() if isinstance(found, dict) else ()
-    return {str(name): snapshot for name, snapshot in pairs if isinstance(snapshot, int)}
+    return {name: snapshot for name, snapshot in (inputs_of(told) or {}).items() if isinstance(snapshot, int)}
 
 
 def _source_reads(checked: Checked, step: Step, *, sources: Mapping[str, Source]) -> list[Read]:

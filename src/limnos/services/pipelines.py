@@ -21,6 +21,7 @@ from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import Declaration
 from limnos.names.path import check_gravitino_name
 from limnos.services.pages import EVERY, page_of
+from limnos.services.properties import apart_edit
 from limnos.services.scene import Scope
 from limnos.store.pipelines import declaration_put, declaration_read
 from limnos.view.cold import for_each
@@ -219,14 +220,7 @@ async def pipeline_alter(ctx: Context, *, metalake: str, name: str, edits: Edits
 
 def pipeline_update(tx: Tx, permit: Permit[PipelineAlter]) -> Node:
     """Write the pipeline's edited record, then its new name."""
-    held, edits = tx.nodes.confirm(permit.command.pipeline), permit.command.edits
-    record = cast("JobTemplateRecord", held.record)
-    tx.nodes.write_record(
-        held, replace(record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties))
-    )
-    if edits.name is not None and edits.name != held.name:
-        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
-    return tx.nodes.by_id(held.id)
+    return apart_edit(tx, tx.nodes.confirm(permit.command.pipeline), edits=permit.command.edits)
 
 
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:

@@ -1,13 +1,20 @@
 """Edits of an object's name, comment and properties, as values that are applied inside the transaction.
 
-May import only `model` and msgspec. Applied to what is stored then, so that two edits of different properties both count.
+May import `model` and msgspec, and types of `store`. Applied to what is stored then, so that two edits of different properties both count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 import msgspec
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.model.records import JobTemplateRecord, TagRecord
+    from limnos.store.tx import Tx
 
 
 class Edits(msgspec.Struct, frozen=True):
@@ -29,3 +36,13 @@ class Edits(msgspec.Struct, frozen=True):
         if self.clears_comment:
             return None
         return comment if self.comment is None else self.comment
+
+
+def apart_edit(tx: Tx, held: Node, *, edits: Edits) -> Node:
+    """Write the edited record, then the new name, of an object that lies beside the tree, where no decision goes by a name."""
+    record = cast("TagRecord | JobTemplateRecord", held.record)
+    comment, properties = edits.comment_over(record.comment), edits.over(record.properties)
+    tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))
+    if edits.name is not None and edits.name != held.name:
+        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
+    return tx.nodes.by_id(held.id)

@@ -6,8 +6,7 @@ clock too, whatever catalog that lies in (decision record on what lies in no cat
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -20,6 +19,7 @@ from limnos.model.records import TagRecord
 from limnos.names.path import check_gravitino_name
 from limnos.services.objects import codec_of, scope_for, target_require
 from limnos.services.pages import EVERY, page_of
+from limnos.services.properties import apart_edit
 from limnos.services.scene import Scope
 from limnos.services.together import read_together
 from limnos.store.ancestry import path_of
@@ -155,14 +155,7 @@ async def tag_alter(ctx: Context, *, metalake: str, name: str, edits: Edits) -> 
 
 def tag_update(tx: Tx, permit: Permit[TagAlter]) -> Node:
     """Write the tag's edited record, then its new name."""
-    held, edits = tx.nodes.confirm(permit.command.tag), permit.command.edits
-    record = cast("TagRecord", held.record)
-    tx.nodes.write_record(
-        held, replace(record, comment=edits.comment_over(record.comment), properties=edits.over(record.properties))
-    )
-    if edits.name is not None and edits.name != held.name:
-        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
-    return tx.nodes.by_id(held.id)
+    return apart_edit(tx, tx.nodes.confirm(permit.command.tag), edits=permit.command.edits)
 
 
 async def tag_drop(ctx: Context, *, metalake: str, name: str) -> None:

@@ -13,7 +13,6 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Mode, Parts, Sql, Step, Write
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.incremental import (
-    INPUTS_MARK,
     QUERY_MARK,
     Chosen,
     choose,
@@ -25,6 +24,7 @@ from limnos.pipeline.engine.reading import pinned, with_reads
 from limnos.pipeline.engine.session import marking, settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
+from limnos.pipeline.marks import INPUTS
 from tests.pipeline.engine.steps import BRANCH, RUN_AT, on_main, published, step_of
 
 pytestmark = [
@@ -110,7 +110,7 @@ def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Cli
     table = engine.render_spark(source)
     found = []
     for mark, _ in FORGED:
-        forged = {INPUTS_MARK: mark.replace("T", table), QUERY_MARK: query}
+        forged = {INPUTS: mark.replace("T", table), QUERY_MARK: query}
         with settings(spark, marking(forged)):
             spark.sql(f"INSERT INTO {engine.render_spark(step.table)} VALUES (9, 'z')")
         found.append(reading(spark, step, source)[0].whole_because or "")

@@ -19,6 +19,7 @@ from limnos.pipeline.engine.increments import Increment, increment
 from limnos.pipeline.engine.metadata import is_classic, metadata_of
 from limnos.pipeline.engine.parser import Java
 from limnos.pipeline.engine.reading import Read, frame_of, reads, stand_in
+from limnos.pipeline.marks import INPUTS, inputs_of
 from limnos.pipeline.outcomes import Pin
 
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parts, Step
     from limnos.pipeline.engine.metadata import Metadata, Snapshot
 
-INPUTS_MARK = "limnos.inputs"
-"""JSON: table or view -> snapshot that was read, or what its definition was. In the summary of what the step wrote."""
 QUERY_MARK = "limnos.query"
 """A digest of what makes the rows: another query can't go on from what this one made."""
 _THROUGH = frozenset(
@@ -55,7 +54,7 @@ class Chosen:
 def marks_of(step: Step, pins: Mapping[Parts, Pin]) -> dict[str, str]:
     """What the snapshot of an incremental step says of what it read, for the next run."""
     inputs = {engine.render_spark(table): _state(pin) for table, pin in pins.items()}
-    return {INPUTS_MARK: json.dumps(inputs, sort_keys=True), QUERY_MARK: _digest(step)}
+    return {INPUTS: json.dumps(inputs, sort_keys=True), QUERY_MARK: _digest(step)}
 
 
 def choose(spark: SparkSession, step: Step, *, pins: Mapping[Parts, Pin], full: bool = False) -> Chosen:
@@ -91,25 +90,12 @@ def choose(spark: SparkSession, step: Step, *, pins: Mapping[Parts, Pin], full: 
 
 def marked(found: Metadata) -> Snapshot | None:
     """The newest published snapshot that says what it was made of: maintenance lays others on top."""
-    return next((each for each in found.ancestors(found.head()) if INPUTS_MARK in each.summary), None)
+    return next((each for each in found.ancestors(found.head()) if INPUTS in each.summary), None)
 
 
 def inputs_of_mark(snapshot: Snapshot) -> Mapping[str, int | str | None] | None:
-    """What a snapshot says it was made of; None where it says nothing that a step writes.
-
-    Whoever may write a table may write this, too (decision record 0056), so nothing rests on its form.
-    """
-    try:
-        told = json.loads(snapshot.summary[INPUTS_MARK])
-    except (KeyError, ValueError):
-        return None
-    if not isinstance(told, dict):
-        return None
-    return {
-        name: state
-        for name, state in told.items()
-        if state is None or isinstance(state, str) or (isinstance(state, int) and not isinstance(state, bool))
-    }
+    """What a snapshot says it was made of; None where it says nothing that a step writes."""
+    return inputs_of(snapshot.summary.get(INPUTS))
 
 
 def _increment(spark: SparkSession, pin: Pin, *, last: Mapping[str, int | str | None]) -> Increment:
