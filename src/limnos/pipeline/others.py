@@ -1,65 +1,73 @@
-"""Tables of a pipeline that another pipeline makes: two would take turns in overwriting one another's rows.
+"""Tables of a pipeline that another pipeline declares: two would take turns in overwriting one another's rows.
 
-Job: find them by who wrote a table last, and whether that pipeline still declares it. May import `client`, `names` and this room's
-values. Who may not see the other pipeline's run is not told of it.
+Job: find them by what the server keeps of declarations, whether their tables were made or not. May import `client`, `names` and this
+room's values. Who may not load the other pipeline is not told of it.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from limnos.client.errors import DeniedError, NotFoundError, RefusedError
+from limnos.client.errors import DeniedError, NotFoundError
 from limnos.names import display
-from limnos.pipeline.marks import RUN, mark_of
-from limnos.pipeline.problems import Problem
+from limnos.pipeline.aside import QUARANTINE, beside, tables_of
+from limnos.pipeline.problems import InvalidPipeline, Problem
 
 if TYPE_CHECKING:
     from limnos.client import Client
     from limnos.client.values import Json
     from limnos.pipeline.declaration import Parts, Pipeline
-    from limnos.pipeline.rights import Found
-
-T = TypeVar("T")
-_RUN = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""A run's id. Whoever may write a table may write anything there."""
 
 
-def made_by_others(client: Client, pipeline: Pipeline, *, found: Mapping[Parts, Found]) -> Iterator[Problem]:
-    """Steps whose tables another pipeline made and still declares."""
-
-    @cache
-    def maker(run: str) -> str | None:
-        return _asked(lambda: client.runs.load(run).pipeline)
-
-    @cache
-    def declared(name: str) -> frozenset[Parts]:
-        return _tables(_asked(lambda: client.pipelines.load(name).declaration))
-
+def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
+    """Steps one of whose tables is another pipeline's, too. It takes a request for each pipeline that the caller may load."""
+    others = _declared(client, but=pipeline.name)
     for step in pipeline.steps:
-        run = mark_of(found[step.table].metadata, RUN) or ""
-        other = maker(run) if _RUN.fullmatch(run) else None
-        if other is not None and other != pipeline.name and step.table in declared(other):
-            yield Problem(
-                f"{step.name}: {display.render(step.table)} is made by pipeline '{other}', whose run {run} wrote it last: two pipelines would "
-                f"overwrite one another's rows. Make another table, or take it out of that pipeline first (run what is left of it, or "
-                f"`limnos pipeline drop {other}`)",
-                step.at,
-            )
+        for table in tables_of(pipeline, step):
+            if (other := others.get(table)) is not None:
+                yield Problem(
+                    f"{step.name}: {display.render(table)} is a table of pipeline '{other}', too: they would overwrite one another's rows. "
+                    f"Make another table, or take it out of that pipeline first (run what is left of it, or `limnos pipeline drop {other}`)",
+                    step.at,
+                )
 
 
-def _asked(call: Callable[[], T]) -> T | None:
-    """What the server says; None where the caller may not know, or it is gone."""
+def require_own_tables(client: Client, pipeline: Pipeline) -> None:
+    """Raise InvalidPipeline where another pipeline declares one of its tables."""
+    if problems := tuple(declared_by_others(client, pipeline)):
+        raise InvalidPipeline(problems)
+
+
+def _declared(client: Client, *, but: str) -> dict[Parts, str]:
+    """Which pipeline declares each table, as far as the caller may know."""
     try:
-        return call()
-    except (DeniedError, NotFoundError, RefusedError):
-        return None
+        names = [each.name for each in client.pipelines.list() if each.name != but]
+    except DeniedError:
+        return {}
+    found: dict[Parts, str] = {}
+    for name in names:
+        try:
+            declaration = client.pipelines.load(name).declaration
+        except (DeniedError, NotFoundError):  # gone since, or the right to it
+            continue
+        for table in _tables(declaration):
+            found.setdefault(table, name)
+    return found
 
 
-def _tables(declaration: Json | None) -> frozenset[Parts]:
+def _tables(declaration: Json | None) -> Iterator[Parts]:
     """The tables that a recorded declaration makes; nothing where somebody else declares in other words."""
     steps = (declaration or {}).get("steps")
-    tables = [each.get("table") for each in steps if isinstance(each, dict)] if isinstance(steps, list) else []
-    return frozenset(tuple(map(str, table)) for table in tables if isinstance(table, list))
+    for step in steps if isinstance(steps, list) else ():
+        path = step.get("table") if isinstance(step, dict) else None
+        if not isinstance(path, list) or not path:
+            continue
+        table = tuple(map(str, path))
+        yield table
+        rules = step.get("expectations")
+        if any(
+            isinstance(rule, dict) and rule.get("action") == "quarantine"
+            for rule in (rules if isinstance(rules, list) else ())
+        ):
+            yield beside(table, QUARANTINE)

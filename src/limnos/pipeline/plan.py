@@ -19,7 +19,7 @@ from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSour
 from limnos.pipeline.engine.relations import Query, queried
 from limnos.pipeline.graph import order
 from limnos.pipeline.marks import INPUTS, head_of, inputs_of, mark_of
-from limnos.pipeline.others import made_by_others
+from limnos.pipeline.others import declared_by_others
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import Reads, all_reads, tables
 from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing
@@ -115,7 +115,7 @@ def check(
         problems=(
             *problems,
             *absent(reads, found, pipeline=pipeline),
-            *made_by_others(client, pipeline, found=found),
+            *declared_by_others(client, pipeline),
         ),
         unchecked=unchecked,
         reads=reads,

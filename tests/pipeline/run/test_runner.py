@@ -15,6 +15,7 @@ from limnos.pipeline.context import StepContext, branches_prefix
 from limnos.pipeline.declaration import Step
 from limnos.pipeline.failures import DataBroken, StepAway, StepDenied, StepFailed
 from limnos.pipeline.outcomes import Branch, Finding, Outcome
+from limnos.pipeline.problems import InvalidPipeline
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.options import Options
 from limnos.pipeline.run.over import discard, publish_held
@@ -365,6 +366,24 @@ def test_two_runs_of_a_pipeline_at_once_are_refused(scene: Scene) -> None:
     assert first.state == "published", first.message
     assert (second[0].state, second[0].why, second[0].exit_code) == ("refused", Why.BUSY, 5)
     assert first.run in second[0].message
+
+
+def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: Scene) -> None:
+    """Neither a run nor a resume takes it, the other's table need not be there yet, and nothing is registered or made."""
+    scene.engine.before = failing("b")
+    failed = scene.run(scene.pipeline(a="", b="a"))
+    other = f"other_{scene.space}"
+    scene.client.pipelines.put(other, {"steps": [{"table": list(scene.table("c"))}, {"table": list(scene.table("b"))}]})
+    again = scene.renewed()
+
+    with pytest.raises(InvalidPipeline, match=f"{scene.space}.b is a table of pipeline '{other}', too"):
+        resumed(again, failed, a="", b="a")
+    with pytest.raises(InvalidPipeline, match=f"{scene.space}.c is a table of pipeline '{other}', too"):
+        again.run(replace(again.pipeline(c=""), name=f"new_{scene.space}"))
+
+    assert again.engine.carried == []
+    assert scene.client.runs.load(failed.run).attempt == 1
+    assert f"new_{scene.space}" not in {each.name for each in scene.client.pipelines.list()}
 
 
 def test_the_second_of_two_runs_may_wait(scene: Scene) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
+from limnos.pipeline.others import require_own_tables
 from limnos.pipeline.outcomes import Branch, Outcome, Pin
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, options: Options | None = None) -> Ended:
     """Go on with a run, by this declaration of its pipeline; steps that it declares otherwise are run again.
 
-    Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's.
+    Raises ConflictError when the run is under way elsewhere or over, BadRequest when it is another pipeline's,
+    InvalidPipeline when another pipeline declares one of its tables by now.
     """
     given = options or Options()
     began = time.monotonic()
@@ -47,6 +49,7 @@ def resume(pipeline: Pipeline, means: Means, *, run_id: str, directory: Path, op
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=given)
     names = _names(seen, pipeline)
+    patience.on(lambda: require_own_tables(means.client, pipeline))
     run = patience.on(
         lambda: means.client.runs.resume(run_id, holder=holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )

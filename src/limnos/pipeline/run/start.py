@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ConflictError
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.graph import order
+from limnos.pipeline.others import require_own_tables
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event, Listener, nobody
@@ -62,7 +63,7 @@ def start(
 ) -> Ended:
     """Run the pipeline once, to its end.
 
-    Raises BadRequest (options, parameters), InvalidPipeline, NotFound (a table that is read), Unavailable, and ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
+    Raises BadRequest (options, parameters), InvalidPipeline (its order, a table of another pipeline), NotFound (a table that is read), Unavailable, and ClientError when the server refuses it before a run began; afterwards whatever goes wrong is in the value.
     """
     began = time.monotonic()
     options = options or Options()
@@ -71,6 +72,7 @@ def start(
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = selected(pipeline, options, needs=needs)
+    patience.on(lambda: require_own_tables(means.client, pipeline))
     declared = told.declaration_told(pipeline)
     patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
     request = _Request(
@@ -191,6 +193,7 @@ def intents(
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = selected(pipeline, options, needs=needs)
+    patience.on(lambda: require_own_tables(means.client, pipeline))
     made = {step.table for step in pipeline.steps if step.name in names}
     outside = {table for name in names for table in reads[name]} - made
     pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
