@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -29,7 +30,7 @@ from lance_namespace import (
 )
 from lance_namespace.errors import PermissionDeniedError, TableNotFoundError, UnauthenticatedError
 
-from limnos.client import Client
+from limnos.client import AsyncClient, Client, DeniedError
 from tests.integration.live import LIMNOS, LiveServer
 
 pytestmark = [
@@ -175,6 +176,38 @@ def test_who_may_not_is_refused(server: LiveServer, deep: list[str]) -> None:
         with pytest.raises(PermissionDeniedError):
             theirs.drop_table(DropTableRequest(id=table))
         theirs.table_exists(TableExistsRequest(id=table))
+
+
+def test_our_clients_open_tables(server: LiveServer, deep: list[str]) -> None:
+    """Both clients give pylance's and LanceDB's objects, of the metalake they are for, as the user they are for."""
+    name = deep[1]
+    with Client(server.uri, token=server.token) as admin:
+        admin.metalakes.create(name)
+    with Client(server.uri, token=server.token, metalake=name) as there:
+        place = str(server.data / "warehouse" / name)
+        there.catalogs.create("vectors", provider="lakehouse-generic", properties={"location": place})
+        there.lance.declare("vectors.t", properties={"managed_versioning": "true"})
+        lance.write_dataset(ROWS, namespace_client=there.lance.namespace(), table_id=["vectors", "t"], mode="append")
+        there.lance.dataset("vectors.t").delete("id = 2")
+        there.users.add("ana")
+
+        assert (there.lance.load("vectors.t").managed, there.lance.load("vectors.t").version) == (True, 2)
+        assert there.lance.dataset("vectors.t", version=1).count_rows() == 3
+        assert there.lance.connect().open_table("t", namespace_path=["vectors"]).count_rows() == 2
+    with Client(server.uri, user="ana", metalake=name) as ana:
+        with pytest.raises(DeniedError, match="USE_CATALOG"):
+            ana.lance.dataset("vectors.t")
+        with pytest.raises(Exception, match="USE_CATALOG"):
+            ana.lance.remote("vectors").open_table("t")
+
+    async def awaited() -> list[int]:
+        async with AsyncClient(server.uri, token=server.token, metalake=name) as client:
+            near = await (await client.lance.connect()).open_table("t", namespace_path=["vectors"])
+            far = await (await client.lance.remote("vectors")).open_table("t")
+            opened = await client.lance.dataset("vectors.t")
+            return [opened.count_rows(), await near.count_rows(), await far.count_rows()]
+
+    assert asyncio.run(awaited()) == [2, 2, 2]
 
 
 def test_the_command_line(server: LiveServer, deep: list[str]) -> None:

@@ -48,7 +48,7 @@ def space(admin: Client, request: pytest.FixtureRequest) -> str:
 
 def source(server: LiveServer, path: str, *, token: str | None = None, **options: str) -> LanceSource:
     """A session's source, for one table."""
-    home = Home(server.uri, "lake", token=token or server.token, authorization=f"Bearer {token or server.token}")
+    home = Home(server.uri, "lake", token=token or server.token)
     return source_of(home)({"path": path, **options})
 
 

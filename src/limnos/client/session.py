@@ -21,7 +21,7 @@ from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
-from limnos.client.lance import LanceTables
+from limnos.client.lance_opening import AwaitedLance, Door, Lance
 from limnos.client.lineage import Lineage
 from limnos.client.metalakes import Metalakes
 from limnos.client.namespaces import Namespaces
@@ -57,7 +57,6 @@ class _Resources(Generic[S]):
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
         self.tables = Tables(sender, scope)
-        self.lance = LanceTables(sender, scope)
         self.views = Views(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
@@ -101,6 +100,9 @@ class _Target:
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
         found = {"type": "rest", "uri": f"{self.uri}/iceberg", "warehouse": f"{self.metalake}/{catalog}"}
         return found | ({"token": self.token} if self.token else {})
+
+    def lance(self) -> Door:
+        return Door(self.uri, self.metalake, token=self.token, authorization=self.headers.get("Authorization"))
 
 
 def _credential(token: str | None, user: str | None) -> dict[str, str]:
@@ -236,6 +238,7 @@ class Client(_Resources[Blocking]):
         self._target = _Target(uri, token=token, user=user, metalake=metalake)
         self._sender = _BlockingSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
+        self.lance = Lance(self._sender, Scope(metalake), self._target.lance())
 
     def whoami(self) -> str:
         """Tell which user the server takes the caller for."""
@@ -273,6 +276,7 @@ class AsyncClient(_Resources[Awaited]):
         self._target = _Target(uri, token=token, user=user, metalake=metalake)
         self._sender = _AsyncSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
+        self.lance = AwaitedLance(self._sender, Scope(metalake), self._target.lance())
 
     async def whoami(self) -> str:
         """Tell which user the server takes the caller for."""

@@ -108,7 +108,7 @@ def session(
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
     if find_spec("lance") is not None:
-        _register_lance(spark, Home(uri, metalake, token=token, user=user, authorization=header))
+        _register_lance(spark, Home(uri, metalake, token=token, user=user))
     return spark
 
 

@@ -38,4 +38,4 @@ def test_a_wrong_option_is_named(options: dict[str, str], words: str) -> None:
 
 def test_a_credential_is_not_shown() -> None:
     """What is printed of a source tells no secret."""
-    assert "lim_" not in repr(Home("http://x", "lake", token="lim_1_secret", authorization="Bearer lim_1_secret"))
+    assert "lim_" not in repr(Home("http://x", "lake", token="lim_1_secret"))

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
 
 DATABASE = b"x-lancedb-database"
+METALAKE = b"x-limnos-metalake"
 _REMOTE = b"LanceDB-"
 """How the User-Agent of LanceDB's remote clients begins."""
+
+_EMPTY = frozenset({b"", b"null"})
 
 
 class Named(msgspec.Struct):
@@ -67,8 +70,17 @@ def database_of(request: Request) -> Levels:
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
-    """Return the metalake whose catalogs are meant: the server's own, unless the request says which."""
-    return request.query("metalake") or ctx.services.defaults.metalake
+    """Return the metalake whose catalogs are meant: the server's own, unless the request says which.
+
+    Lance's clients send headers that they are told to, and no parameters of ours. Raises BadRequest.
+    """
+    named = request.query("metalake")
+    if named is None and METALAKE in request.headers:
+        try:
+            named = request.headers[METALAKE].decode()
+        except UnicodeDecodeError:
+            raise BadRequest("The header x-limnos-metalake is no UTF-8: name a metalake of this server") from None
+    return named or ctx.services.defaults.metalake
 
 
 def place_of(request: Request, ctx: Context, *, body: Named | None = None) -> Place:
@@ -105,6 +117,6 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
 
 
 async def body_of(request: Request) -> bytes:
-    """Read a body; clients send none where nothing has to be said."""
+    """Read a body; where nothing has to be said clients send none, or JSON's null."""
     data = await request.body()
-    return data if data.strip() else b"{}"
+    return b"{}" if data.strip() in _EMPTY else data

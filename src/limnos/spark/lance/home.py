@@ -29,13 +29,12 @@ KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A server, a metalake, and a credential, also as the header that sends it."""
+    """A server, a metalake, and a credential."""
 
     uri: str
     metalake: str
     token: str | None = field(default=None, repr=False)
     user: str | None = None
-    authorization: str | None = field(default=None, repr=False)
 
     def client(self) -> Client:
         """Make a client of it."""
@@ -43,11 +42,8 @@ class Home:
 
     def namespace(self) -> LanceNamespace:
         """Connect as Lance's own clients do, to commit to a table whose versions the server keeps."""
-        from lance.namespace import RestNamespace  # noqa: PLC0415 - loads Lance's library
-
-        credential = {} if self.authorization is None else {"header.Authorization": self.authorization}
-        found: LanceNamespace = RestNamespace(**{"uri": f"{self.uri.rstrip('/')}/lance", **credential})  # type: ignore[no-untyped-call]
-        return found
+        with self.client() as client:
+            return client.lance.namespace()
 
 
 @dataclass(frozen=True, slots=True)
