@@ -20,7 +20,16 @@ if TYPE_CHECKING:
 HEAD_BYTES_MAX: Final = 1 << 16
 FIELDS_MAX: Final = 100
 SINGLE: Final = frozenset(
-    {b"host", b"origin", b"authorization", b"content-type", b"content-length", b"idempotency-key", b"x-api-key", b"x-limnos-metalake"}
+    {
+        b"host",
+        b"origin",
+        b"authorization",
+        b"content-type",
+        b"content-length",
+        b"idempotency-key",
+        b"x-api-key",
+        b"x-limnos-metalake",
+    }
 )
 """Fields that a request has once: of two, somebody on the way may have read the other one."""
 _KNOWN_MAX: Final = 1_000

@@ -98,7 +98,7 @@ def test_bad_identifiers(node: Node, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"  ", b"{}", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
+    "body", [b"", b"  ", b"{}", b"null", b'{"id":null,"identity":{"api_key":"x"},"context":{"a":"b"},"later":1}']
 )
 def test_bodies_may_say_nothing_or_more_than_is_known(home: Node, body: bytes) -> None:
     """No body is an empty one; null is nothing; what is not known is passed over."""
@@ -162,6 +162,18 @@ def test_a_database_is_a_catalog(home: Node) -> None:
     renamed = home.ask("POST", f"{ROOT}/table/r/rename/", {"new_table_name": "s", "new_namespace": ["a"]}, **database)
     assert renamed.status == 200
     assert names(home.get(f"{ROOT}/namespace/a/table/list", **database)) == ["s"]
+
+
+def test_a_metalake_by_parameter_or_header(home: Node) -> None:
+    """Who cannot add a parameter names the metalake in a header; the parameter wins; a stranger's metalake is refused as ever."""
+    home.done("POST", "/api/metalakes", {"name": "sea"})
+    listed = f"{space()}/list"
+
+    assert names(home.get(listed, x_limnos_metalake="lake")) == ["lance", "main"]
+    assert names(home.get(listed, x_limnos_metalake="sea")) == []
+    assert names(home.get(f"{listed}?metalake=lake", x_limnos_metalake="sea")) == ["lance", "main"]
+    assert told(home.get(listed, x_limnos_metalake="none")) == (403, 15)
+    assert told(home.get(listed, x_limnos_metalake="a/b")) == told(home.get(f"{listed}?metalake=a/b"))
 
 
 def test_a_failure_says_what_it_is_about(node: Node) -> None:
