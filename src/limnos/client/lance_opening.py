@@ -94,7 +94,7 @@ class Lance(LanceTables[Blocking]):
 
     __slots__ = ("_door",)
 
-    def __init__(self, sender: Blocking, scope: Scope, door: Door) -> None:
+    def __init__(self, sender: Blocking, scope: Scope, *, door: Door) -> None:
         super().__init__(sender, scope)
         self._door = door
 
@@ -126,7 +126,7 @@ class AwaitedLance(LanceTables[Awaited]):
 
     __slots__ = ("_door",)
 
-    def __init__(self, sender: Awaited, scope: Scope, door: Door) -> None:
+    def __init__(self, sender: Awaited, scope: Scope, *, door: Door) -> None:
         super().__init__(sender, scope)
         self._door = door
 

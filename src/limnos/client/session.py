@@ -238,7 +238,7 @@ class Client(_Resources[Blocking]):
         self._target = _Target(uri, token=token, user=user, metalake=metalake)
         self._sender = _BlockingSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = Lance(self._sender, Scope(metalake), self._target.lance())
+        self.lance = Lance(self._sender, Scope(metalake), door=self._target.lance())
 
     def whoami(self) -> str:
         """Tell which user the server takes the caller for."""
@@ -276,7 +276,7 @@ class AsyncClient(_Resources[Awaited]):
         self._target = _Target(uri, token=token, user=user, metalake=metalake)
         self._sender = _AsyncSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = AwaitedLance(self._sender, Scope(metalake), self._target.lance())
+        self.lance = AwaitedLance(self._sender, Scope(metalake), door=self._target.lance())
 
     async def whoami(self) -> str:
         """Tell which user the server takes the caller for."""
