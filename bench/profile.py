@@ -162,7 +162,7 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
             profile.disable()
             _print(profile, count, given.top)
     finally:
-        await built.services.store.close()
+        await built.close()
 
 
 async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
-from limnos.app.building import allowed_of, warehouse_of
+from limnos.app.bootstrap import bootstrap
+from limnos.app.building import allowed_of, build, warehouse_of
 from limnos.config.settings import Server, Settings, Storage
 
 
@@ -35,3 +38,20 @@ def test_the_first_warehouse_stays_open(tmp_path: Path, warehouse: str) -> None:
     assert allowed.covers(f"{tmp_path}/warehouse/main/t")
     assert not allowed.covers(f"{tmp_path}/keys")
     assert not allowed.covers("/etc")
+
+
+def test_nothing_that_can_be_closed_is_forgotten(tmp_path: Path) -> None:
+    """A node closes all that its services hold; whoever waits for changes was let go before that."""
+
+    async def story() -> set[str]:
+        built = build(Settings(server=Server(data=str(tmp_path))))
+        await bootstrap(built.services, Settings(server=Server(data=str(tmp_path))))
+        held = {name: part for name, part in vars(built.services).items() if hasattr(part, "close")}
+        closed = {name for name in held if name == "watch"}
+        for name, part in held.items():
+            setattr(built.services, name, mock.Mock(wraps=part))
+        await built.close()
+        closed |= {name for name in held if getattr(built.services, name).close.called}
+        return set(held) - closed
+
+    assert asyncio.run(story()) == set()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import pytest
 
@@ -111,6 +112,24 @@ def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
         return is_there(pid), await chores.do(REFS, BODY), pid in chores.pids()
 
     assert run(story) == (False, CHORES[REFS](BODY), False)
+
+
+def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[..., object]) -> None:
+    """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
+
+    async def story(chores: ChoreProcesses) -> tuple[BaseException | None, list[int]]:
+        _, task = await stuck(chores)
+        waiting = asyncio.create_task(chores.do(REFS, BODY))
+        await asyncio.sleep(0)
+        chores.close()
+        task.cancel()
+        await asyncio.wait({task, waiting})
+        return waiting.exception(), chores.pids()
+
+    found, pids = cast("tuple[BaseException, list[int]]", run(story))
+    assert isinstance(found, Unavailable)
+    assert "stopping" in str(found)
+    assert pids == []
 
 
 def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:

@@ -251,6 +251,23 @@ def test_an_answer_in_pieces_that_nobody_takes(location: str) -> None:
     run(story)
 
 
+def test_none_is_started_for_who_waits_while_the_server_stops(location: str) -> None:
+    """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
+
+    async def story(processes: LanceProcesses) -> BaseException | None:
+        found = processes.stream(Errand(Query(location, {}), caller="ana"))
+        await anext(found)
+        waiting = asyncio.create_task(described(processes, location))
+        await asyncio.sleep(0)
+        processes.close()
+        await found.aclose()
+        await asyncio.wait({waiting})
+        assert processes.pids() == []
+        return waiting.exception()
+
+    assert isinstance(run(story, workers_max=1), Unavailable)
+
+
 def test_a_process_leaves_with_its_server(location: str) -> None:
     """When whoever started it is gone, it is gone, in the middle of work, too."""
 

@@ -191,7 +191,7 @@ def test_missing_database_is_told(postgres_server: PostgresServer, tmp_path: Pat
 def test_silent_database_is_told(tmp_path: Path) -> None:
     """A database that takes the connection and never answers is given up, and told as one that is away."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        hung_up = threading.Timer(20, silent.close)  # without a limit of its own the check would end by this only
+        hung_up = threading.Timer(90, silent.close)  # without a limit of its own the check would end by this only
         hung_up.start()
         address = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/lake"
         (found,) = check(settings_of(tmp_path, database=address))

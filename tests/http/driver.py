@@ -127,12 +127,7 @@ def node_at(
             runner.run(bootstrap(built.services, settings))
             yield Node(built, data, runner)
         finally:
-            runner.run(built.services.store.close())
-            built.services.chores.close()
-            built.services.lance.close()
-            built.services.sqlpp_chores.close()
-            built.services.engine.close()
-            built.services.files.close()
+            runner.run(built.close())
 
 
 def grant(node: Node, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:

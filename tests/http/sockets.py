@@ -125,10 +125,7 @@ class Served:
         self.server = uvicorn.Server(_config(built, settings))
         self._up.set()
         await self.server.serve(sockets=[listening])
-        await built.services.store.close()
-        built.services.lance.close()
-        built.services.chores.close()
-        built.services.files.close()
+        await built.close()
 
     def stop(self) -> None:
         """Stop serving."""

@@ -5,6 +5,8 @@ May import every room but `cli` and `spark`. The only place that knows which cla
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from limnos.view.gate import Gate
 
 DATABASE_FILE = "limnos.db"
+LAST_REPORTS_S = 0.5
+"""How long a node that stops writes what reports of clients are left."""
 
 
 class Built(NamedTuple):
@@ -49,6 +53,20 @@ class Built(NamedTuple):
     services: Services
     upkeep: Upkeep
     deliveries: Deliveries
+
+    async def close(self) -> None:
+        """Close what a node holds, the store last but for its files: what is under way is ended first, its processes too."""
+        services = self.services
+        self.application.stop()
+        services.chores.close()
+        services.lance.close()
+        await services.locks.close()
+        services.sqlpp_chores.close()
+        services.engine.close()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(services.reports.flush(), LAST_REPORTS_S)
+        await services.store.close()
+        services.files.close()
 
 
 def database_of(settings: Settings) -> str:

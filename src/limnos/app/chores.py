@@ -28,6 +28,7 @@ REFUSALS: Mapping[str, Callable[[str], LimnosError]] = {
     CommitConflict.code: CommitConflict,
 }
 CHORE = "limnos.app.chore"
+CLOSING = "The server is stopping, and nothing was changed: try again"
 
 
 class ChoreProcesses:
@@ -40,6 +41,7 @@ class ChoreProcesses:
         self._waiting = 0
         self._bytes = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     async def do(self, name: str, *parts: bytes) -> list[bytes]:
         """Do a chore; whoever cancels ends it. Raises what it raises, Unavailable when there is no room or it died."""
@@ -64,6 +66,8 @@ class ChoreProcesses:
                 return await self._ask_one(self._idle.pop(), parts)
             except ConnectionError:
                 continue
+        if self._is_closed:
+            raise Unavailable(CLOSING)
         try:
             return await self._ask_one(Hand(CHORE), parts)
         except (ConnectionError, OSError) as error:
@@ -97,6 +101,9 @@ class ChoreProcesses:
 
     def _rest(self, hand: Hand) -> None:
         """Keep a process for the next chore, and let it go when there is none for a while."""
+        if self._is_closed:
+            hand.end()
+            return
         loop = asyncio.get_running_loop()
         hand.used_at = loop.time()
         self._idle.append(hand)
@@ -115,7 +122,8 @@ class ChoreProcesses:
         return [hand.pid for hand in (*self._busy, *self._idle)]
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, and start none any more for whoever is still waiting."""
+        self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

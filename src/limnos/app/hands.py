@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,16 +23,18 @@ PIECE_BYTES: Final = 1 << 20
 
 
 class Hand:
-    """One process, and the socket to it."""
+    """One process, and the socket to it. Raises OSError where it cannot be started."""
 
     def __init__(self, module: str) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         environment = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
         command = [sys.executable, "-P", "-m", module]
-        with theirs:
+        with ExitStack() as unless_started, theirs:
+            unless_started.callback(ours.close)
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
             self.pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+            unless_started.pop_all()
         self._wire = ours
         self._ended = False
         self.used_at = 0.0

@@ -49,6 +49,7 @@ class LanceProcesses:
         """Those at work, and whether they were ended as they had grown too large."""
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
+        self._is_closed = False
 
     async def ask(self, errand: Errand) -> bytes:
         """Have a question answered; whoever cancels ends it. Raises what it is refused with, Unavailable, TooLarge, StateUnknown."""
@@ -194,6 +195,8 @@ class LanceProcesses:
             if hand.is_there():
                 return hand
             hand.end()
+        if self._is_closed:
+            raise Unavailable("The server is stopping, and nothing was changed: try again")
         return Hand(self._module)
 
     def _taken(self, errand: Errand, told: list[bytes]) -> bytes:
@@ -226,7 +229,7 @@ class LanceProcesses:
     def _rest(self, hand: Hand) -> None:
         """Keep a process for the next question, and let it go when there is none for a while."""
         loop = asyncio.get_running_loop()
-        if hand.resident_bytes() > self._resident_bytes_max // 2:
+        if self._is_closed or hand.resident_bytes() > self._resident_bytes_max // 2:
             hand.end()  # what it has grown to it does not give back
             return
         hand.used_at = loop.time()
@@ -246,7 +249,8 @@ class LanceProcesses:
         return [hand.pid for hand in (*self._busy, *self._idle)]
 
     def close(self) -> None:
-        """End every process."""
+        """End every process, and start none any more for whoever is still waiting."""
+        self._is_closed = True
         for timer in (self._timer, self._looking):
             if timer is not None:
                 timer.cancel()

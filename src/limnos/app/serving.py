@@ -35,9 +35,6 @@ BEAT_S = 1.0
 """So often a worker lets its supervisor know that its loop turns."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
-LAST_REPORTS_S = 0.5
-"""How long a node that stops writes what reports of clients are left."""
-
 
 def serve(
     settings: Settings,
@@ -118,16 +115,7 @@ async def _serve(
             task.cancel()
             with suppress(asyncio.CancelledError):
                 await task
-        built.application.stop()
-        built.services.chores.close()
-        built.services.lance.close()
-        await built.services.locks.close()
-        built.services.sqlpp_chores.close()
-        built.services.engine.close()
-        with suppress(TimeoutError):
-            await asyncio.wait_for(built.services.reports.flush(), LAST_REPORTS_S)
-        await built.services.store.close()
-        built.services.files.close()
+        await built.close()
 
 
 def _stop_alone(server: _Server, lifeline: int) -> None:

@@ -53,10 +53,7 @@ def node_over(
             runner.run(bootstrap(built.services, settings))
             yield Node(built, data, runner)
         finally:
-            runner.run(built.services.store.close())
-            built.services.chores.close()
-            built.services.lance.close()
-            built.services.files.close()
+            runner.run(built.close())
 
 
 def space_path(*levels: str, root: str = ROOT) -> str:
