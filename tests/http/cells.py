@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -106,9 +106,9 @@ def prepare(node: Node) -> None:
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
-            _grant(node, who, on_metalake, kind="METALAKE", on="lake")
+            grant(node, who, on_metalake, kind="METALAKE", on="lake")
         if on_catalog:
-            _grant(node, who, on_catalog, kind="CATALOG", on="main")
+            grant(node, who, on_catalog, kind="CATALOG", on="main")
     node.done("PUT", f"{permissions}/users/holder/grant", {"roleNames": ["hand", *(f"role_{who}" for who in CALLERS)]})
     for group in ("crew", *(f"group_{who}" for who in CALLERS)):
         node.done("POST", f"/api/limnos/v1/metalakes/lake/groups/{group}/members", {"users": ["holder", "idle"]})
@@ -143,7 +143,8 @@ def _make_role(node: Node, name: str) -> None:
     node.done("POST", f"{API}/lake/roles", {"name": name, "properties": {}, "securableObjects": []})
 
 
-def _grant(node: Node, who: str, privileges: str, *, kind: str, on: str) -> None:
+def grant(node: Node, who: str, privileges: str, *, kind: str, on: str) -> None:
+    """Give a caller privileges on an object, through a role."""
     role = f"{kind.lower()}_{who}"
     rules = [{"name": name, "condition": "allow"} for name in privileges.split()]
     body = {"name": role, "properties": {}, "securableObjects": [{"fullName": on, "type": kind, "privileges": rules}]}
@@ -159,13 +160,13 @@ def own(node: Node, user: str, kind: str, name: str, *, by: str = "admin") -> No
 Cases = Callable[[Node, str], Iterable[Case]]
 
 
-def answers(node: Node, cases: Cases) -> dict[Row, dict[str, Answer]]:
+def answers(node: Node, cases: Cases, callers: Iterable[str] = CALLERS) -> dict[Row, dict[str, Answer]]:
     """What every caller is answered in every row; rows that only look come first, for everybody."""
     found: dict[Row, dict[str, Answer]] = {}
-    asked = {who: list(cases(node, who)) for who in CALLERS}
+    asked = {who: list(cases(node, who)) for who in callers}
     for looks in (True, False):
-        for who in CALLERS:
-            for route, thing, request in asked[who]:
+        for who, rows in asked.items():
+            for route, thing, request in rows:
                 if (request.method == "GET") is looks:
                     user = None if who == "nobody" else who
                     row = found.setdefault((route, thing), {})
@@ -191,27 +192,29 @@ def cell(route: str, answer: Answer) -> str:
     return "200" if body.get("decision", {}).get("allowed", True) else "200n"
 
 
-def render(found: dict[Row, dict[str, Answer]]) -> str:
+def render(found: dict[Row, dict[str, Answer]], callers: Collection[str] = CALLERS) -> str:
     """The table of answers."""
-    lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
+    lines = [f"| route | about | {' | '.join(callers)} |", f"|---|---|{'---|' * len(callers)}"]
     for (route, thing), told in found.items():
-        lines.append(f"| `{route}` | {thing} | {' | '.join(cell(route, told[who]) for who in CALLERS)} |")
+        lines.append(f"| `{route}` | {thing} | {' | '.join(cell(route, told[who]) for who in callers)} |")
     return "\n".join(lines)
 
 
-def written(file: Path) -> Iterator[tuple[Row, dict[str, str]]]:
+def written(file: Path, callers: Collection[str] = CALLERS) -> Iterator[tuple[Row, dict[str, str]]]:
     """The rows of a table that was kept."""
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("| `"):
             route, thing, *cells = (part.strip() for part in line.strip("| ").split("|"))
-            assert len(cells) == len(CALLERS), route
-            yield (route.strip("`"), thing), dict(zip(CALLERS, cells, strict=True))
+            assert len(cells) == len(callers), route
+            yield (route.strip("`"), thing), dict(zip(callers, cells, strict=True))
 
 
-def write(file: Path, cases: Cases) -> None:
+def write(
+    file: Path, cases: Cases, callers: Collection[str] = CALLERS, *, make: Callable[[Node], None] = prepare
+) -> None:
     """Keep the table as the code answers now, below the words that stand above it."""
     with tempfile.TemporaryDirectory() as folder, wire.node_over(Path(folder)) as node:
-        prepare(node)
-        table = render(answers(node, cases))
+        make(node)
+        table = render(answers(node, cases, callers), callers)
     words = file.read_text(encoding="utf-8").partition("| route |")[0] if file.exists() else ""
     file.write_text(f"{words}{table}\n", encoding="utf-8")

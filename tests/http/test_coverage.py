@@ -31,7 +31,7 @@ CALLERS = {
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
-    "template": "nyc", "job": "1",
+    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -86,6 +86,8 @@ BODIES: dict[str, object] = {
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
+    "register-model": {"name": "n"}, "alter-model": {"updates": []}, "link-model-version": {"uri": "s3://x"},
+    "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},
 }  # fmt: skip
 """A body for every operation that takes one: right, so that it is refused for who asks and not for how."""

@@ -40,6 +40,7 @@ HOOKS = f"{OWN}/metalakes/lake/webhooks"
 RUN = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 LANCE = "/lance/v1/table/lance$s"
 ROLE = f"{LAKE}/permissions/roles/hands"
+MODELS = f"{LAKE}/catalogs/models/schemas/a/models"
 RULES = [{"name": "use_schema", "condition": "allow"}]
 OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
@@ -136,6 +137,15 @@ WRITES: dict[str, Write] = {
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
     "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
+    "register-model": Write("POST", MODELS, {"name": "n"}),
+    "alter-model": Write("PUT", f"{MODELS}/churn", PROPERTY),
+    "delete-model": Write("DELETE", f"{MODELS}/churn"),
+    "link-model-version": Write("POST", f"{MODELS}/churn/versions", {"uri": "s3://x"}),
+    **{
+        f"{verb}-model-{word}": Write(method, f"{MODELS}/churn/{part}", body)
+        for verb, method, body in (("alter", "PUT", PROPERTY), ("delete", "DELETE", None))
+        for word, part in (("version", "versions/0"), ("alias", "aliases/new"))
+    },
     "transaction": Write(
         "POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [{"do": "create-namespace", "path": ["n"]}]}
     ),
@@ -221,6 +231,7 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("POST", SPACES, {"namespace": ["kept"]})
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
     _furnish_runs(node)
+    _furnish_leaves(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
     return {
@@ -229,6 +240,14 @@ def furnish(node: Node) -> dict[str, str]:
         "STAGED": stage(kept["location"], 1),
         **{word: str(found["id"]) for word, found in ids.items()},
     }
+
+
+def _furnish_leaves(node: Node) -> None:
+    """Make a catalog of each other type, and something in it."""
+    node.done("POST", f"{LAKE}/catalogs", {"name": "models", "type": "MODEL"})
+    node.done("POST", f"{LAKE}/catalogs/models/schemas", {"name": "a"})
+    node.done("POST", MODELS, {"name": "churn"})
+    node.done("POST", f"{MODELS}/churn/versions", {"uri": "s3://x", "aliases": ["new"]})
 
 
 def _furnish_runs(node: Node) -> None:

@@ -32,10 +32,18 @@ DECODERS: dict[str, Callable[[bytes], Record]] = {
     "TagRecord": records.TagRecord.read,
     "JobTemplateRecord": records.JobTemplateRecord.read,
     "DeclaredRecord": records.DeclaredRecord.read,
+    "ModelRecord": records.ModelRecord.read,
+    "FilesetRecord": records.FilesetRecord.read,
+    "TopicRecord": records.TopicRecord.read,
+    "PolicyRecord": records.PolicyRecord.read,
 }
 
 
-LATER = {"TableRecord": {"declared": False, "managed": False, "statements": (), "object_type": ""}}
+LATER = {
+    "TableRecord": {"declared": False, "managed": False, "statements": (), "object_type": ""},
+    "TagRecord": {"allowed_values": ()},
+    "DeclaredRecord": {"definition": ""},
+}
 """What records have had since, as it reads where version 1.0 wrote nothing."""
 
 

@@ -19,13 +19,17 @@ from limnos.model.records import (
     CATALOG_TYPES,
     CatalogRecord,
     DeclaredRecord,
+    FilesetRecord,
     JobTemplateRecord,
     MetalakeRecord,
+    ModelRecord,
     NamespaceRecord,
+    PolicyRecord,
     Record,
     RoleRecord,
     TableRecord,
     TagRecord,
+    TopicRecord,
     UnreadableRecord,
     ViewRecord,
 )
@@ -42,8 +46,12 @@ RECORDS = st.one_of(
     ),
     st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
-    st.builds(TagRecord, COMMENT, PROPERTIES),
-    st.builds(DeclaredRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple)),
+    st.builds(TagRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple)),
+    st.builds(DeclaredRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple), TEXT),
+    st.builds(ModelRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
+    st.builds(FilesetRecord, COMMENT, PROPERTIES, st.booleans(), PROPERTIES),
+    st.builds(TopicRecord, COMMENT, PROPERTIES),
+    st.builds(PolicyRecord, COMMENT, PROPERTIES, TEXT, st.booleans(), TEXT),
     st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
@@ -55,6 +63,10 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     RoleRecord: records.RoleRecord.read,
     TagRecord: records.TagRecord.read,
     DeclaredRecord: records.DeclaredRecord.read,
+    ModelRecord: records.ModelRecord.read,
+    FilesetRecord: records.FilesetRecord.read,
+    TopicRecord: records.TopicRecord.read,
+    PolicyRecord: records.PolicyRecord.read,
     JobTemplateRecord: records.JobTemplateRecord.read,
 }
 PLAIN: list[Record] = [
@@ -66,6 +78,10 @@ PLAIN: list[Record] = [
     RoleRecord({"a": "1"}),
     TagRecord("tag", {"a": "1"}),
     DeclaredRecord("type", {"a": "1"}, ("CREATE TYPE t AS OPEN {  }",)),
+    ModelRecord("model", {"a": "1"}, 2),
+    FilesetRecord("fileset", {"a": "1"}, True, {"unknown": "file:///a"}),
+    TopicRecord("topic", {"a": "1"}),
+    PolicyRecord("policy", {"a": "1"}, "custom", True, "{}"),
     JobTemplateRecord("template", {"a": "1"}, 2, "digest"),
 ]
 

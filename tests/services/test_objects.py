@@ -80,7 +80,7 @@ def test_nested_namespaces_are_joined_by_the_separator(desk: Desk) -> None:
     (Kind.NAMESPACE, "main.nothing", NotFound), (Kind.TABLE, "main.a.nothing", NotFound),
     (Kind.CATALOG, "nothing", NotFound), (Kind.METALAKE, "nothing", NotFound), (Kind.ROLE, "nothing", NotFound),
     (Kind.TABLE, "main.t", InvalidName), (Kind.TABLE, "main.`a.t", InvalidName), (Kind.CATALOG, "main.a", InvalidName),
-    (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", BadRequest),
+    (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
 ])  # fmt: skip
 def test_what_is_not_there_or_not_a_name(desk: Desk, kind: Kind, name: str, error: type[Exception]) -> None:
     """Missing objects are not found; names of the wrong form are refused as such."""

@@ -100,10 +100,19 @@ ROOT_ID = 0
 
 ICEBERG_PROVIDER = "lakehouse-iceberg"
 GENERIC_PROVIDER = "lakehouse-generic"
+FILESET_PROVIDER = "fileset"
+MODEL_PROVIDER = "model"
+MESSAGING_PROVIDER = "messaging"
 SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
 """The format of the tables in a catalog of each provider; a node of kind TABLE says its own."""
+HELD: Final[Mapping[str, Kind]] = {
+    FILESET_PROVIDER: Kind.FILESET,
+    MODEL_PROVIDER: Kind.MODEL,
+    MESSAGING_PROVIDER: Kind.TOPIC,
+}
+"""What a catalog of each of the other providers holds, beside functions; its schemas do not nest."""
 
 
 @cache

@@ -59,6 +59,10 @@ _Described = (
     | records_pb2.TagRecord
     | records_pb2.JobTemplateRecord
     | records_pb2.DeclaredRecord
+    | records_pb2.ModelRecord
+    | records_pb2.FilesetRecord
+    | records_pb2.TopicRecord
+    | records_pb2.PolicyRecord
 )
 _Message = _Described | records_pb2.RoleRecord
 D = TypeVar("D", bound=_Described)
@@ -197,21 +201,116 @@ class ViewRecord:
 
 @dataclass(frozen=True, slots=True)
 class TagRecord:
-    """A tag of a metalake."""
+    """A tag of a metalake, and the values that it may have where it is attached; none of them means any."""
 
     comment: str | None
     properties: Mapping[str, str]
+    allowed_values: tuple[str, ...] = ()
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.TagRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
-        return _described(records_pb2.TagRecord.FromString(self.unknown), self)
+        message = _described(records_pb2.TagRecord.FromString(self.unknown), self)
+        message.allowed_values.extend(self.allowed_values)
+        return message
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.TagRecord(), data, kind="tag")
+        values = tuple(message.allowed_values)
+        return cls(_comment(message), dict(message.properties), values, unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A model, without its versions; `next_version` is the number that the next one gets."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    next_version: int = 0
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.ModelRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.ModelRecord.FromString(self.unknown), self)
+        message.next_version = self.next_version
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.ModelRecord(), data, kind="model")
+        return cls(_comment(message), dict(message.properties), message.next_version, unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
+class FilesetRecord:
+    """A fileset: where its files are, by names; the directories of an `external` one are nobody's business here."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    external: bool
+    locations: Mapping[str, str]
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.FilesetRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.FilesetRecord.FromString(self.unknown), self)
+        message.external = self.external
+        message.locations.update(self.locations)
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.FilesetRecord(), data, kind="fileset")
+        rest = (message.external, dict(message.locations))
+        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """A topic."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.TopicRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        return _described(records_pb2.TopicRecord.FromString(self.unknown), self)
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.TopicRecord(), data, kind="topic")
         return cls(_comment(message), dict(message.properties), unknown=_unknown(message))
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """A policy of a metalake: what kind of rule it is, whether it is in force, and what it says, as JSON."""
+
+    comment: str | None
+    properties: Mapping[str, str]
+    policy_type: str
+    enabled: bool
+    content: str
+    unknown: bytes = field(default=b"", repr=False, kw_only=True)
+
+    def message(self) -> records_pb2.PolicyRecord:
+        """Build the message: what was not understood when it was read, then every field we know."""
+        message = _described(records_pb2.PolicyRecord.FromString(self.unknown), self)
+        message.policy_type, message.enabled, message.content = self.policy_type, self.enabled, self.content
+        return message
+
+    @classmethod
+    def read(cls, data: bytes) -> Self:
+        """Read stored bytes. Raises UnreadableRecord."""
+        message = _parsed(records_pb2.PolicyRecord(), data, kind="policy")
+        rest = (message.policy_type, message.enabled, message.content)
+        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,24 +339,30 @@ class JobTemplateRecord:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredRecord:
-    """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters."""
+    """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters.
+
+    `definition` is of a function that was registered in other words: JSON; it has no statements then.
+    """
 
     comment: str | None
     properties: Mapping[str, str]
     statements: tuple[str, ...]
+    definition: str = ""
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.DeclaredRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
         message = _described(records_pb2.DeclaredRecord.FromString(self.unknown), self)
         message.statements.extend(self.statements)
+        message.definition = self.definition
         return message
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.DeclaredRecord(), data, kind="declared")
-        return cls(_comment(message), dict(message.properties), tuple(message.statements), unknown=_unknown(message))
+        rest = (tuple(message.statements), message.definition)
+        return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +394,10 @@ NodeRecord = (
     | TagRecord
     | JobTemplateRecord
     | DeclaredRecord
+    | ModelRecord
+    | FilesetRecord
+    | TopicRecord
+    | PolicyRecord
 )
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
@@ -299,6 +408,10 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.VIEW: ViewRecord,
     Kind.TAG: TagRecord,
     Kind.JOB_TEMPLATE: JobTemplateRecord,
+    Kind.MODEL: ModelRecord,
+    Kind.FILESET: FilesetRecord,
+    Kind.TOPIC: TopicRecord,
+    Kind.POLICY: PolicyRecord,
     **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), DeclaredRecord),
 }
 """Which record a node of each kind carries: a new kind of node is a class above and a line here."""

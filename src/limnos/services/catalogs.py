@@ -16,7 +16,14 @@ from limnos.access.filters import list_filter
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, InUse
-from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, Kind
+from limnos.model.kinds import (
+    FILESET_PROVIDER,
+    GENERIC_PROVIDER,
+    ICEBERG_PROVIDER,
+    MESSAGING_PROVIDER,
+    MODEL_PROVIDER,
+    Kind,
+)
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog_properties import catalog_shown, check_unmasked
@@ -35,8 +42,18 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
-PROVIDERS = {ICEBERG_PROVIDER: "RELATIONAL", GENERIC_PROVIDER: "RELATIONAL"}
+PROVIDERS = {
+    ICEBERG_PROVIDER: "RELATIONAL",
+    GENERIC_PROVIDER: "RELATIONAL",
+    FILESET_PROVIDER: "FILE",
+    MODEL_PROVIDER: "ML",
+    MESSAGING_PROVIDER: "STREAM",
+}
 """Providers that are served, with the catalog type each has."""
+_TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
+"""Gravitino's words for catalog types, where they are others."""
+_BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
+"""The provider of a type whose catalogs nobody has to name one for."""
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
@@ -96,12 +113,16 @@ def catalog_check(
 ) -> CatalogRecord:
     """Check what a new catalog is to be. Raises BadRequest, IllegalName."""
     check_catalog_name(name)
-    if provider not in PROVIDERS:
+    wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
+    provider = provider or _BUILT_IN.get(wanted or "")
+    if provider is None or provider not in PROVIDERS:
         served = ", ".join(PROVIDERS)
         raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
     expected = PROVIDERS[provider]
-    if catalog_type is not None and catalog_type.upper() != expected:
-        raise BadRequest(f"A catalog of provider {provider} has type {expected.lower()}, not {catalog_type}")
+    if wanted not in (None, expected):
+        words = {held: word.lower() for word, held in _TYPES.items()}
+        told = words.get(expected, expected.lower())
+        raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
     check_places(properties, allowed)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)

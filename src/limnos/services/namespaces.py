@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.errors import AlreadyExists, BadRequest, Unsupported
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
@@ -157,6 +157,7 @@ def namespace_create_of(
     absent = [Link.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
     decision = scene.require(Action.NAMESPACE_CREATE, (*absent, *chain))  # in the words that existing parents would get
     refuse_making(scene)
+    _refuse_nesting(scene, levels)
     parent = scene.catalog if nearest is None else nearest
     if len(lacking) > 1 and not parents:
         raise scene.missing(Kind.NAMESPACE, levels[:-1])
@@ -167,6 +168,15 @@ def namespace_create_of(
     placed = located(None, record, place_of(scene))
     command = NamespaceCreate(parent, lacking, scene.space(Kind.NAMESPACE), placed, scene.maker_id)
     return scene.permit(command, decision), base_of(scene, chain)
+
+
+def _refuse_nesting(scene: Scene, levels: Levels) -> None:
+    """Refuse a namespace within another in a catalog whose schemas do not nest. Raises Unsupported."""
+    if len(levels) > 1 and not codec_of(scene).nested:
+        provider = scene.catalog_record.provider
+        raise Unsupported(
+            f"Schemas of catalog {scene.catalog.name} do not nest, as its provider is {provider}: {levels[0]} can hold none"
+        )
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
@@ -245,6 +255,7 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
     node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+    _refuse_nesting(scene, target)
     into, above = parent_of(scene, target)
     decisions = [decision]
     stays = into.id == node.parent_id

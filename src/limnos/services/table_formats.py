@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.model.kinds import TABLE_FORMATS
+from limnos.model.kinds import HELD, TABLE_FORMATS, Kind
 from limnos.names.iceberg import render
 from limnos.services.places import DIRECTORY
 
@@ -25,6 +25,7 @@ _SERVED: Final = {
     ICEBERG: "an Iceberg table: open it over Iceberg REST",
     LANCE: "a Lance table: open it over Lance REST",
 }
+NO_TABLES: Final = "none"
 _HELD: Final = {
     ICEBERG: "Iceberg tables, which are made over Iceberg REST",
     LANCE: "Lance tables, which are made over Lance REST",
@@ -32,8 +33,24 @@ _HELD: Final = {
 
 
 def format_of(scene: Scene) -> str:
-    """Return the format of the tables in the scene's catalog."""
-    return TABLE_FORMATS.get(scene.catalog_record.provider, ICEBERG)
+    """Return the format of the tables in the scene's catalog, `NO_TABLES` where it holds none."""
+    provider = scene.catalog_record.provider
+    return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
+
+
+def holds(scene: Scene, kind: Kind) -> bool:
+    """Say whether the scene's catalog is one for filesets, models or topics, as the kind is; functions are in any."""
+    return kind is Kind.FUNCTION or HELD.get(scene.catalog_record.provider) is kind
+
+
+def require_held(scene: Scene, kind: Kind) -> None:
+    """Refuse to make something in a catalog of another type. Raises Unsupported."""
+    if not holds(scene, kind):
+        record, wanted = scene.catalog_record, [provider for provider, held in HELD.items() if held is kind]
+        raise Unsupported(
+            f"Catalog {scene.catalog.name} of provider {record.provider} holds no {kind.word}s: choose a catalog of provider {wanted[0]}"
+        )
+    refuse_making(scene)
 
 
 def least_levels(scene: Scene) -> int:
@@ -44,6 +61,9 @@ def least_levels(scene: Scene) -> int:
 def require_format(scene: Scene, wanted: str) -> None:
     """Refuse to make something in a catalog that holds tables of another format. Raises BadRequest."""
     held = format_of(scene)
+    if held == NO_TABLES:
+        kept = HELD[scene.catalog_record.provider].word
+        raise BadRequest(f"Catalog {scene.catalog.name} holds {kept}s and no tables: choose another catalog for this")
     if held != wanted:
         raise BadRequest(f"Catalog {scene.catalog.name} holds {_HELD[held]}: choose another catalog for this")
     refuse_making(scene)

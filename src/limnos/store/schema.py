@@ -490,3 +490,26 @@ dependency = Table(
     sqlite_with_rowid=False,
 )
 Index("dependency_used", dependency.c.used_id)
+
+model_version = Table(
+    "model_version",
+    metadata,
+    Column("model_id", Id, nullable=False),
+    Column("version", Id, nullable=False),
+    Column("comment", Text),
+    Column("properties", Text, nullable=False),
+    Column("uris", Text, nullable=False),
+    *_audit(),
+    PrimaryKeyConstraint("model_id", "version"),
+    sqlite_with_rowid=False,
+)
+
+model_alias = Table(
+    "model_alias",
+    metadata,
+    Column("model_id", Id, nullable=False),
+    Column("alias", Name, nullable=False),
+    Column("version", Id, nullable=False),
+    PrimaryKeyConstraint("model_id", "alias"),
+    sqlite_with_rowid=False,
+)

@@ -17,6 +17,7 @@ from limnos.store.faults import fault_point
 from limnos.store.idempotency import OutcomeWrites
 from limnos.store.lance_versions import LanceVersionWrites
 from limnos.store.lineage import LineageWrites
+from limnos.store.models import ModelWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
@@ -123,6 +124,11 @@ class Tx:
     def lance_versions(self) -> LanceVersionWrites:
         """Versions of Lance tables."""
         return LanceVersionWrites(self)
+
+    @property
+    def models(self) -> ModelWrites:
+        """Versions of models."""
+        return ModelWrites(self)
 
     @property
     def tokens(self) -> TokenWrites:

@@ -39,6 +39,7 @@ BODIES: tuple[object, ...] = (
     {"tagsToAdd": []},
     {"jobTemplate": {"name": "n"}},
     {"jobTemplateName": "n", "jobConf": {}},
+    {"uri": "s3://x"},
 )
 """For each route that takes a body, one that it understands."""
 

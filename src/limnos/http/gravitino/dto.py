@@ -11,14 +11,25 @@ from limnos.http.response import Response, json_response
 from limnos.http.times import instant
 from limnos.model.kinds import Form, Kind
 from limnos.model.privileges import Privilege
+from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from limnos.model.entities import Node, Principal, RoleEntity
-    from limnos.model.records import CatalogRecord, JobTemplateRecord, MetalakeRecord, NamespaceRecord, TagRecord
+    from limnos.model.records import (
+        CatalogRecord,
+        FilesetRecord,
+        JobTemplateRecord,
+        MetalakeRecord,
+        ModelRecord,
+        NamespaceRecord,
+        TagRecord,
+        TopicRecord,
+    )
     from limnos.model.runs import Run
+    from limnos.model.versions import ModelVersion
     from limnos.names.logical import LogicalCodec
     from limnos.services.roles import RoleObject
     from limnos.services.users import Holder
@@ -44,7 +55,7 @@ def identifiers(namespace: Sequence[str], names: Iterable[str]) -> Response:
     return ok(identifiers=[{"namespace": list(namespace), "name": name} for name in names])
 
 
-def audit(item: Node | Principal | RoleEntity) -> Json:
+def audit(item: Node | Principal | RoleEntity | ModelVersion) -> Json:
     """Tell who made and last changed something, and when."""
     return compact(
         creator=item.created_by,
@@ -94,6 +105,24 @@ def tag(node: Node, *, inherited: bool | None = None) -> Json:
         audit=audit(node),
         inherited=inherited,
     )
+
+
+def model(node: Node) -> Json:
+    """Encode a model; the latest version is the number that the next one gets, as upstream counts."""
+    record = cast("ModelRecord", node.record)
+    return {**_described(node, record), "latestVersion": record.next_version}
+
+
+def _described(node: Node, record: ModelRecord | FilesetRecord | TopicRecord) -> Json:
+    return compact(name=node.name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
+
+
+def model_version(found: ModelVersion) -> Json:
+    """Encode a version of a model; `uri` is the one without a name."""
+    return compact(
+        version=found.version, comment=found.comment, aliases=list(found.aliases), uri=found.uris.get(UNKNOWN_URI),
+        uris=dict(found.uris), properties=dict(found.properties), audit=audit(found),
+    )  # fmt: skip
 
 
 def job_template(node: Node) -> Json:

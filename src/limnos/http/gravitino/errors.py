@@ -19,7 +19,7 @@ _WORDS = {
     "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
     "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
     "group": "Group", "role": "Role", "tag": "Tag", "job_template": "JobTemplate",
-    "job": "Job", "object": "MetadataObject",
+    "job": "Job", "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
 
@@ -99,6 +99,8 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
         return 404, 1003, "NotFoundException"
     if isinstance(error, errors.AlreadyExists) and error.kind == "attachment":
         return 409, 1004, "TagAlreadyAssociatedException"
+    if isinstance(error, errors.AlreadyExists) and error.kind == "alias":
+        return 409, 1004, "ModelVersionAliasesAlreadyExistException"
     for kind, status, code, name in _BY_KIND:
         if isinstance(error, kind):
             return status, code, name.format(_WORDS.get(getattr(error, "kind", ""), "Entity"))

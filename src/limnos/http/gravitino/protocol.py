@@ -12,6 +12,7 @@ from limnos.http.gravitino import (
     groups,
     jobs,
     metalakes,
+    models,
     owners,
     permissions,
     roles,
@@ -38,7 +39,22 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 ROOT = "/api"
-_MODULES = (service, metalakes, catalogs, schemas, users, groups, roles, permissions, owners, tags, tables, views, jobs)
+_MODULES = (
+    service,
+    metalakes,
+    catalogs,
+    schemas,
+    users,
+    groups,
+    roles,
+    permissions,
+    owners,
+    tags,
+    tables,
+    views,
+    models,
+    jobs,
+)
 
 
 class GravitinoProtocol:

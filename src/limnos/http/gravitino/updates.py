@@ -18,30 +18,30 @@ IN_USE = "in-use"
 """A property that only enabling and disabling writes."""
 
 
-class _Update(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
+class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
     """One change."""
 
 
-class Rename(_Update, frozen=True, tag="rename"):
+class Rename(VariedUpdate, frozen=True, tag="rename"):
     """Another name."""
 
     new_name: str
 
 
-class UpdateComment(_Update, frozen=True, tag="updateComment"):
+class UpdateComment(VariedUpdate, frozen=True, tag="updateComment"):
     """Another comment, or none."""
 
     new_comment: str | None = None
 
 
-class SetProperty(_Update, frozen=True, tag="setProperty"):
+class SetProperty(VariedUpdate, frozen=True, tag="setProperty"):
     """A property's new value."""
 
     property: str
     value: str
 
 
-class RemoveProperty(_Update, frozen=True, tag="removeProperty"):
+class RemoveProperty(VariedUpdate, frozen=True, tag="removeProperty"):
     """A property less; that it is not there is fine."""
 
     property: str

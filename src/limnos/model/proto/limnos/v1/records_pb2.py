@@ -28,7 +28,7 @@ _sym_db = _symbol_database.Default()
 from limnos.model.proto.limnos.v1 import schema_pb2 as limnos_dot_v1_dot_schema__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17limnos/v1/records.proto\x12\tlimnos.v1\x1a\x16limnos/v1/schema.proto\"\xdf\x01\n\x0eMetalakeRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12=\n\nproperties\x18\x03 \x03(\x0b\x32).limnos.v1.MetalakeRecord.PropertiesEntry\x12\x0e\n\x06in_use\x18\x04 \x01(\x08\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\x96\x02\n\rCatalogRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12<\n\nproperties\x18\x03 \x03(\x0b\x32(.limnos.v1.CatalogRecord.PropertiesEntry\x12\x0e\n\x06in_use\x18\x04 \x01(\x08\x12%\n\x04type\x18\x05 \x01(\x0e\x32\x17.limnos.v1.Catalog.Type\x12\x10\n\x08provider\x18\x06 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xd1\x01\n\x0fNamespaceRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12>\n\nproperties\x18\x03 \x03(\x0b\x32*.limnos.v1.NamespaceRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\x95\x02\n\x0bTableRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12:\n\nproperties\x18\x03 \x03(\x0b\x32&.limnos.v1.TableRecord.PropertiesEntry\x12\x10\n\x08\x64\x65\x63lared\x18\x04 \x01(\x08\x12\x0f\n\x07managed\x18\x05 \x01(\x08\x12\x12\n\nstatements\x18\x06 \x03(\t\x12\x13\n\x0bobject_type\x18\x07 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xda\x01\n\nViewRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x39\n\nproperties\x18\x03 \x03(\x0b\x32%.limnos.v1.ViewRecord.PropertiesEntry\x12\x11\n\twriter_id\x18\x04 \x01(\x03\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xe3\x01\n\x0e\x44\x65\x63laredRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12=\n\nproperties\x18\x03 \x03(\x0b\x32).limnos.v1.DeclaredRecord.PropertiesEntry\x12\x12\n\nstatements\x18\x04 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xa5\x01\n\nRoleRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x39\n\nproperties\x18\x02 \x03(\x0b\x32%.limnos.v1.RoleRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xc5\x01\n\tTagRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x38\n\nproperties\x18\x03 \x03(\x0b\x32$.limnos.v1.TagRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xf7\x01\n\x11JobTemplateRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12@\n\nproperties\x18\x03 \x03(\x0b\x32,.limnos.v1.JobTemplateRecord.PropertiesEntry\x12\x10\n\x08\x64\x65\x63lared\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_commentb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17limnos/v1/records.proto\x12\tlimnos.v1\x1a\x16limnos/v1/schema.proto\"\xdf\x01\n\x0eMetalakeRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12=\n\nproperties\x18\x03 \x03(\x0b\x32).limnos.v1.MetalakeRecord.PropertiesEntry\x12\x0e\n\x06in_use\x18\x04 \x01(\x08\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\x96\x02\n\rCatalogRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12<\n\nproperties\x18\x03 \x03(\x0b\x32(.limnos.v1.CatalogRecord.PropertiesEntry\x12\x0e\n\x06in_use\x18\x04 \x01(\x08\x12%\n\x04type\x18\x05 \x01(\x0e\x32\x17.limnos.v1.Catalog.Type\x12\x10\n\x08provider\x18\x06 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xd1\x01\n\x0fNamespaceRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12>\n\nproperties\x18\x03 \x03(\x0b\x32*.limnos.v1.NamespaceRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\x95\x02\n\x0bTableRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12:\n\nproperties\x18\x03 \x03(\x0b\x32&.limnos.v1.TableRecord.PropertiesEntry\x12\x10\n\x08\x64\x65\x63lared\x18\x04 \x01(\x08\x12\x0f\n\x07managed\x18\x05 \x01(\x08\x12\x12\n\nstatements\x18\x06 \x03(\t\x12\x13\n\x0bobject_type\x18\x07 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xda\x01\n\nViewRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x39\n\nproperties\x18\x03 \x03(\x0b\x32%.limnos.v1.ViewRecord.PropertiesEntry\x12\x11\n\twriter_id\x18\x04 \x01(\x03\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xf7\x01\n\x0e\x44\x65\x63laredRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12=\n\nproperties\x18\x03 \x03(\x0b\x32).limnos.v1.DeclaredRecord.PropertiesEntry\x12\x12\n\nstatements\x18\x04 \x03(\t\x12\x12\n\ndefinition\x18\x05 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xdf\x01\n\x0bModelRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12:\n\nproperties\x18\x03 \x03(\x0b\x32&.limnos.v1.ModelRecord.PropertiesEntry\x12\x14\n\x0cnext_version\x18\x04 \x01(\x03\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xcd\x02\n\rFilesetRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12<\n\nproperties\x18\x03 \x03(\x0b\x32(.limnos.v1.FilesetRecord.PropertiesEntry\x12\x10\n\x08\x65xternal\x18\x04 \x01(\x08\x12:\n\tlocations\x18\x05 \x03(\x0b\x32\'.limnos.v1.FilesetRecord.LocationsEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a\x30\n\x0eLocationsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xc9\x01\n\x0bTopicRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12:\n\nproperties\x18\x03 \x03(\x0b\x32&.limnos.v1.TopicRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\x82\x02\n\x0cPolicyRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12;\n\nproperties\x18\x03 \x03(\x0b\x32\'.limnos.v1.PolicyRecord.PropertiesEntry\x12\x13\n\x0bpolicy_type\x18\x04 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x05 \x01(\x08\x12\x0f\n\x07\x63ontent\x18\x06 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xa5\x01\n\nRoleRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x39\n\nproperties\x18\x02 \x03(\x0b\x32%.limnos.v1.RoleRecord.PropertiesEntry\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xdd\x01\n\tTagRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x38\n\nproperties\x18\x03 \x03(\x0b\x32$.limnos.v1.TagRecord.PropertiesEntry\x12\x16\n\x0e\x61llowed_values\x18\x04 \x03(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_comment\"\xf7\x01\n\x11JobTemplateRecord\x12)\n\x07version\x18\x01 \x01(\x0b\x32\x18.limnos.v1.SchemaVersion\x12\x14\n\x07\x63omment\x18\x02 \x01(\tH\x00\x88\x01\x01\x12@\n\nproperties\x18\x03 \x03(\x0b\x32,.limnos.v1.JobTemplateRecord.PropertiesEntry\x12\x10\n\x08\x64\x65\x63lared\x18\x04 \x01(\x03\x12\x0e\n\x06\x64igest\x18\x05 \x01(\t\x1a\x31\n\x0fPropertiesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\n\n\x08_commentb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,6 +47,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VIEWRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
   _globals['_DECLAREDRECORD_PROPERTIESENTRY']._loaded_options = None
   _globals['_DECLAREDRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_MODELRECORD_PROPERTIESENTRY']._loaded_options = None
+  _globals['_MODELRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_FILESETRECORD_PROPERTIESENTRY']._loaded_options = None
+  _globals['_FILESETRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_FILESETRECORD_LOCATIONSENTRY']._loaded_options = None
+  _globals['_FILESETRECORD_LOCATIONSENTRY']._serialized_options = b'8\001'
+  _globals['_TOPICRECORD_PROPERTIESENTRY']._loaded_options = None
+  _globals['_TOPICRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
+  _globals['_POLICYRECORD_PROPERTIESENTRY']._loaded_options = None
+  _globals['_POLICYRECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
   _globals['_ROLERECORD_PROPERTIESENTRY']._loaded_options = None
   _globals['_ROLERECORD_PROPERTIESENTRY']._serialized_options = b'8\001'
   _globals['_TAGRECORD_PROPERTIESENTRY']._loaded_options = None
@@ -74,19 +84,37 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VIEWRECORD_PROPERTIESENTRY']._serialized_start=225
   _globals['_VIEWRECORD_PROPERTIESENTRY']._serialized_end=274
   _globals['_DECLAREDRECORD']._serialized_start=1283
-  _globals['_DECLAREDRECORD']._serialized_end=1510
+  _globals['_DECLAREDRECORD']._serialized_end=1530
   _globals['_DECLAREDRECORD_PROPERTIESENTRY']._serialized_start=225
   _globals['_DECLAREDRECORD_PROPERTIESENTRY']._serialized_end=274
-  _globals['_ROLERECORD']._serialized_start=1513
-  _globals['_ROLERECORD']._serialized_end=1678
+  _globals['_MODELRECORD']._serialized_start=1533
+  _globals['_MODELRECORD']._serialized_end=1756
+  _globals['_MODELRECORD_PROPERTIESENTRY']._serialized_start=225
+  _globals['_MODELRECORD_PROPERTIESENTRY']._serialized_end=274
+  _globals['_FILESETRECORD']._serialized_start=1759
+  _globals['_FILESETRECORD']._serialized_end=2092
+  _globals['_FILESETRECORD_PROPERTIESENTRY']._serialized_start=225
+  _globals['_FILESETRECORD_PROPERTIESENTRY']._serialized_end=274
+  _globals['_FILESETRECORD_LOCATIONSENTRY']._serialized_start=2032
+  _globals['_FILESETRECORD_LOCATIONSENTRY']._serialized_end=2080
+  _globals['_TOPICRECORD']._serialized_start=2095
+  _globals['_TOPICRECORD']._serialized_end=2296
+  _globals['_TOPICRECORD_PROPERTIESENTRY']._serialized_start=225
+  _globals['_TOPICRECORD_PROPERTIESENTRY']._serialized_end=274
+  _globals['_POLICYRECORD']._serialized_start=2299
+  _globals['_POLICYRECORD']._serialized_end=2557
+  _globals['_POLICYRECORD_PROPERTIESENTRY']._serialized_start=225
+  _globals['_POLICYRECORD_PROPERTIESENTRY']._serialized_end=274
+  _globals['_ROLERECORD']._serialized_start=2560
+  _globals['_ROLERECORD']._serialized_end=2725
   _globals['_ROLERECORD_PROPERTIESENTRY']._serialized_start=225
   _globals['_ROLERECORD_PROPERTIESENTRY']._serialized_end=274
-  _globals['_TAGRECORD']._serialized_start=1681
-  _globals['_TAGRECORD']._serialized_end=1878
+  _globals['_TAGRECORD']._serialized_start=2728
+  _globals['_TAGRECORD']._serialized_end=2949
   _globals['_TAGRECORD_PROPERTIESENTRY']._serialized_start=225
   _globals['_TAGRECORD_PROPERTIESENTRY']._serialized_end=274
-  _globals['_JOBTEMPLATERECORD']._serialized_start=1881
-  _globals['_JOBTEMPLATERECORD']._serialized_end=2128
+  _globals['_JOBTEMPLATERECORD']._serialized_start=2952
+  _globals['_JOBTEMPLATERECORD']._serialized_end=3199
   _globals['_JOBTEMPLATERECORD_PROPERTIESENTRY']._serialized_start=225
   _globals['_JOBTEMPLATERECORD_PROPERTIESENTRY']._serialized_end=274
 # @@protoc_insertion_point(module_scope)

@@ -114,7 +114,7 @@ class ViewRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., writer_id: _Optional[int] = ...) -> None: ...
 
 class DeclaredRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "statements")
+    __slots__ = ("version", "comment", "properties", "statements", "definition")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -126,11 +126,100 @@ class DeclaredRecord(_message.Message):
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     STATEMENTS_FIELD_NUMBER: _ClassVar[int]
+    DEFINITION_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     statements: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., statements: _Optional[_Iterable[str]] = ...) -> None: ...
+    definition: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., statements: _Optional[_Iterable[str]] = ..., definition: _Optional[str] = ...) -> None: ...
+
+class ModelRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "next_version")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_VERSION_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    next_version: int
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., next_version: _Optional[int] = ...) -> None: ...
+
+class FilesetRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "external", "locations")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class LocationsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    EXTERNAL_FIELD_NUMBER: _ClassVar[int]
+    LOCATIONS_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    external: bool
+    locations: _containers.ScalarMap[str, str]
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., external: _Optional[bool] = ..., locations: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class TopicRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class PolicyRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "policy_type", "enabled", "content")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    POLICY_TYPE_FIELD_NUMBER: _ClassVar[int]
+    ENABLED_FIELD_NUMBER: _ClassVar[int]
+    CONTENT_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    policy_type: str
+    enabled: bool
+    content: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., policy_type: _Optional[str] = ..., enabled: _Optional[bool] = ..., content: _Optional[str] = ...) -> None: ...
 
 class RoleRecord(_message.Message):
     __slots__ = ("version", "properties")
@@ -148,7 +237,7 @@ class RoleRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TagRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties")
+    __slots__ = ("version", "comment", "properties", "allowed_values")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -159,10 +248,12 @@ class TagRecord(_message.Message):
     VERSION_FIELD_NUMBER: _ClassVar[int]
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    ALLOWED_VALUES_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    allowed_values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., allowed_values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class JobTemplateRecord(_message.Message):
     __slots__ = ("version", "comment", "properties", "declared", "digest")

@@ -1,0 +1,292 @@
+"""Models of a schema and their versions: register, list, load, alter, delete; link, and load by number or by alias.
+
+May import `access`, `model`, `names`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.leaves import dropped, named, place_of
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import (
+    RemoveProperty,
+    SetProperty,
+    UpdateComment,
+    Updates,
+    VariedUpdate,
+    checked,
+    edits_of,
+)
+from limnos.http.routing import Route
+from limnos.model.kinds import Kind
+from limnos.model.records import ModelRecord
+from limnos.model.versions import Which
+from limnos.services import leaves, models
+from limnos.services.models import VersionEdits
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"
+
+
+class ModelRegister(Body, frozen=True):
+    """The body of a register."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class VersionLink(Body, frozen=True):
+    """The body of a link; `uri` is one without a name."""
+
+    uri: str | None = None
+    uris: dict[str, str] | None = None
+    aliases: list[str] | None = None
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+
+
+class UpdateUri(VariedUpdate, frozen=True, tag="updateUri"):
+    """Another place for a URI of a name."""
+
+    new_uri: str
+    uri_name: str | None = None
+
+
+class AddUri(VariedUpdate, frozen=True, tag="addUri"):
+    """A URI more."""
+
+    uri: str
+    uri_name: str | None = None
+
+
+class RemoveUri(VariedUpdate, frozen=True, tag="removeUri"):
+    """A URI less."""
+
+    uri_name: str
+
+
+class UpdateAliases(VariedUpdate, frozen=True, tag="updateAliases"):
+    """Aliases more and less."""
+
+    aliases_to_add: list[str] | None = None
+    aliases_to_remove: list[str] | None = None
+
+
+class VersionUpdates(Body, frozen=True):
+    """Changes of a version."""
+
+    updates: list[UpdateComment | SetProperty | RemoveProperty | UpdateUri | AddUri | RemoveUri | UpdateAliases]
+
+
+async def models_list(request: Request, ctx: Context) -> Response:
+    """Answer the models of a schema that the caller may see."""
+    place = place_of(request)
+    found = await ctx.read(place.scope, lambda scene: leaves.leaf_names(scene, place.levels(scene), kind=Kind.MODEL))
+    return identifiers(place.names, found)
+
+
+async def model_register(request: Request, ctx: Context, body: ModelRegister) -> Response:
+    """Make a model; it has no version yet."""
+    place, record = place_of(request), ModelRecord(body.comment, checked(body.properties))
+    path = await place.path(ctx, body.name)
+    node = await leaves.leaf_create(ctx, place.scope, path=path, kind=Kind.MODEL, record=lambda _: record)
+    return ok(model=dto.model(node))
+
+
+async def model_load(request: Request, ctx: Context) -> Response:
+    """Answer one model."""
+    place, name = named(request)
+    node = await ctx.read(
+        place.scope, lambda scene: leaves.leaf_load(scene, (*place.levels(scene), name), kind=Kind.MODEL)
+    )
+    return ok(model=dto.model(node))
+
+
+async def model_alter(request: Request, ctx: Context, body: Updates) -> Response:
+    """Apply changes to a model."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    node = await leaves.leaf_alter(ctx, place.scope, path=path, kind=Kind.MODEL, edits=edits_of(body.updates))
+    return ok(model=dto.model(node))
+
+
+async def model_delete(request: Request, ctx: Context) -> Response:
+    """Drop a model with its versions; a missing one is no failure."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    return await dropped(leaves.leaf_drop(ctx, place.scope, path=path, kind=Kind.MODEL), Kind.MODEL.word)
+
+
+async def versions_list(request: Request, ctx: Context) -> Response:
+    """Answer a model's versions: their numbers, or with `details` all of them."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    if request.query_flag("details"):
+        found = await models.versions_list(ctx, place.scope, path=path)
+        return ok(infos=[dto.model_version(each) for each in found])
+    return ok(versions=await models.version_numbers(ctx, place.scope, path=path))
+
+
+async def version_link(request: Request, ctx: Context, body: VersionLink) -> Response:
+    """Give a model another version."""
+    place, name = named(request)
+    await models.version_link(
+        ctx, place.scope, path=await place.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
+        aliases=tuple(body.aliases or ()), comment=body.comment, properties=checked(body.properties),
+    )  # fmt: skip
+    return ok()
+
+
+def _which(request: Request, *, is_alias: bool) -> Which:
+    return Which(names_of(request)[4], is_alias)
+
+
+async def _load(request: Request, ctx: Context, *, is_alias: bool) -> Response:
+    place, name = named(request)
+    which = _which(request, is_alias=is_alias)
+    path = await place.path(ctx, name)
+    return ok(modelVersion=dto.model_version(await models.version_load(ctx, place.scope, path=path, which=which)))
+
+
+async def version_load(request: Request, ctx: Context) -> Response:
+    """Answer a version by its number."""
+    return await _load(request, ctx, is_alias=False)
+
+
+async def alias_load(request: Request, ctx: Context) -> Response:
+    """Answer the version that an alias leads to."""
+    return await _load(request, ctx, is_alias=True)
+
+
+async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
+    place, name = named(request)
+    which, wanted = _which(request, is_alias=is_alias), request.query("uriName")
+    path = await place.path(ctx, name)
+    return ok(uri=await models.version_uri(ctx, place.scope, path=path, which=which, name=wanted))
+
+
+async def version_uri(request: Request, ctx: Context) -> Response:
+    """Answer where a version lies."""
+    return await _uri(request, ctx, is_alias=False)
+
+
+async def alias_uri(request: Request, ctx: Context) -> Response:
+    """Answer where the version lies that an alias leads to."""
+    return await _uri(request, ctx, is_alias=True)
+
+
+async def _alter(request: Request, ctx: Context, body: VersionUpdates, *, is_alias: bool) -> Response:
+    place, name = named(request)
+    which = _which(request, is_alias=is_alias)
+    path = await place.path(ctx, name)
+    found = await models.version_alter(ctx, place.scope, path=path, which=which, edits=_edits(body))
+    return ok(modelVersion=dto.model_version(found))
+
+
+def _edits(body: VersionUpdates) -> VersionEdits:
+    """Put changes together; those of one kind apply in their order."""
+    plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
+    found = VersionEdits(edits_of(plain))
+    for each in body.updates:
+        match each:
+            case UpdateUri(new_uri=uri, uri_name=name):
+                found = msgspec.structs.replace(
+                    found, updates={**found.updates, **models.uris_of(uri, None, name=name)}
+                )
+            case AddUri(uri=uri, uri_name=name):
+                found = msgspec.structs.replace(found, adds={**found.adds, **models.uris_of(uri, None, name=name)})
+            case RemoveUri(uri_name=gone):
+                found = msgspec.structs.replace(found, removes=(*found.removes, gone))
+            case UpdateAliases(aliases_to_add=adds, aliases_to_remove=removes):
+                names, unnames = (*found.names, *(adds or ())), (*found.unnames, *(removes or ()))
+                found = msgspec.structs.replace(found, names=names, unnames=unnames)
+    return found
+
+
+async def version_alter(request: Request, ctx: Context, body: VersionUpdates) -> Response:
+    """Apply changes to a version."""
+    return await _alter(request, ctx, body, is_alias=False)
+
+
+async def alias_alter(request: Request, ctx: Context, body: VersionUpdates) -> Response:
+    """Apply changes to the version that an alias leads to."""
+    return await _alter(request, ctx, body, is_alias=True)
+
+
+async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response:
+    place, name = named(request)
+    which = _which(request, is_alias=is_alias)
+    path = await place.path(ctx, name)
+    return await dropped(
+        models.version_delete(ctx, place.scope, path=path, which=which), "model_version", Kind.MODEL.word
+    )
+
+
+async def version_delete(request: Request, ctx: Context) -> Response:
+    """Delete a version; a missing one is no failure."""
+    return await _delete(request, ctx, is_alias=False)
+
+
+async def alias_delete(request: Request, ctx: Context) -> Response:
+    """Delete the version that an alias leads to; where there is none, that is no failure."""
+    return await _delete(request, ctx, is_alias=True)
+
+
+_MODELS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/models"
+_LIST = "Failed to operate model(s) operation [LIST] under schema [{2}]"
+_NEW = "Failed to operate model(s) [{body.name}] operation [REGISTER] under schema [{2}]"
+_ONE = "Failed to operate model(s) [{3}] operation [%s] under schema [{2}]"
+_VERSION = "Failed to operate model(s) version [{4}] of [{3}] operation [%s] under schema [{2}]"
+
+
+def _of_version(
+    part: str, suffix: str, handlers: tuple[Handler, Handler, Handler, Handler]
+) -> tuple[Route[Handler], ...]:
+    load, uri, alter, drop = handlers
+    path = f"{_MODELS}/{part}"
+    return (
+        Route("GET", path, load, f"load-model-{suffix}"),
+        Route("GET", f"{path}/uri", uri, f"get-model-{suffix}-uri"),
+        Route("PUT", path, alter, f"alter-model-{suffix}"),
+        Route("DELETE", path, drop, f"delete-model-{suffix}"),
+    )
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _MODELS, told(_LIST, models_list), "list-models"),
+    Route("POST", _MODELS, told_body(_NEW, ModelRegister, model_register), "register-model", asks=(Action.MODEL_CREATE,)),
+    Route("GET", f"{_MODELS}/{{model}}", told(_ONE % "LOAD", model_load), "load-model"),
+    Route("PUT", f"{_MODELS}/{{model}}", told_body(_ONE % "ALTER", Updates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
+    Route("DELETE", f"{_MODELS}/{{model}}", told(_ONE % "DELETE", model_delete), "delete-model"),
+    Route("GET", f"{_MODELS}/{{model}}/versions", told(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions"),
+    Route(
+        "POST", f"{_MODELS}/{{model}}/versions", told_body(_ONE % "LINK", VersionLink, version_link), "link-model-version",
+        asks=(Action.MODEL_LINK,),
+    ),
+    *_of_version(
+        ONE_VERSION, "version",
+        handlers=(
+            told(_VERSION % "LOAD", version_load), told(_VERSION % "LOAD", version_uri),
+            told_body(_VERSION % "ALTER", VersionUpdates, version_alter), told(_VERSION % "DELETE", version_delete),
+        ),
+    ),
+    *_of_version(
+        ONE_ALIAS, "alias",
+        handlers=(
+            told(_VERSION % "LOAD", alias_load), told(_VERSION % "LOAD", alias_uri),
+            told_body(_VERSION % "ALTER", VersionUpdates, alias_alter), told(_VERSION % "DELETE", alias_delete),
+        ),
+    ),
+)  # fmt: skip

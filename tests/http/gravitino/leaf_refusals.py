@@ -1,0 +1,114 @@
+"""The requests of a second table of refusals, `leaf_refusals.md`: of what lies in schemas beside views, and what hangs on it.
+
+Its callers have the rights that these kinds know. `python -m tests.http.gravitino.leaf_refusals` writes it anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.http import cells
+from tests.http.cells import Case, own
+from tests.http.driver import API, Node
+
+TABLE = Path(__file__).with_suffix(".md")
+_USE = "use_catalog use_schema"
+CALLERS: dict[str, str] = {
+    "nobody": "",
+    "stranger": "",
+    "member": "",
+    "visitor": "use_catalog",
+    "uses": _USE,
+    "modeler": f"{_USE} register_model",
+    "model_user": f"{_USE} use_model",
+    "linker": f"{_USE} use_model link_model_version",
+    "half_linker": f"{_USE} link_model_version",
+    "leaf_owner": _USE,
+    "keeper": "use_catalog",
+    "owner": "",
+    "laker": "",
+    "admin": "",
+}
+"""Each column: what the caller is granted on the metalake.
+
+`nobody` sends no credential, `stranger` is no user of the metalake. `leaf_owner` owns what lies in the schemas, `keeper` the schemas,
+`owner` the catalogs, `laker` the metalake. `admin` is a service admin, and in the metalake a mere member who owns the roles.
+"""
+CATALOGS = {"models": "model", "files": "fileset", "topics": "messaging"}
+"""A catalog of each type beside `main`, which is relational; the type is the provider, too."""
+SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas/{s}"
+PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
+URI = {"uri": "s3://lake/churn"}
+
+
+def prepare(node: Node) -> None:
+    """Make everybody and everything that the rows speak of."""
+    lake = f"{API}/lake"
+    for who in CALLERS:
+        if who not in ("nobody", "stranger", "admin"):
+            node.done("POST", f"{lake}/users", {"name": who})
+    for name, kind in CATALOGS.items():
+        node.done("POST", f"{lake}/catalogs", {"name": name, "type": kind, "provider": kind})
+    for name in ("main", *CATALOGS):
+        node.done("POST", f"{lake}/catalogs/{name}/schemas", {"name": "there"})
+    prepare_models(node)
+    for who, privileges in CALLERS.items():
+        if privileges:
+            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
+    for name in ("main", *CATALOGS):
+        own(node, "keeper", "SCHEMA", f"{name}.there")
+        own(node, "owner", "CATALOG", name)
+    own(node, "laker", "METALAKE", "lake")
+
+
+def prepare_models(node: Node) -> None:
+    """Make a model for everybody to look at, one for each to change, and one for each to drop."""
+    path = f"{API}/lake/catalogs/models/schemas/there/models"
+    for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
+        node.done("POST", path, {"name": name})
+        for alias in ("new", "old"):
+            node.done("POST", f"{path}/{name}/versions", {**URI, "aliases": [alias]})
+        own(node, "leaf_owner", "MODEL", f"models.there.{name}")
+
+
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
+    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows, as a caller asks them."""
+    yield from _of_models(who)
+
+
+def _of_models(who: str) -> Iterator[Case]:
+    models, at = f"{SCHEMAS}/models", ("lake", "models")
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {models}", f"of {thing}", *at, name)
+        yield _case(f"POST {models}", f"in {thing}", *at, name, body={"name": f"new_{who}"})
+    yield _case(f"POST {models}", "taken name", *at, "there", body={"name": "churn"})
+    for name, thing in (("churn", "model"), ("gone", "no model")):
+        changed = name if name == "gone" else f"alter_{who}"
+        one = f"{models}/{{model}}"
+        yield _case(f"GET {one}", thing, *at, "there", name)
+        yield _case(f"PUT {one}", thing, *at, "there", changed, body=PROPERTY)
+        yield _case(f"DELETE {one}", thing, *at, "there", name if name == "gone" else f"drop_{who}")
+        yield _case(f"GET {one}/versions", thing, *at, "there", name)
+        yield _case(f"GET {one}/versions", f"{thing}, details", *at, "there", name, query="?details=true")
+        yield _case(f"POST {one}/versions", thing, *at, "there", changed, body=URI)
+        for part, version in (("versions/{version}", "0"), ("aliases/{alias}", "old")):
+            yield _case(f"GET {one}/{part}", thing, *at, "there", name, version)
+            yield _case(f"GET {one}/{part}/uri", thing, *at, "there", name, version)
+            yield _case(f"PUT {one}/{part}", thing, *at, "there", changed, version, body=PROPERTY)
+            yield _case(f"DELETE {one}/{part}", thing, *at, "there", changed, version)
+
+
+def same_words(message: str, who: str) -> str:
+    """A refusal's message, with the names of what is asked about replaced by one."""
+    for name in (f"alter_{who}", f"drop_{who}", "churn", "gone"):
+        message = message.replace(name, "there")
+    return message
+
+
+if __name__ == "__main__":
+    cells.write(TABLE, cases, CALLERS, make=prepare)

@@ -1,0 +1,51 @@
+"""Who may do what with what lies in schemas, cell by cell: the table in leaf_refusals.md, asked of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http import cells
+from tests.http.cells import Row, cell
+from tests.http.driver import Answer
+from tests.http.gravitino import leaf_refusals
+from tests.http.gravitino.leaf_refusals import CALLERS
+from tests.http.iceberg import wire
+
+WRITTEN = dict(cells.written(leaf_refusals.TABLE, CALLERS))
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[str, Answer]]]:
+    """What every caller was answered in every row."""
+    with wire.node_over(tmp_path_factory.mktemp("leaf_refusals")) as node:
+        leaf_refusals.prepare(node)
+        yield cells.answers(node, leaf_refusals.cases, CALLERS)
+
+
+def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
+    """The table has no row that is not asked, and each one that is."""
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+    """Every caller gets what the table states."""
+    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
+
+    assert told == WRITTEN[row]
+
+
+PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+    """Who may do a thing to neither what is there nor what is not gets the same answer for both, to the word."""
+    route, there, missing = pair
+    for who in CALLERS:
+        first, second = asked[route, there][who], asked[route, missing][who]
+        if first.status == second.status == 403:
+            words = [leaf_refusals.same_words(str(each["message"]), who) for each in (first, second)]
+            assert words[0] == words[1], who

@@ -1,0 +1,191 @@
+"""Models over Gravitino REST: registered, versions linked and found by number and alias, changed and deleted."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Node
+from tests.http.iceberg.wire import SCHEMA
+
+CATALOG = f"{API}/lake/catalogs/ml"
+MODELS = f"{CATALOG}/schemas/churn/models"
+VERSIONS = f"{MODELS}/m/versions"
+
+
+@pytest.fixture
+def ml(node: Node) -> Node:
+    """A node with a catalog for models, made without a provider, and a model in it."""
+    made = node.done("POST", f"{API}/lake/catalogs", {"name": "ml", "type": "model", "properties": {}})["catalog"]
+    assert (made["type"], made["provider"]) == ("model", "model")
+    node.done("POST", f"{CATALOG}/schemas", {"name": "churn"})
+    node.done("POST", MODELS, {"name": "m", "comment": "c", "properties": {"k": "v"}})
+    return node
+
+
+def link(node: Node, *aliases: str, **uris: str) -> None:
+    """Link a version."""
+    node.done("POST", VERSIONS, {"uris": uris, "aliases": list(aliases), "comment": "of " + ",".join(uris)})
+
+
+def test_model_itself(ml: Node) -> None:
+    """A model is told as it was sent, listed, changed, renamed with its versions, dropped and brought back with them."""
+    link(ml, "new", unknown="s3://lake/0")
+
+    loaded = ml.done("GET", f"{MODELS}/m")["model"]
+    listed = ml.done("GET", MODELS)["identifiers"]
+    changes = [
+        {"@type": "rename", "newName": "n"}, {"@type": "updateComment", "newComment": "d"},
+        {"@type": "setProperty", "property": "a", "value": "b"}, {"@type": "removeProperty", "property": "k"},
+    ]  # fmt: skip
+    altered = ml.done("PUT", f"{MODELS}/m", {"updates": changes})["model"]
+    dropped = [ml.done("DELETE", f"{MODELS}/n")["dropped"] for _ in range(2)]
+    trash = f"{OWN}/metalakes/lake/catalogs/ml/trash"
+    (gone,) = ml.get(trash).json()["trash"]
+    ml.done("POST", f"{trash}/{gone['id']}/undrop", {})
+    again = ml.done("GET", f"{MODELS}/n/aliases/new")["modelVersion"]
+
+    assert loaded.pop("audit")["creator"] == "admin"
+    assert loaded == {"name": "m", "comment": "c", "properties": {"k": "v"}, "latestVersion": 1}
+    assert listed == [{"namespace": ["lake", "ml", "churn"], "name": "m"}]
+    assert (altered["name"], altered["comment"], altered["properties"]) == ("n", "d", {"a": "b"})
+    assert dropped == [True, False]
+    assert again["uris"] == {"unknown": "s3://lake/0"}
+
+
+def test_versions_count_from_0_and_no_number_comes_again(ml: Node) -> None:
+    """Numbers go on after a version was deleted; a version is found by its number and by each alias."""
+    link(ml, "first", unknown="s3://lake/0")
+    link(ml, "second", "best", unknown="s3://lake/1", backup="s3://other/1")
+    deleted = [ml.done("DELETE", f"{VERSIONS}/1")["dropped"] for _ in range(2)]
+    link(ml, "best", unknown="s3://lake/2")
+
+    numbers = ml.done("GET", VERSIONS)["versions"]
+    infos = ml.done("GET", f"{VERSIONS}?details=true")["infos"]
+    one = ml.done("GET", f"{MODELS}/m/aliases/best")["modelVersion"]
+
+    assert deleted == [True, False]
+    assert numbers == [0, 2]
+    assert [each["aliases"] for each in infos] == [["first"], ["best"]]
+    assert one.pop("audit")["creator"] == "admin"
+    assert one == {
+        "version": 2, "comment": "of unknown", "aliases": ["best"], "uri": "s3://lake/2", "uris": {"unknown": "s3://lake/2"},
+        "properties": {},
+    }  # fmt: skip
+    assert ml.done("GET", f"{MODELS}/m")["model"]["latestVersion"] == 3
+
+
+def test_which_uri(ml: Node) -> None:
+    """The URI that is named, else the version's default, else the model's, else the only one."""
+    link(ml, "one", hdfs="hdfs://x")
+    link(ml, "two", s3="s3://x", gcs="gs://x")
+
+    def uri(which: str, query: str = "") -> object:
+        answer = ml.get(f"{MODELS}/m/{which}/uri{query}")
+        return answer["uri"] if answer.status == 200 else (answer.status, answer["type"])
+
+    only, unclear, named = uri("aliases/one"), uri("versions/1"), uri("versions/1", "?uriName=gcs")
+    missing = uri("aliases/two", "?uriName=hdfs")
+    default = {"@type": "setProperty", "property": "default-uri-name", "value": "gcs"}
+    ml.done("PUT", f"{MODELS}/m", {"updates": [default]})
+    of_model = uri("versions/1")
+    ml.done("PUT", f"{VERSIONS}/1", {"updates": [{**default, "value": "s3"}]})
+
+    assert (only, unclear, named) == ("hdfs://x", (400, "IllegalArgumentException"), "gs://x")
+    assert missing == (404, "NoSuchModelVersionURINameException")
+    assert (of_model, uri("aliases/two")) == ("gs://x", "s3://x")
+
+
+def test_a_version_is_changed(ml: Node) -> None:
+    """Comment, properties, URIs and aliases of a version are changed by number and by alias, all or nothing."""
+    link(ml, "a", "b", s3="s3://x", gcs="gs://x")
+    changes = [
+        {"@type": "updateComment", "newComment": "d"}, {"@type": "setProperty", "property": "k", "value": "v"},
+        {"@type": "updateUri", "uriName": "s3", "newUri": "s3://y"}, {"@type": "addUri", "uriName": "hdfs", "uri": "hdfs://x"},
+        {"@type": "removeUri", "uriName": "gcs"}, {"@type": "updateAliases", "aliasesToAdd": ["c"], "aliasesToRemove": ["a"]},
+    ]  # fmt: skip
+
+    changed = ml.done("PUT", f"{MODELS}/m/aliases/a", {"updates": changes})["modelVersion"]
+    refused = ml.put(f"{VERSIONS}/0", {"updates": [*changes[:2], {"@type": "removeUri", "uriName": "none"}]})
+
+    assert changed.pop("audit")["lastModifier"] == "admin"
+    assert changed == {
+        "version": 0, "comment": "d", "aliases": ["b", "c"], "uris": {"s3": "s3://y", "hdfs": "hdfs://x"}, "properties": {"k": "v"},
+    }  # fmt: skip
+    assert (refused.status, refused["type"]) == (400, "IllegalArgumentException")
+    assert ml.done("GET", f"{VERSIONS}/0")["modelVersion"]["uris"] == changed["uris"]
+
+
+def test_an_alias_leads_to_one_version(ml: Node) -> None:
+    """An alias that is taken is refused, and nothing of the request is done: no version, no number."""
+    link(ml, "best", unknown="s3://lake/0")
+
+    taken = ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": ["other", "best"]})
+    link(ml, "third", unknown="s3://lake/1")
+    moved = ml.put(f"{VERSIONS}/1", {"updates": [{"@type": "updateAliases", "aliasesToAdd": ["best"]}]})
+
+    assert (taken.status, taken["code"], taken["type"]) == (409, 1004, "ModelVersionAliasesAlreadyExistException")
+    assert (moved.status, moved["type"]) == (409, "ModelVersionAliasesAlreadyExistException")
+    assert ml.done("GET", VERSIONS)["versions"] == [0, 1]
+    assert ml.get(f"{MODELS}/m/aliases/other")["type"] == "NoSuchModelVersionException"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"uris": {}}, {"uri": " "}, {"uris": {"": "s3://x"}}, {"uri": "s3://x", "aliases": [" "]},
+        {"uri": "s3://x", "aliases": ["x" * 300]}, {"uri": "s3://x", "aliases": "a"}, {"uri": "s3://x", "size": 1},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_links_that_make_no_sense(ml: Node, body: object) -> None:
+    """A version without a place, or with a name that is none, is refused as the caller's mistake."""
+    answer = ml.post(VERSIONS, body)
+
+    assert (answer.status, answer["code"]) == (400, 1001)
+    assert ml.done("GET", VERSIONS)["versions"] == []
+
+
+@pytest.mark.parametrize("number", ["x", "-1", "1.5", "9" * 30])
+def test_a_version_is_a_number(ml: Node, number: str) -> None:
+    """What is no number is no version."""
+    assert ml.get(f"{VERSIONS}/{number}")["type"] == "NoSuchModelVersionException"
+
+
+def test_catalogs_hold_what_they_are_for(ml: Node) -> None:
+    """A catalog for models holds no tables and no nested schemas, and one for tables no models."""
+    ml.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
+
+    model = ml.post(f"{API}/lake/catalogs/main/schemas/a/models", {"name": "m"})
+    nested = ml.post("/iceberg/v1/lake.ml/namespaces", {"namespace": ["churn", "deep"]})
+    table = ml.post("/iceberg/v1/lake.ml/namespaces/churn/tables", {"name": "t", "schema": SCHEMA})
+
+    assert (model.status, model["code"]) == (405, 1006)
+    assert "holds no models" in str(model["message"])
+    assert nested.status == 406
+    assert table.status == 400
+    assert ml.done("GET", "/iceberg/v1/lake.ml/namespaces/churn/tables")["identifiers"] == []
+    assert ml.done("GET", f"{API}/lake/catalogs/main/schemas/a/models")["identifiers"] == []
+
+
+def test_tags_owners_and_grants_come_along(ml: Node) -> None:
+    """A model is tagged, owned, granted on and explained like every other object."""
+    ml.done("POST", f"{API}/lake/tags", {"name": "red"})
+    ml.done("POST", f"{API}/lake/users", {"name": "ana"})
+    tagged = ml.done("POST", f"{API}/lake/objects/model/ml.churn.m/tags", {"tagsToAdd": ["red"]})
+    rights = [
+        ("catalog", "ml", ["use_catalog"]), ("schema", "ml.churn", ["use_schema"]), ("model", "ml.churn.m", ["use_model"]),
+    ]  # fmt: skip
+    objects = [
+        {"fullName": name, "type": kind, "privileges": [{"name": each, "condition": "allow"} for each in names]}
+        for kind, name, names in rights
+    ]
+    before = ml.get(f"{MODELS}/m", user="ana").status
+    ml.done("POST", f"{API}/lake/roles", {"name": "r", "properties": {}, "securableObjects": objects})
+    ml.done("PUT", f"{API}/lake/permissions/users/ana/grant", {"roleNames": ["r"]})
+
+    assert tagged["names"] == ["red"]
+    assert (before, ml.get(f"{MODELS}/m", user="ana").status) == (403, 200)
+    assert ml.get(f"{MODELS}/m", user="ana")["model"]["name"] == "m"  # type: ignore[index]
+    assert ml.put(f"{MODELS}/m", {"updates": []}, user="ana").status == 403
+    ml.done("PUT", f"{API}/lake/owners/model/ml.churn.m", {"name": "ana", "type": "USER"})
+    assert ml.put(f"{MODELS}/m", {"updates": []}, user="ana").status == 200
