@@ -97,7 +97,7 @@ async def models_list(request: Request, ctx: Context) -> Response:
     return identifiers(place.names, found)
 
 
-async def model_register(request: Request, ctx: Context, body: ModelRegister) -> Response:
+async def model_register(request: Request, ctx: Context, *, body: ModelRegister) -> Response:
     """Make a model; it has no version yet."""
     place, record = place_of(request), ModelRecord(body.comment, checked(body.properties))
     path = await place.path(ctx, body.name)
@@ -114,7 +114,7 @@ async def model_load(request: Request, ctx: Context) -> Response:
     return ok(model=dto.model(node))
 
 
-async def model_alter(request: Request, ctx: Context, body: Updates) -> Response:
+async def model_alter(request: Request, ctx: Context, *, body: Updates) -> Response:
     """Apply changes to a model."""
     place, name = named(request)
     path = await place.path(ctx, name)
@@ -139,7 +139,7 @@ async def versions_list(request: Request, ctx: Context) -> Response:
     return ok(versions=await models.version_numbers(ctx, place.scope, path=path))
 
 
-async def version_link(request: Request, ctx: Context, body: VersionLink) -> Response:
+async def version_link(request: Request, ctx: Context, *, body: VersionLink) -> Response:
     """Give a model another version."""
     place, name = named(request)
     await models.version_link(
@@ -187,7 +187,7 @@ async def alias_uri(request: Request, ctx: Context) -> Response:
     return await _uri(request, ctx, is_alias=True)
 
 
-async def _alter(request: Request, ctx: Context, body: VersionUpdates, *, is_alias: bool) -> Response:
+async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_alias: bool) -> Response:
     place, name = named(request)
     which = _which(request, is_alias=is_alias)
     path = await place.path(ctx, name)
@@ -215,14 +215,14 @@ def _edits(body: VersionUpdates) -> VersionEdits:
     return found
 
 
-async def version_alter(request: Request, ctx: Context, body: VersionUpdates) -> Response:
+async def version_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
     """Apply changes to a version."""
-    return await _alter(request, ctx, body, is_alias=False)
+    return await _alter(request, ctx, body=body, is_alias=False)
 
 
-async def alias_alter(request: Request, ctx: Context, body: VersionUpdates) -> Response:
+async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
     """Apply changes to the version that an alias leads to."""
-    return await _alter(request, ctx, body, is_alias=True)
+    return await _alter(request, ctx, body=body, is_alias=True)
 
 
 async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response:
@@ -252,7 +252,7 @@ _VERSION = "Failed to operate model(s) version [{4}] of [{3}] operation [%s] und
 
 
 def _of_version(
-    part: str, suffix: str, handlers: tuple[Handler, Handler, Handler, Handler]
+    part: str, suffix: str, *, handlers: tuple[Handler, Handler, Handler, Handler]
 ) -> tuple[Route[Handler], ...]:
     load, uri, alter, drop = handlers
     path = f"{_MODELS}/{part}"

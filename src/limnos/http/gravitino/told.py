@@ -7,7 +7,7 @@ May import `model`, `names`, `services`, this package and the shared modules of 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import msgspec
 
@@ -18,7 +18,7 @@ from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_form
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable
 
     from limnos.http.application import Handler
     from limnos.http.response import Response
@@ -38,6 +38,15 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="came
 
 
 B = TypeVar("B")
+B_contra = TypeVar("B_contra", contravariant=True)
+
+
+class BodyHandler(Protocol[B_contra]):
+    """A handler that takes a decoded body."""
+
+    def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
+        """Answer a request."""
+        ...
 
 
 def names_of(request: Request) -> tuple[str, ...]:
@@ -75,7 +84,7 @@ def told(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
 def told_body(
     sentence: str,
     shape: type[B],
-    handler: Callable[[Request, Context, B], Awaitable[Response]],
+    handler: BodyHandler[B],
     *,
     access: bool = False,
 ) -> Handler:
@@ -86,7 +95,7 @@ def told_body(
         _check_access(ctx, needed=access)
         body = Request.decode(await request.body(), shape)
         try:
-            return await handler(request, ctx, body)
+            return await handler(request, ctx, body=body)
         except (LimnosError, InvalidName) as error:
             raise _named(error, sentence.format(*_shown(request), body=body)) from error.__cause__
 
