@@ -22,7 +22,7 @@ from limnos.pipeline.marks import INPUTS, head_of, inputs_of, mark_of
 from limnos.pipeline.others import declared_by_others
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import Reads, all_reads, tables
-from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing
+from limnos.pipeline.rights import Found, Missing, absent, catalog_unseen, look_up, missing, written
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -108,8 +108,7 @@ def check(
             reads=reads,
             levels=levels,
         )
-    written = {table for step in pipeline.steps for table in tables_of(pipeline, step)}
-    found = look_up(client, frozenset({*named, *written}), catalogs=catalogs)
+    found = look_up(client, frozenset({*named, *written(pipeline, reads)}), catalogs=catalogs)
     return Checked(
         pipeline=pipeline,
         problems=(
@@ -136,11 +135,16 @@ def plan(checked: Checked) -> tuple[Planned, ...]:
             level=level,
             is_new=checked.found is not None and checked.found[step.table].kind == "absent",
             reads=(*_table_reads(checked, step, made=made), *_source_reads(checked, step, sources=sources)),
-            aside=tables_of(checked.pipeline, step)[1:],
+            aside=_aside(checked, step),
         )
         for level, steps in enumerate(checked.levels)
         for step in steps
     )
+
+
+def _aside(checked: Checked, step: Step) -> tuple[Parts, ...]:
+    sources = None if checked.reads is None else checked.reads[step.name].sources
+    return tables_of(checked.pipeline, step, sources=sources)[1:]
 
 
 def _reads(

@@ -76,9 +76,16 @@ def missing(
             lacking += _lacking(
                 client, table, action="view_load" if kind == "view" else "table_load", needed_for="read"
             )
-    for table in (table for step in pipeline.steps for table in tables_of(pipeline, step)):
+    for table in written(pipeline, reads):
         lacking += _to_make(client, table, kind=found[table].kind)
     return (*dict.fromkeys(lacking), *_to_run(client, pipeline))
+
+
+def written(pipeline: Pipeline, reads: Mapping[str, Reads]) -> tuple[Parts, ...]:
+    """The tables that a run may write, step after step."""
+    return tuple(
+        table for step in pipeline.steps for table in tables_of(pipeline, step, sources=reads[step.name].sources)
+    )
 
 
 def lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:

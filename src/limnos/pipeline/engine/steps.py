@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.names import engine
@@ -121,8 +122,9 @@ class _Work:
         for malformed in inputs.malformed:
             with self._phase("expectations"):
                 self.findings += malformed.findings()
-            if malformed.keep:
-                self._write(_aside(self.step, MALFORMED), malformed.rows)
+        # In one write, as a step may read several such sources and has one branch of a table.
+        if kept := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
+            self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), kept))
 
     def _judged(self) -> Outcome:
         """The outcome. Raises DataBroken when an expectation forbids to publish it."""
