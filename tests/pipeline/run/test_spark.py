@@ -15,6 +15,7 @@ from limnos.pipeline.declaration import (
     Expectation,
     Files,
     Load,
+    Malformed,
     Mode,
     Parameter,
     ParameterType,
@@ -128,11 +129,12 @@ def test_a_step_asks_for_its_table_a_dozen_times_at_most(place: Place) -> None:
 
     assert ended.state == "published", ended.message
     asked = place.asked() - before
-    for name in ("beat-run", "load-config"):  # as long as it takes, and a session's first word
+    # As long as it takes, a session's first word, and one for each pipeline that there is.
+    for name in ("beat-run", "load-config", "load-pipeline"):
         asked.pop(name, None)
     assert asked == {
-        "load-table": 11, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
-        "transaction": 1,
+        "load-table": 12, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
+        "transaction": 1, "list-pipelines": 1, "explain-access": 2,
     }  # fmt: skip
 
 
@@ -262,6 +264,29 @@ def test_files_are_a_source(place: Place, tmp_path: Path) -> None:
     assert place.rows("b") == [("a", 2), ("b", 1)]
     rows = {step.name.rpartition(".")[2]: step.rows for step in place.client.runs.load(second.run).steps}
     assert rows == {"raw": 1, "b": 2}
+
+
+def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Place, tmp_path: Path) -> None:
+    """Those of both files that it joins, in one table that is published, told and shown like a quarantine's."""
+    kept = {"format": "csv", "schema": "x INT, y INT", "options": {"header": "true"}, "malformed": Malformed.KEEP}
+    for name, text in (("left", "x,y\n1,1\nfour,4\n"), ("right", "x,y\n1,2\n3,five\n")):
+        (tmp_path / f"{name}.csv").write_text(text)
+    sources = tuple(
+        Source(name=name, kind=Files(path=f"{tmp_path}/{name}.csv", **kept))  # type: ignore[arg-type]
+        for name in ("left", "right")
+    )
+    step = place.step("both", "SELECT l.x, l.y, r.y AS z FROM left AS l JOIN right AS r ON l.x = r.x")
+
+    ended = place.run(step, sources=sources)
+
+    assert ended.state == "published", ended.message
+    assert place.rows("both") == [(1, 1, 2)]
+    beside = place.spark.sql(f"SELECT _text, _source, _run FROM main.{place.name}.both__malformed").collect()
+    assert {tuple(row) for row in beside} == {("four,4", "left", ended.run), ("3,five", "right", ended.run)}
+    seen = place.client.runs.load(ended.run)
+    assert ["main", place.name, "both__malformed"] in seen.options["tables"]  # type: ignore[operator]
+    assert [output["table"][-1] for output in seen.steps[0].outputs] == ["both", "both__malformed"]  # type: ignore[index]
+    assert {each.rule: each.broken for each in seen.findings} == {"left is well formed": 1, "right is well formed": 1}
 
 
 def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:

@@ -20,6 +20,7 @@ from limnos.client.errors import ConflictError
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.graph import order
 from limnos.pipeline.others import require_own_tables
+from limnos.pipeline.rights import lacking_now
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event, Listener, nobody
@@ -73,11 +74,14 @@ def start(
     needs = needs_of(pipeline, reads)
     names = selected(pipeline, options, needs=needs)
     patience.on(lambda: require_own_tables(means.client, pipeline))
-    declared = told.declaration_told(pipeline)
-    patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
     request = _Request(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
     )
+    if lacking := patience.on(lambda: lacking_now(means.client, read=(), written=request.written)):
+        words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
+        return _refused(request, Why.DENIED, message=f"a right lacks, and nothing was begun; what gives it: {words}")
+    declared = told.declaration_told(pipeline)
+    patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
     try:
         run, pins, new = _begun(request, means, patience=patience)
     except Stopped as error:
@@ -118,6 +122,11 @@ class _Request:
     def steps(self) -> tuple[Step, ...]:
         """Those to run."""
         return tuple(step for step in self.pipeline.steps if step.name in self.names)
+
+    @property
+    def written(self) -> tuple[Parts, ...]:
+        """The tables that it surely writes; whether a query reads a source that keeps texts apart is not known here."""
+        return tuple(table for step in self.steps for table in tables_of(self.pipeline, step, sources=()))
 
     def record(self, pins: Mapping[Parts, Pin], *, new: frozenset[Parts]) -> dict[str, object]:
         """What a resume, a publish or a discard by another process has to know."""
