@@ -18,8 +18,9 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import DataType, MapType, StructType
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.engine.branches import MERGES, run_on_branch, target
+from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
 from limnos.pipeline.engine.changes import ddl, fitted_columns, quoted
+from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
 from limnos.pipeline.engine.session import named
@@ -75,16 +76,32 @@ def keep_history(
 def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch: Branch) -> None:
     timed = step.write.as_of is not None
     require_keys(source, (*step.write.keys, _AT) if timed else step.write.keys, step=step.name)
+    if branch.base is None:  # the table has no rows yet
+        _begin(source if timed else source.withColumn(_AT, now), shape=shape, branch=branch)
+        return
     have = source.sparkSession.table(target(branch)).where(_column(shape.start).isNotNull())
-    events = source if timed else _from_now_on(source, have, shape=shape, now=now)
+    events = _unknown(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
     if step.write.delete_missing:
         events = events.unionByName(_missing(source, have, shape=shape, now=now))
-    with staged(_changes(have, events, shape=shape)) as changes:
+    with staged(events) as new:
+        if not new.isEmpty():
+            _merge(_changes(have, new, shape=shape), shape=shape, branch=branch)
+
+
+def _begin(events: DataFrame, *, shape: _Shape, branch: Branch) -> None:
+    """Insert the timelines of the events alone."""
+    if not events.isEmpty():
+        wanted = _intervals(events.withColumn(_RANK, f.lit(2)), shape)
+        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=Statement.APPEND)
+
+
+def _merge(found: DataFrame, *, shape: _Shape, branch: Branch) -> None:
+    with staged(found) as changes:
         if changes.isEmpty():
             return
         with named(changes) as view:
             statement = _statement(shape, branch=branch, view=view)
-            run_on_branch(source.sparkSession, statement, branch=branch, kinds=MERGES)
+            run_on_branch(changes.sparkSession, statement, branch=branch, kinds=MERGES)
 
 
 def _shape(step: Step, schema: StructType) -> _Shape:
@@ -137,14 +154,24 @@ def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Colu
     timed = (
         source.drop(_AT).join(last, list(shape.keys), "left").withColumn(_AT, f.greatest(now, f.col(_OLD))).drop(_OLD)
     )
+    current = have.where(_column(shape.end).isNull())
+    return _without(timed, current, by=(*shape.keys, *shape.values), shape=shape)
+
+
+def _unknown(source: DataFrame, have: DataFrame, *, shape: _Shape) -> DataFrame:
+    """The events that say another thing than the table does: a state that began at its moment, as it was, is no news."""
+    began = have.withColumn(_AT, _column(shape.start))
+    return _without(source, began, by=(*shape.keys, *shape.values, _AT), shape=shape)
+
+
+def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: _Shape) -> DataFrame:
+    """The events but those of states that a row has already, where states can be compared."""
     if not all(comparable(shape.schema[each].dataType) for each in shape.values):
-        return timed
-    current = have.where(_column(shape.end).isNull()).select(*_columns((*shape.keys, *shape.values))).alias("t")
-    same = [f.col(f"s.{quoted(each)}").eqNullSafe(f.col(f"t.{quoted(each)}")) for each in (*shape.keys, *shape.values)]
+        return events
     condition = ~f.col(f"s.{_END}")
-    for each in same:
-        condition = condition & each
-    return timed.alias("s").join(current, condition, "left_anti")
+    for each in by:
+        condition = condition & f.col(f"s.{quoted(each)}").eqNullSafe(f.col(f"t.{quoted(each)}"))
+    return events.alias("s").join(rows.select(*_columns(by)).alias("t"), condition, "left_anti")
 
 
 def _missing(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) -> DataFrame:

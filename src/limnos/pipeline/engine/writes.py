@@ -12,17 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from limnos.model.errors import NotFound
 from limnos.names import engine
 from limnos.pipeline.declaration import Mode
-from limnos.pipeline.engine.branches import Statement, base_mark, require_branch, run_on_branch, target
+from limnos.pipeline.engine.branches import Statement, base_mark, target
 from limnos.pipeline.engine.changes import fitted
 from limnos.pipeline.engine.history import keep_history
+from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
-from limnos.pipeline.engine.metadata import Metadata, is_classic, metadata_there
-from limnos.pipeline.engine.session import marking, named, settings
+from limnos.pipeline.engine.metadata import Metadata, metadata_there
+from limnos.pipeline.engine.session import marking, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PART_MARK = "limnos.part"
-_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 _RECORDS = "added-records"
 _BYTES = "added-files-size"
 _MERGED = tuple(f"spark.merge-into.num-target-rows-{each}" for each in ("inserted", "updated", "deleted"))
@@ -97,31 +95,6 @@ def _carry_out(
     else:
         kind = Statement.OVERWRITE if mode is Mode.APPEND and whole else _INSERTS[mode]
         insert(fitted(frame, schema), branch=branch, kind=kind)
-
-
-def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
-    """Insert the frame's columns by position in one statement, proven to write the branch."""
-    spark = frame.sparkSession
-    verb = "INTO" if kind is Statement.APPEND else "OVERWRITE"
-    mode = "dynamic" if kind is Statement.OVERWRITE_PARTITIONS else "static"
-    with named(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
-        statement = f"INSERT {verb} {target(branch)} SELECT * FROM {view}"
-        if is_classic(spark):
-            run_on_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
-        else:
-            require_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
-            _insert_connected(frame, branch=branch, kind=kind)
-
-
-def _insert_connected(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
-    """The same by the frame's own writer: over Connect, what a frame observes is only told to the call that runs its plan."""
-    writer = frame.writeTo(target(branch))
-    if kind is Statement.APPEND:
-        writer.append()
-    elif kind is Statement.OVERWRITE:
-        writer.overwrite(f.lit(True))
-    else:
-        writer.overwritePartitions()
 
 
 def _landed(found: Metadata, *, branch: Branch, before: int | None, marks: Mapping[str, str]) -> bool:

@@ -1,0 +1,46 @@
+"""Rows inserted into a branch by one statement: added, in place of all, or in place of the partitions that they fall into.
+
+Job: the statement, proven to write the branch. May import this room and PySpark. It must not know merges nor histories.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from limnos.pipeline.engine.branches import Statement, require_branch, run_on_branch, target
+from limnos.pipeline.engine.metadata import is_classic
+from limnos.pipeline.engine.session import named, settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from limnos.pipeline.outcomes import Branch
+
+_OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
+
+
+def insert(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+    """Insert the frame's columns by position in one statement, proven to write the branch."""
+    spark = frame.sparkSession
+    verb = "INTO" if kind is Statement.APPEND else "OVERWRITE"
+    mode = "dynamic" if kind is Statement.OVERWRITE_PARTITIONS else "static"
+    with named(frame) as view, settings(spark, {_OVERWRITE_MODE: mode}):
+        statement = f"INSERT {verb} {target(branch)} SELECT * FROM {view}"
+        if is_classic(spark):
+            run_on_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
+        else:
+            require_branch(spark, statement, branch=branch, kinds=frozenset({kind}))
+            _insert_connected(frame, branch=branch, kind=kind)
+
+
+def _insert_connected(frame: DataFrame, *, branch: Branch, kind: Statement) -> None:
+    """The same by the frame's own writer: over Connect, what a frame observes is only told to the call that runs its plan."""
+    writer = frame.writeTo(target(branch))
+    if kind is Statement.APPEND:
+        writer.append()
+    elif kind is Statement.OVERWRITE:
+        writer.overwrite(f.lit(True))
+    else:
+        writer.overwritePartitions()
