@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from limnos.client import Client
 from limnos.pipeline.project import load
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Event
+from limnos.pipeline.run.options import Options
+from limnos.pipeline.run.over import publish_held
 from limnos.spark import session
 from tests.integration.live import LiveServer
 
@@ -42,14 +45,18 @@ class Meddler:
 
     when: str
     do: Callable[[], object]
+    again: bool = False
+    """Each time, and not once."""
     seen: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
     done: bool = False
 
     def __call__(self, event: Event) -> None:
         """Hear of an event."""
         said = f"{event.step.rpartition('.')[2]} {event.state}" if event.step else event.state
         self.seen.append(said)
-        if said == self.when and not self.done:
+        self.told += [event.message] if event.message else []
+        if said == self.when and (self.again or not self.done):
             self.done = True
             self.do()
 
@@ -75,9 +82,9 @@ class Stage:
         """The published rows."""
         return sorted(row[0] for row in self.spark.sql(f"SELECT id FROM {self.table(name)}").collect())
 
-    def run(self, listener: Meddler, *, spark: SparkSession | None = None) -> Ended:
+    def run(self, listener: Meddler, *, spark: SparkSession | None = None, tries: int = 3) -> Ended:
         """Run it again, while somebody meddles."""
-        ended = load(self.file).run(spark or self.spark, listener=listener)
+        ended = load(self.file).run(spark or self.spark, listener=listener, options=Options(tries=tries))
         assert listener.done, listener.seen
         return ended
 
@@ -118,16 +125,37 @@ def ana(stage: Stage, server: LiveServer) -> SparkSession:
 def test_a_right_taken_away_during_a_run_is_named(
     stage: Stage, ana: SparkSession, right: str, when: str, state: str
 ) -> None:
-    """Nothing is published; the end names the right and the line that grants it, and with it the run can go on."""
-
-    def take() -> None:
-        role, space = f"ana_{stage.space}", f"main.{stage.space}"
-        stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")
-
-    ended = stage.run(Meddler(when, take), spark=ana)
+    """Nothing is published; the end names the right and the line that grants it, and with it the run goes on."""
+    role, space = f"ana_{stage.space}", f"main.{stage.space}"
+    ended = stage.run(
+        Meddler(when, lambda: stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")), spark=ana
+    )
+    before = stage.rows("a"), stage.rows("b")
+    stage.admin.roles.allow(role, [right], on=space, kind="namespace")
+    project = load(stage.file)
+    with project._client(ana) as client:
+        after = publish_held(client, ended.run) if state == "held" else project.resume(ana, run=ended.run)
 
     assert (ended.state, ended.why, ended.exit_code) == (state, Why.DENIED, 4), ended.message
     assert f"limnos grant {right} --on" in ended.message
+    assert before == ([0, 1, 2], [0, 10, 20])
+    assert after.state == "published", after.message
+    assert stage.rows("a") == [0, 0, 1, 1, 2, 2]
+    assert stage.rows("b") == [0, 0, 0, 10, 10, 10, 20, 20, 20]
+
+
+def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stage: Stage, ana: SparkSession) -> None:
+    """Also where an earlier step could have been done: no step begins, no run is recorded, and the line that grants it is told."""
+    role, seen = f"ana_{stage.space}", list[str]()
+    stage.admin.roles.withdraw(role, ["modify_table"], on=f"main.{stage.space}", kind="namespace")
+    stage.admin.roles.allow(role, ["modify_table"], on=stage.table("a"), kind="table")
+
+    ended = load(stage.file).run(ana, listener=lambda event: seen.append(event.state))
+
+    assert (ended.state, ended.why, ended.exit_code) == ("refused", Why.DENIED, 4), ended.message
+    assert ended.message.endswith(f"what gives it: `limnos grant modify_table --on {stage.table('b')} --to ROLE`")
+    assert seen == []
+    assert len(stage.admin.runs.list(pipeline=stage.space)) == 1
     assert (stage.rows("a"), stage.rows("b")) == ([0, 1, 2], [0, 10, 20])
 
 
@@ -167,7 +195,31 @@ def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Sta
 
     assert ended.state == "published", ended.message
     assert "moved" in rival.seen
+    (told,) = [each for each in rival.told if "running again" in each]
+    assert re.match(
+        rf"{stage.table('b')} was written at \d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d UTC by spark \(append, snapshot \d+\); running again: {stage.space}.b$",
+        told,
+    ), told
     assert rival.seen.count("b running") == 2
     assert rival.seen.count("a running") == 1
     assert stage.rows("a") == [0, 0, 1, 1, 2, 2]
     assert 7 in stage.rows("b")
+
+
+def test_a_rival_who_never_rests_is_named_and_the_next_run_goes_on_from_what_they_wrote(stage: Stage) -> None:
+    """After its tries the run gives up, says who wrote and when, and keeps its branches; another run is made on the rival's rows."""
+    rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"), again=True)
+
+    lost = stage.run(rival, tries=1)
+    rows = stage.rows("a"), stage.rows("b")
+    branches = stage.admin.tables.load(stage.table("a")).metadata["refs"]
+    again = load(stage.file).run(stage.spark)
+
+    assert (lost.state, lost.why, lost.exit_code) == ("failed", Why.MOVED, 5), lost.message
+    assert f"{stage.table('b')} was written at " in lost.message
+    assert "by spark (append, snapshot " in lost.message
+    assert f"`limnos pipeline resume {lost.run}` tries again" in lost.message
+    assert rows == ([0, 1, 2], [0, 7, 7, 10, 20])
+    assert len(branches) == 2  # type: ignore[arg-type]
+    assert again.state == "published", again.message
+    assert stage.rows("b") == [0, 0, 0, 7, 7, 10, 10, 10, 20, 20, 20]

@@ -1,0 +1,94 @@
+"""Two runs of one pipeline from two processes: the second is refused, or waits and goes on from what the first has published."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.options import Options
+from tests.integration.live import LiveServer
+from tests.pipeline.run.test_kills import Driver
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PIPELINE = """
+pipeline: twice
+catalog: main
+parameters: {gate: string}
+steps:
+  twice.a: {python: "twice:waited", write: append}
+  twice.b: {sql: SELECT count(*) AS n FROM twice.a}
+"""
+FUNCTION = """
+import time
+from pathlib import Path
+
+
+def waited(spark, gate):
+    while not Path(gate).exists():
+        time.sleep(0.05)
+    return spark.range(3)
+"""
+
+
+@pytest.fixture
+def file(admin: Client, tmp_path: Path) -> Path:
+    """A pipeline that writes when a file is there."""
+    admin.namespaces.create("main.twice")
+    (tmp_path / "twice.py").write_text(FUNCTION)
+    made = tmp_path / "twice.yaml"
+    made.write_text(PIPELINE)
+    return made
+
+
+@pytest.fixture
+def first(server: LiveServer, file: Path, tmp_path: Path) -> Iterator[tuple[Driver, str]]:
+    """A process that holds a run whose step waits, and the run's id."""
+    driver = Driver(server, "run", str(file), "--param", f"gate={tmp_path / 'gate'}")
+    try:
+        run = next(str(event["run"]) for event in driver.events() if event["state"] == "running")
+        yield driver, run
+    finally:
+        driver.process.kill()
+        driver.process.communicate()
+
+
+def test_two_processes_take_turns(
+    spark: SparkSession, admin: Client, file: Path, *, first: tuple[Driver, str], tmp_path: Path
+) -> None:
+    """Who doesn't wait is told which run it is, whose, held where and what to do; who waits comes after; each writes its rows once."""
+    driver, run = first
+    gate, waited = tmp_path / "gate", list[Ended]()
+    project, given = load(file), {"gate": str(gate)}
+
+    refused = project.run(spark, parameters=given)
+    options = Options(wait_s=120)
+    waiting = threading.Thread(target=lambda: waited.append(project.run(spark, parameters=given, options=options)))
+    waiting.start()
+    waiting.join(timeout=3)
+    still = waiting.is_alive()
+    gate.touch()
+    ended = driver.ended()
+    waiting.join(timeout=120)
+
+    assert (refused.state, refused.why, refused.exit_code) == ("refused", Why.BUSY, 5), refused.message
+    for word in (run, admin.whoami(), f"{socket.gethostname()}:{driver.process.pid}", f"limnos pipeline cancel {run}"):
+        assert word in refused.message
+    assert still
+    assert (ended["state"], [each.state for each in waited]) == ("published", ["published"]), waited
+    assert spark.table("main.twice.a").count() == 6
+    assert [row.n for row in spark.table("main.twice.b").collect()] == [6]
+    assert {each.state for each in admin.runs.list(pipeline="twice")} == {"published"}

@@ -1,0 +1,68 @@
+"""A disk that is full while Spark writes: nothing is published, the message says what it was, and when there is room again the run goes on."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from limnos.pipeline.run.ended import Why
+from limnos.pipeline.run.events import Event
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+PIPELINE = """
+pipeline: full
+catalog: main
+steps:
+  full.small: {sql: SELECT id FROM range(3)}
+  full.large: {sql: "SELECT id, sha2(cast(id AS string), 512) AS h FROM range(0, 20000, 1, 1)", after: full.small}
+"""
+ROOM = 200_000
+"""Bytes that a file may have: metadata fits, the large table's rows don't."""
+
+
+@contextmanager
+def full(spark: SparkSession) -> Iterator[None]:
+    """The kernel refuses to let any file of Spark's Java machine grow, as a full disk does, until the body ends."""
+    machine = spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    before = resource.prlimit(machine, resource.RLIMIT_FSIZE)
+    resource.prlimit(machine, resource.RLIMIT_FSIZE, (ROOM, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(machine, resource.RLIMIT_FSIZE, before)
+
+
+def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
+    """The step that found no room fails and is named; what was done before stands on its branch, and is not done again."""
+    admin.namespaces.create("main.full")
+    file = tmp_path / "full.yaml"
+    file.write_text(PIPELINE)
+    project, seen = load(file), list[Event]()
+
+    with full(spark):
+        failed = project.run(spark, listener=seen.append)
+    there = {name: admin.tables.load(f"main.full.{name}").metadata["refs"] for name in ("small", "large")}
+    resumed = project.resume(spark, run=failed.run, listener=seen.append)
+
+    assert (failed.state, failed.why, failed.exit_code) == ("failed", Why.CODE, 11), failed.message
+    assert "full.large" in failed.message
+    assert "File too large" in failed.message
+    assert "\tat " not in failed.message
+    assert f"nothing was published; mend it, then `limnos pipeline resume {failed.run}`" in failed.message
+    assert not any("main" in refs for refs in there.values())  # type: ignore[operator]
+    assert resumed.state == "published", resumed.message
+    assert [event.step for event in seen if event.state == "running" and event.tasks is None].count("full.small") == 1
+    assert [spark.table(f"main.full.{name}").count() for name in ("small", "large")] == [3, 20000]

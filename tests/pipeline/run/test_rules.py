@@ -1,0 +1,148 @@
+"""Each kind of rule with each of its actions, in whole runs on data made to break it: what fails publishes nothing anywhere, what warns is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.declaration import RuleKind
+from limnos.pipeline.keys.rules import RULES
+from limnos.pipeline.project import load
+from limnos.pipeline.run.ended import Ended, Why
+from tests.integration.live import LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves sockets to its virtual machine for the garbage collector to close.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+OLD = 'DATE "2020-01-01"'
+BASE = {
+    "other": "{sql: SELECT 10 AS id}",
+    "t": f"{{sql: 'SELECT id, id AS ref, {OLD} AS at FROM range(4)'}}",
+    "m": "{sql: 'SELECT 1 AS id, 1 AS v', write: {mode: merge, keys: id}}",
+    "h": "{sql: 'SELECT 1 AS id, 1 AS v', write: {mode: history, keys: id}}",
+}
+"""What is published before: four rows in `t`, one in each of the others."""
+NEW = {"other": "{sql: SELECT 10 AS id UNION ALL SELECT 11}", "new": "{sql: SELECT 1 AS x}"}
+"""What a run makes beside the table whose rules are asked: other rows for one that was published, and a new one."""
+ROWS = f"SELECT * FROM VALUES (1L, 10L, {OLD}), (1L, NULL, {OLD}), (2L, 99L, {OLD}) AS rows(id, ref, at)"
+"""An id twice, a reference NULL and one to nobody, old dates, and a row fewer than before."""
+BROKEN = {
+    "row": ("row: id > 1", 2),
+    "unique": ("unique: id", 1),
+    "not_null": ("not_null: ref", 1),
+    "references": ("references: SPACE.other, columns: ref, to: id", 1),
+    "rows": ("rows: {max: 2}", 1),
+    "fresh": ("fresh: at, within: 1 day", 1),
+    "no_fewer_rows": ("no_fewer_rows: true", 1),
+    "empty": ("empty: SELECT * FROM SPACE.t WHERE ref > 50", 1),
+}
+"""Of each kind a rule that those rows break, and by how many it is broken."""
+FAILING = {
+    **{kind: ("t", f"{{sql: '{ROWS}', expect: [{{{rule}}}]}}", kind) for kind, (rule, _) in BROKEN.items()},
+    "too many dropped": ("t", f"{{sql: '{ROWS}', expect: [{{row: id > 1, action: drop, tolerated: 50%}}]}}", "row"),
+    "too many aside": ("t", f"{{sql: '{ROWS}', expect: [{{row: id > 1, action: quarantine, tolerated: 50%}}]}}", "row"),
+    "merge twice": ("m", f"{{sql: 'SELECT id, ref AS v FROM ({ROWS})', write: {{mode: merge, keys: id}}}}", "key"),
+    "merge NULL": ("m", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: merge, keys: id}}}}", "key"),
+    "history NULL": ("h", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: history, keys: id}}}}", "key"),
+}  # fmt: skip
+"""The step that breaks, how it is declared then, and the kind of the rule that it breaks."""
+
+
+@dataclass(frozen=True)
+class Lake:
+    """A pipeline in a namespace of its own, which is declared anew for each run."""
+
+    spark: SparkSession
+    client: Client
+    file: Path
+
+    @property
+    def space(self) -> str:
+        """The namespace, which is the pipeline's name."""
+        return self.file.stem
+
+    def run(self, steps: dict[str, str]) -> Ended:
+        """Declare these steps and run them."""
+        lines = "".join(f"  SPACE.{name}: {text}\n" for name, text in steps.items())
+        text = f"pipeline: SPACE\ncatalog: main\nsteps:\n{lines}"
+        self.file.write_text(text.replace("SPACE", self.space))
+        return load(self.file).run(self.spark)
+
+    def heads(self) -> dict[str, object]:
+        """Where `main` of every table in the namespace points."""
+        names = [path[-1] for path in self.client.tables.list(f"main.{self.space}")]
+        return {name: self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]["main"] for name in names
+                if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]}  # type: ignore[index,operator]  # fmt: skip
+
+    def broken(self, ended: Ended) -> dict[str, int]:
+        """The rules that did not hold, by kind, with how much broke them."""
+        found = self.client.runs.load(ended.run).findings
+        return {each.kind: each.broken for each in found if not each.held}
+
+
+@pytest.fixture(scope="module")
+def lake(served_spark: SparkSession, server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
+    """The pipeline, published once."""
+    with Client(server.uri, token=server.token) as client:
+        client.namespaces.create("main.ruled")
+        made = Lake(served_spark, client, tmp_path_factory.mktemp("ruled") / "ruled.yaml")
+        made.run(BASE).require()
+        yield made
+
+
+def test_every_kind_of_rule_is_broken_here() -> None:
+    """What files can say, and the one that the product adds: who adds a kind adds its broken data."""
+    assert set(BROKEN) == set(RULES)
+    assert {kind for _, _, kind in FAILING.values()} == {kind.value for kind in RuleKind}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
+    """Neither the table that breaks it nor the others of the run, whose rows are new; the end is that of broken data and says which rule."""
+    name, step, kind = FAILING[case]
+    before = lake.heads()
+    ended = lake.run({**NEW, name: step})
+
+    assert (ended.state, ended.why, ended.exit_code) == ("failed", Why.DATA, 10), ended.message
+    assert lake.heads() == before
+    assert list(lake.broken(ended)) == [kind]
+    said = next(each for each in lake.client.runs.load(ended.run).findings if not each.held)
+    assert said.message in ended.message
+
+
+def test_what_warns_is_published_and_told(lake: Lake) -> None:
+    """Every kind at once on the same rows: each is counted, and none keeps the run from being published."""
+    rules = ", ".join(f"{{{rule}, action: warn}}" for rule, _ in BROKEN.values())
+
+    ended = lake.run({**NEW, "t": f"{{sql: '{ROWS}', expect: [{rules}]}}"})
+
+    assert ended.state == "published", ended.message
+    assert lake.broken(ended) == {kind: number for kind, (_, number) in BROKEN.items()}
+    assert lake.spark.table(f"main.{lake.space}.t").count() == 3
+    lake.run({"t": BASE["t"]}).require()
+
+
+def test_what_is_taken_out_is_published_without_it(lake: Lake) -> None:
+    """Dropped rows are nowhere, quarantined ones are beside with the rule that they broke, and both are counted."""
+    aside, gone = "{row: id > 1, name: aside, action: quarantine}", "{row: ref < 50, name: gone, action: drop}"
+
+    ended = lake.run(
+        {**BASE, "d": f"{{sql: '{ROWS}', expect: [{gone}]}}", "q": f"{{sql: '{ROWS}', expect: [{aside}]}}"}
+    )
+
+    assert ended.state == "published", ended.message
+    rows = {name: lake.spark.table(f"main.{lake.space}.{name}") for name in ("d", "q", "q__quarantine")}
+    assert [tuple(row) for row in rows["d"].select("id", "ref").collect()] == [(1, 10)]
+    assert [tuple(row) for row in rows["q"].select("id", "ref").collect()] == [(2, 99)]
+    kept = rows["q__quarantine"].select("id", "ref", "_rule").orderBy("ref").collect()
+    assert [(row[0], row[1], list(row[2])) for row in kept] == [(1, None, ["aside"]), (1, 10, ["aside"])]
+    assert {each.rule: each.broken for each in lake.client.runs.load(ended.run).findings} == {"aside": 2, "gone": 2}
