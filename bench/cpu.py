@@ -92,3 +92,16 @@ def _run_ns(pid: int, tid: int) -> int | None:
         return None
     fields = stat[stat.rindex(")") + 1 :].split()
     return (int(fields[11]) + int(fields[12])) * _TICK_NS
+
+
+def processes_s(roots: Sequence[int]) -> float:
+    """Seconds of CPU of the roots and every process below them so far, by whole processes and to clock ticks.
+
+    Threads that ended count, and children that ended and were waited for; for work of seconds in processes that stay.
+    """
+    ticks = 0
+    for pid in descendants(roots):
+        stat = _read(f"/proc/{pid}/stat")
+        if stat:
+            ticks += sum(map(int, stat[stat.rindex(")") + 1 :].split()[11:15]))
+    return ticks * _TICK_NS / 1e9

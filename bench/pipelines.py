@@ -1,9 +1,10 @@
 """`python -m bench.pipelines`: what a run of a pipeline costs over the same work as plain Spark SQL.
 
-Two comparisons, each on one warm Spark and one server of its own: ten steps (`--steps`) of one row each, beside as many
-`INSERT OVERWRITE`; and a merge of `--rows` rows into `--into` rows, beside `MERGE INTO` of the same table. Of `--rounds` rounds
-the middle one stands. Told are seconds, CPU of Python, Java and server together, requests of the server by operation, the
-ratio of the runner to the plain side, and rows per second. It judges nothing.
+Three comparisons, each on one warm Spark and one server of its own: ten steps (`--steps`) of one row each, beside as many
+`INSERT OVERWRITE`; a merge of `--rows` rows into `--into` rows, beside `MERGE INTO` of the same table; and two incremental steps
+after a day that adds 1 % to `--facts` rows, beside a full run of them. Of `--rounds` rounds the middle one stands. Told are seconds, CPU of Python,
+Java and server together, requests of the server by operation, the ratio of the first side to the second, and rows per second. It judges nothing;
+TPC-H beside the same statements is `python -m bench.tpch`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bench.asked import asked
-from bench.cpu import TreeCpu
+from bench.cpu import processes_s
 from bench.workers import served
 from limnos.client import Client
 from limnos.pipeline import pipeline, step
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SPACE = "main.bench"
+_DAY_OF = 100
+"""A day is one of so many parts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,22 +59,22 @@ class Bench:
         self.spark = spark
         self.client = Client(uri, token=token)
         self._uri, self._token = uri, token
-        self._cpu = TreeCpu([pid, os.getpid()])
+        self._processes = (pid, os.getpid())
 
     def cost(self, work: Callable[[], object]) -> Cost:
         """Do the work, and say what it took."""
-        requests, cpu, began = asked(self._uri, self._token), self._cpu.look(), time.perf_counter()
+        requests, cpu, began = asked(self._uri, self._token), processes_s(self._processes), time.perf_counter()
         work()
         seconds = time.perf_counter() - began
         return Cost(
             seconds=seconds,
-            cpu_s=(self._cpu.look() - cpu) / 1e9,
+            cpu_s=processes_s(self._processes) - cpu,
             requests=dict(asked(self._uri, self._token) - requests),
         )
 
-    def run(self, project: Project) -> None:
+    def run(self, project: Project, *, full: bool = False) -> None:
         """Run a pipeline and publish it."""
-        project.run(self.spark, options=Options(lease_s=300)).require()
+        project.run(self.spark, options=Options(lease_s=300, full=full)).require()
 
 
 @contextmanager
@@ -142,23 +145,53 @@ def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], 
     return run, plain
 
 
+def day(bench: Bench, *, facts: int) -> tuple[Callable[[], object], Callable[[], object], Callable[[], object]]:
+    """A run that takes a day's rows, a full one, and what makes the next day, which is not measured."""
+    spark, source, each = bench.spark, f"{_SPACE}.facts", max(1, facts // _DAY_OF)
+    rows = "id, id % 1000 AS grp, sha2(cast(id AS string), 256) AS a, cast(id AS double) AS b"
+    spark.sql(f"CREATE TABLE {source} AS SELECT {rows} FROM range({facts})")
+    starts = iter(range(facts, 1 << 60, each))
+    copied = step("bench.copied", sql=f"SELECT id, grp, a, b * 2 AS b FROM {source}", write="append", incremental=True)
+    newest = step(
+        "bench.newest", sql=f"SELECT id, upper(a) AS a, b FROM {source}",
+        write={"mode": "merge", "keys": ["id"]}, incremental=True,
+    )  # fmt: skip
+    project = Project(pipeline("days", catalog="main", steps=[copied, newest]), Path())
+
+    def come() -> None:
+        start = next(starts)
+        spark.sql(f"INSERT INTO {source} SELECT {rows} FROM range({start}, {start + each})")
+
+    return lambda: bench.run(project), lambda: bench.run(project, full=True), come
+
+
 def compared(
-    bench: Bench, name: str, sides: tuple[Callable[[], object], Callable[[], object]], *, rounds: int
+    bench: Bench,
+    name: str,
+    sides: tuple[Callable[[], object], Callable[[], object]],
+    *,
+    rounds: int,
+    words: tuple[str, str] = ("runner", "plain"),
+    before: Callable[[], object] = lambda: None,
 ) -> tuple[Cost, Cost]:
-    """Warm both sides up, measure them in turn, print and return the middle round of each by seconds."""
+    """Warm both sides up, measure them in turn, print and return the middle round of each by seconds.
+
+    `before` is done before each round and not measured.
+    """
     costs: tuple[list[Cost], list[Cost]] = ([], [])
     for number in range(rounds + 1):
+        before()
         for side, found in zip(sides, costs, strict=True):
             cost = bench.cost(side)
             if number:
                 found.append(cost)
-    runner, plain = (sorted(each, key=lambda cost: cost.seconds)[rounds // 2] for each in costs)
+    first, second = (sorted(each, key=lambda cost: cost.seconds)[rounds // 2] for each in costs)
     print(f"{name}: {'seconds':>20} {'CPU s':>8} {'requests':>9}")
-    for word, cost in (("runner", runner), ("plain", plain)):
+    for word, cost in zip(words, (first, second), strict=True):
         print(f"  {word:8} {cost.seconds:>{len(name) + 12}.2f} {cost.cpu_s:>8.2f} {cost.asked:>9}  {_told(cost)}")
     ratio = statistics.fmean(cost.cpu_s for cost in costs[0]) / statistics.fmean(cost.cpu_s for cost in costs[1])
-    print(f"  runner / plain: {runner.seconds / plain.seconds:.2f} in seconds, {ratio:.2f} in CPU")
-    return runner, plain
+    print(f"  {' / '.join(words)}: {first.seconds / second.seconds:.2f} in seconds, {ratio:.2f} in CPU", flush=True)
+    return first, second
 
 
 def _told(cost: Cost) -> str:
@@ -173,12 +206,22 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=10, help="steps of one row each; 0 leaves them out")
     parser.add_argument("--rows", type=int, default=20_000, help="rows of the merge's source; 0 leaves it out")
     parser.add_argument("--into", type=int, default=200_000, help="rows of the table that is merged into")
+    parser.add_argument(
+        "--facts", type=int, default=200_000, help="rows of the table that days are added to; 0 leaves it out"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
     parser.add_argument("--memory", default="2g", help="of Spark's Java machine")
     given = parser.parse_args(arguments)
-    if given.rounds < 1 or min(given.steps, given.rows) < 0 or (given.rows and given.into < given.rows):
+    if given.rounds < 1 or min(given.steps, given.rows, given.facts) < 0 or (given.rows and given.into < given.rows):
         parser.error("at least one round, no negative numbers, and --into of at least --rows")
     return given
+
+
+def _merges(bench: Bench, given: argparse.Namespace) -> None:
+    words = f"merge of {given.rows:,} into {given.into:,}"
+    costs = compared(bench, words, merge(bench, rows=given.rows, into=given.into), rounds=given.rounds)
+    each = zip(("runner", "plain"), costs, strict=True)
+    print("  rows/s: " + ", ".join(f"{word} {given.rows / cost.seconds:,.0f}" for word, cost in each))
 
 
 def main() -> int:
@@ -189,15 +232,11 @@ def main() -> int:
             runner, _ = compared(bench, f"{given.steps} steps", trivial(bench, steps=given.steps), rounds=given.rounds)
             print(f"  requests a step: {runner.asked / given.steps:.1f}")
         if given.rows:
-            words = f"merge of {given.rows:,} into {given.into:,}"
-            costs = compared(bench, words, merge(bench, rows=given.rows, into=given.into), rounds=given.rounds)
-            print(
-                "  rows/s: "
-                + ", ".join(
-                    f"{word} {given.rows / cost.seconds:,.0f}"
-                    for word, cost in zip(("runner", "plain"), costs, strict=True)
-                )
-            )
+            _merges(bench, given)
+        if given.facts:
+            partial, full, come = day(bench, facts=given.facts)
+            name = f"1 % day of {given.facts:,}"
+            compared(bench, name, (partial, full), rounds=given.rounds, words=("day", "full"), before=come)
         bench.client.close()
     return 0
 

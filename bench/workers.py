@@ -34,9 +34,9 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False,
 
 
 @contextmanager
-def served(data: Path, count: int) -> Iterator[tuple[int, str, float]]:
-    """Serve with so many workers: process id, address, seconds until ready."""
-    flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count)]
+def served(data: Path, count: int, *more: str) -> Iterator[tuple[int, str, float]]:
+    """Serve with so many workers and further flags: process id, address, seconds until ready."""
+    flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count), *more]
     began = time.perf_counter()
     environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning"}
     with subprocess.Popen(

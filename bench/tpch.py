@@ -1,0 +1,196 @@
+"""`python -m bench.tpch [--scale 1] [--days 1]`: TPC-H by a run of the pipeline, with expectations and without, beside the same statements.
+
+Each side has a server, a Spark and a process of its own, is warmed up on small data in the same tables, and is then given the base and each day of changes.
+Told are seconds, CPU of Python, Java and server together, each as a multiple of plain statements, what a run spent its time on, and whether
+all sides hold the same rows at the end. It judges nothing. Plain statements (`bench/tpch_statements.py`) go one after the other; a run does up to four steps at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from bench.cpu import processes_s
+from bench.tpch_statements import TABLES, filling, making
+from bench.workers import served
+from conformance.tpch.data import deliveries
+from conformance.tpch.trial import Trial
+from limnos import pipeline
+from limnos.client import Client
+from limnos.pipeline.run.options import Options
+from limnos.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SIDES = ("plain", "without", "with")
+"""Plain statements; a run without expectations; a run with them."""
+_SHUFFLE_AT_SCALE_1 = 24
+
+
+class Side(Protocol):
+    """Brings the tables to a day, by the files beside it."""
+
+    def __call__(self, trial: Trial, *, day: int) -> dict[str, float]: ...
+
+
+def plain(trial: Trial, *, day: int) -> dict[str, float]:
+    """By statements, one after the other; seconds of the slow ones by their first words."""
+    spark, data, took = trial.spark, trial.directory / "data", Counter[str]()
+    if day == 0:
+        for statement in making(data):
+            spark.sql(statement)
+    columns = {table: tuple(spark.table(table).columns) for table in TABLES}
+    spark.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    for statement in filling(data, day=day, columns=columns):
+        began = time.perf_counter()
+        spark.sql(statement)
+        took[" ".join(statement.split()[:3])] += time.perf_counter() - began
+    return dict(took)
+
+
+def run(trial: Trial, *, ruled: bool, at_once: int) -> dict[str, float]:
+    """By a run; seconds by step and phase."""
+    project = pipeline.load(trial.file)
+    if not ruled:
+        steps = tuple(replace(step, expectations=()) for step in project.declaration.steps)
+        project = replace(project, declaration=replace(project.declaration, steps=steps))
+    ended = project.run(trial.spark, options=Options(lease_s=600, at_once=at_once)).require()
+    with project._client(trial.spark) as client:
+        return _phases(client, ended.run)
+
+
+def _phases(client: Client, run_id: str) -> dict[str, float]:
+    seen = client.runs.load(run_id)
+    return {f"{step.name} {phase}": value for step in seen.steps for phase, value in step.phases_s.items()}
+
+
+def measured(side: str, given: argparse.Namespace, *, place: Path) -> None:
+    """Do all days by one side, and print a line of JSON for each, and one with what the tables hold."""
+    work: Side = (
+        plain if side == "plain" else (lambda trial, day: run(trial, ruled=side == "with", at_once=given.at_once))
+    )
+    with tempfile.TemporaryDirectory(dir=place) as temporary:
+        data = Path(temporary).resolve() / "server"
+        flags = ("--allow-root", temporary)
+        with served(data, 1, *flags) as (pid, uri, _):
+            spark = session(uri, token=(data / "admin.token").read_text().strip(), config=_settings(given))
+            try:
+                _side(spark, work, given, place=place, temporary=Path(temporary), pid=pid)
+            finally:
+                spark.stop()
+
+
+def _side(
+    spark: SparkSession, work: Side, given: argparse.Namespace, *, place: Path, temporary: Path, pid: int
+) -> None:
+    small = Trial(_directory(temporary / "small"), spark, deliveries=place / f"deliveries-{given.warm}")
+    for day in range(2):
+        small.deliver(day)
+        work(small, day=day)
+    for table in TABLES:
+        spark.sql(f"DROP TABLE {table} PURGE")
+    trial = Trial(_directory(temporary / "whole"), spark, deliveries=place / f"deliveries-{given.scale:g}")
+    for day in range(given.days + 1):
+        trial.deliver(day)
+        cpu, began = processes_s([pid, os.getpid()]), time.perf_counter()
+        phases = work(trial, day=day)
+        seconds, cpu = time.perf_counter() - began, processes_s([pid, os.getpid()]) - cpu
+        slowest = dict(sorted(phases.items(), key=lambda each: -each[1])[: given.slowest])
+        print(json.dumps({"day": day, "seconds": seconds, "cpu_s": cpu, "phases": slowest}), flush=True)
+    print(json.dumps({"rows": {table: _rows(spark, table) for table in TABLES}}), flush=True)
+
+
+def _directory(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
+def _rows(spark: SparkSession, table: str) -> list[str]:
+    """Count and sum of hashes, with columns by name."""
+    columns = ", ".join(sorted(spark.table(table).columns))
+    query = f"SELECT count(*), sum(CAST(xxhash64({columns}) AS DECIMAL(38, 0))) FROM {table}"
+    return [str(each) for each in spark.sql(query).collect()[0]]
+
+
+def _settings(given: argparse.Namespace) -> dict[str, str]:
+    return {
+        "spark.driver.memory": given.memory,
+        "spark.log.level": "ERROR",
+        "spark.scheduler.mode": "FAIR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(max(4, round(_SHUFFLE_AT_SCALE_1 * given.scale))),
+        "spark.ui.enabled": "false",
+    }
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.tpch", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--scale", type=float, default=1.0, help="1 is 6 million lines")
+    parser.add_argument("--days", type=int, default=1, help="of changes, after the base")
+    parser.add_argument("--warm", type=float, default=0.01, help="scale of the data to warm up on")
+    parser.add_argument("--memory", default="4g", help="of Spark's Java machine")
+    parser.add_argument("--directory", type=Path, help="where data is kept; a temporary one else")
+    parser.add_argument("--sides", nargs="+", choices=SIDES, default=list(SIDES))
+    parser.add_argument(
+        "--at-once", type=int, default=4, help="steps of a run at the same time; 1 tells what each phase costs"
+    )
+    parser.add_argument("--slowest", type=int, default=12, help="so many of the longest phases are told")
+    parser.add_argument("--side", choices=SIDES, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Measure each side in a process of its own, and print."""
+    given = options()
+    if given.side:
+        measured(given.side, given, place=given.directory)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="limnos-tpch-") as temporary:
+        place = (given.directory or Path(temporary)).resolve()
+        place.mkdir(parents=True, exist_ok=True)
+        deliveries(place / f"deliveries-{given.scale:g}", scale=given.scale, days=given.days)
+        deliveries(place / f"deliveries-{given.warm}", scale=given.warm, days=1)
+        told = {side: _by_itself(side, given, place=place) for side in given.sides}
+    _print(told)
+    return 0
+
+
+def _by_itself(side: str, given: argparse.Namespace, *, place: Path) -> list[dict[str, object]]:
+    told = ("scale", "days", "warm", "memory", "slowest", "at_once")
+    words = [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in told]
+    command = [sys.executable, "-m", "bench.tpch", f"--side={side}", f"--directory={place}", *words]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in answer.stdout.splitlines() if line.startswith("{")]
+
+
+def _print(told: dict[str, list[dict[str, object]]]) -> None:
+    base = next(iter(told.values()))
+    number: Callable[[object], float] = lambda each: float(str(each))  # noqa: E731
+    for side, lines in told.items():
+        for line, first in zip(lines[:-1], base, strict=False):
+            ratio = [number(line[key]) / number(first[key]) for key in ("seconds", "cpu_s")]
+            print(
+                f"day {line['day']} {side:8} {number(line['seconds']):8.1f} s ({ratio[0]:.2f})  CPU {number(line['cpu_s']):8.1f} s ({ratio[1]:.2f})"
+            )
+            phases: dict[str, float] = line["phases"]  # type: ignore[assignment]
+            print("    " + ", ".join(f"{name} {value:.1f}" for name, value in phases.items()))
+    same = all(lines[-1] == base[-1] for lines in told.values())
+    print("all sides hold the same rows" if same else f"the sides differ: {[lines[-1] for lines in told.values()]}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
