@@ -11,7 +11,8 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.engine.arrow import objects_of
-from limnos.engine.tables import Table, quoted
+from limnos.engine.names import quoted
+from limnos.engine.tables import Table
 from limnos.sqlpp.carried import column_type, is_exact, literal
 from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open
 from limnos.sqlpp.values.model import Date, DateTime, Value

@@ -6,10 +6,12 @@ budget. A statement that changes data gives its results (RETURNING) after its co
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from limnos.engine import loading
 from limnos.engine.reading import objects
+from limnos.engine.relational import values_of
 from limnos.engine.tables import Table, table_of
 from limnos.engine.writing import Object, Writer, checked
 from limnos.sqlpp.binder import BoundQuery
@@ -18,6 +20,7 @@ from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.plan import Subquery
+from limnos.sqlpp.relations import Uncarried, carried
 from limnos.sqlpp.scans import prepared
 from limnos.sqlpp.values.model import Value
 
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
     from limnos.sqlpp.plan import Expression
     from limnos.sqlpp.scans import Wanted
     from limnos.sqlpp.stored import RecordType
+
+logger = logging.getLogger(__name__)
 
 
 def carried_out(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
@@ -108,18 +113,37 @@ class _Work:
     def _evaluated(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
     ) -> Iterator[Value]:
+        found = self._whole(expression, result_fields)
+        if found is not None:
+            return found
         changed, wanted = prepared(expression, result_fields=result_fields, types=self._type)
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(wanted, number), budget=self._budget)
 
+    def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
+        """The results of a query that Spark carries as a whole; None for another."""
+        if not isinstance(expression, Subquery):
+            return None
+        try:
+            found = carried(expression.query, self._type, fields=result_fields)
+        except Uncarried as reason:
+            logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
+            return None
+        return values_of(self._spark, found, tables=self._named)
+
     def _read(self, wanted: tuple[Wanted, ...], number: str) -> Iterable[Value]:
         self._stop()
         want = wanted[int(number)]
+        if want.carried is not None:
+            return values_of(self._spark, want.carried, tables=self._named)
         ref = self._ref(want.dataverse, want.name)
         return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType:
-        return self._table(self._ref(dataverse, name)).form.type
+        return self._named(dataverse, name).form.type
+
+    def _named(self, dataverse: tuple[str, ...], name: str) -> Table:
+        return self._table(self._ref(dataverse, name))
 
     def _ref(self, dataverse: tuple[str, ...], name: str) -> DatasetRef:
         for ref in self._job.reads:

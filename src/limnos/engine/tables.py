@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
+from limnos.engine.names import quoted
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.stored import Form, declared, form_of
@@ -35,11 +36,6 @@ class Table(NamedTuple):
         if self.snapshot is None:
             return None
         return spark.read.option("versionAsOf", str(self.snapshot)).table(self.quoted)
-
-
-def quoted(*parts: str) -> str:
-    """Parts of a name for Spark."""
-    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
 
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> Table:

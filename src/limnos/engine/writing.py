@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.failures import DUPLICATE, Conflict, duplicate, is_conflict, is_unknown
-from limnos.engine.tables import quoted
+from limnos.engine.names import quoted
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.stored import OPEN, Form, at_path, columns, has_open, shaped

@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from limnos.sqlpp import plan
 from limnos.sqlpp.conditions import Condition, known, necessary
 from limnos.sqlpp.groups import Grouped, given_away
+from limnos.sqlpp.relations import Carried, Uncarried, carried
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,8 @@ class Wanted(Struct, frozen=True):
     limit: int | None = None
     grouped: Grouped | None = None
     """Not the objects, but these groups of those that meet the conditions, which are all there is to meet."""
+    carried: Carried | None = None
+    """Not a dataset's objects, but the results of a query that an engine of columns carries."""
 
 
 def prepared(
@@ -63,6 +66,7 @@ class _Numbering:
         types: Callable[[tuple[str, ...], str], RecordType | None],
     ) -> None:
         self.found: list[Wanted] = []
+        self._outermost = expression
         self._types = types
         self._result_fields = result_fields or frozenset()
         self._whole = _whole_uses(expression, result_fields=result_fields)
@@ -82,6 +86,10 @@ class _Numbering:
     def _changed(self, node: plan.Bound) -> plan.Bound:
         if isinstance(node, plan.Scan):
             return self._scan(node, Wanted(node.dataverse, node.name))
+        if isinstance(node, plan.Subquery):
+            found = self._carried(node)
+            if found is not None:
+                return found
         if isinstance(node, plan.Query):
             node = self._groups(node) or node
         sources: dict[str, object] = {}
@@ -99,6 +107,16 @@ class _Numbering:
         """The next number, for what is wanted."""
         self.found.append(wanted)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
+
+    def _carried(self, node: plan.Subquery) -> plan.Scan | None:
+        """A query inside of the statement that is carried as a whole; None for another."""
+        if node is self._outermost:
+            return None
+        try:
+            found = carried(node.query, self._types)
+        except Uncarried:
+            return None
+        return self._scan(node, Wanted(NUMBERED, "", carried=found))
 
     def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
         scan, slot = source.source, source.slot

@@ -4,7 +4,7 @@ May import the tree, `values`, `functions` and `errors`. Must not know files, fr
 """
 
 from limnos.sqlpp.stored.declared import declared, is_built_in
-from limnos.sqlpp.stored.rows import Plain, Row, shaped, to_object, to_row
+from limnos.sqlpp.stored.rows import Plain, Row, open_read, reader_of, shaped, to_object, to_row
 from limnos.sqlpp.stored.schema import OPEN, TYPE_PROPERTY, columns, form_of, has_open, properties_of, schema_of
 from limnos.sqlpp.stored.types import (
     BUILT_IN,
@@ -48,7 +48,9 @@ __all__ = [
     "has_open",
     "is_built_in",
     "named",
+    "open_read",
     "properties_of",
+    "reader_of",
     "schema_of",
     "shaped",
     "to_object",

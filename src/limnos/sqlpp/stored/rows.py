@@ -80,6 +80,17 @@ def to_object(form: Form) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
     return _reader(form.type)
 
 
+def reader_of(type_: DeclaredType) -> Callable[..., Value]:
+    """The function that makes a column's plain value, which is not empty, a value."""
+    return _value_of(type_)
+
+
+def open_read(text: str) -> dict[str, Value]:
+    """The fields of an open part."""
+    found = open_part.read(text)
+    return found if isinstance(found, dict) else {}
+
+
 # Shapes.
 
 

@@ -1,0 +1,56 @@
+"""Relations worked out on Spark, their rows as values.
+
+May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results come partition by partition, each a batch after the other, unless all of them are few.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.engine.arrow import plain_type, streamed
+from limnos.engine.sql import statement_of
+from limnos.engine.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.sqlpp.relations import Carried
+    from limnos.sqlpp.relations.nodes import Read
+    from limnos.sqlpp.relations.results import Layout
+    from limnos.sqlpp.values.model import Value
+
+
+def frame_of(spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]) -> DataFrame:
+    """What Spark is asked for."""
+    found = statement_of(carried.relation, carried.layout, sources=lambda read: _source(tables, read))
+    return spark.sql(found.text, args=found.parameters or None)
+
+
+def values_of(
+    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]
+) -> Iterator[Value]:
+    """The results."""
+    frame = frame_of(spark, carried, tables=tables)
+    return decoded(carried.layout, streamed(frame))
+
+
+def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
+    """A dataset at the state of the statement; before its first commit it has no rows, whatever is committed meanwhile."""
+    table = tables(read.dataverse, read.name)
+    if table.snapshot is None:
+        return f"(SELECT * FROM {table.quoted} WHERE FALSE)"
+    return f"{table.quoted} VERSION AS OF {table.snapshot}"
+
+
+def decoded(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
+    """The values of rows."""
+    make, types = layout.make, [plain_type(type_) for _, type_ in layout.columns]
+    for batch in batches:
+        if not types:
+            yield from (make(()) for _ in range(batch.num_rows))
+            continue
+        held = [column.cast(type_).to_pylist() for column, type_ in zip(batch.columns, types, strict=True)]
+        yield from map(make, zip(*held, strict=True))

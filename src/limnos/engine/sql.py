@@ -1,0 +1,314 @@
+"""Relations as Spark SQL.
+
+May import relations and values of `sqlpp`. Must not know a session: text and its parameters come out. Nothing of a user's is in the text but names of tables and columns, quoted: text is given to Spark as
+parameters, numbers are written anew. Each operation means here what `sqlpp.relations` says it means.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.engine.names import quoted
+from limnos.sqlpp.relations.nodes import (
+    Cut,
+    Extend,
+    Filter,
+    Gather,
+    Join,
+    Place,
+    Read,
+    Sort,
+    Union,
+    Unnest,
+    Window,
+    Windowed,
+)
+from limnos.sqlpp.relations.terms import Call, Column, Lambda, Literal
+from limnos.sqlpp.stored import texts
+from limnos.sqlpp.values.model import Date, DateTime, Value
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.relations.nodes import Relation
+    from limnos.sqlpp.relations.results import Layout
+    from limnos.sqlpp.relations.terms import Term
+
+TYPES: Final[Mapping[str, str]] = {
+    "boolean": "BOOLEAN",
+    "tinyint": "TINYINT",
+    "smallint": "SMALLINT",
+    "integer": "INT",
+    "bigint": "BIGINT",
+    "float": "FLOAT",
+    "double": "DOUBLE",
+    "binary": "BINARY",
+    "date": "DATE",
+    "datetime": "TIMESTAMP",
+}
+"""What a type is called; what is not here is text."""
+
+
+class Statement(NamedTuple):
+    """A query for Spark, with its parameters."""
+
+    text: str
+    parameters: dict[str, str]
+
+
+def statement_of(relation: Relation, layout: Layout, *, sources: Callable[[Read], str]) -> Statement:
+    """The query that gives a relation's rows in a layout; `sources` says what a dataset is in FROM."""
+    writing = _Writing(sources)
+    terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
+    return Statement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
+
+
+class _Writing:
+    """One statement's parameters, as they come up."""
+
+    def __init__(self, sources: Callable[[Read], str]) -> None:
+        self.parameters: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        self._sources = sources
+
+    def within(self, relation: Relation) -> str:
+        return f"({_RELATIONS[type(relation)](self, relation)})"
+
+    def parameter(self, value: str) -> str:
+        if value not in self._names:
+            self._names[value] = f"p{len(self._names)}"
+            self.parameters[self._names[value]] = value
+        return f":{self._names[value]}"
+
+    # Relations.
+
+    def read(self, node: Read) -> str:
+        columns = ", ".join(f"{quoted(name)} AS c{number}" for number, name in node.columns) or "1 AS c0"
+        return f"SELECT {columns} FROM {self._sources(node)}"
+
+    def filter(self, node: Filter) -> str:
+        conditions = []
+        source: Relation = node
+        while isinstance(source, Filter):
+            conditions.append(self.term(source.condition))
+            source = source.source
+        return f"SELECT * FROM {self.within(source)} WHERE {' AND '.join(reversed(conditions))}"
+
+    def extend(self, node: Extend) -> str:
+        columns = ", ".join(f"{self.term(term)} AS c{number}" for number, term in node.columns)
+        return f"SELECT *, {columns} FROM {self.within(node.source)}"
+
+    def join(self, node: Join) -> str:
+        on = "" if node.condition is None else f" ON {self.term(node.condition)}"
+        return f"SELECT * FROM {self.within(node.left)} {_JOINS[node.kind]} JOIN {self.within(node.right)}{on}"
+
+    def gather(self, node: Gather) -> str:
+        keys = [f"{self.term(term)} AS c{number}" for number, term in node.keys]
+        measures = []
+        for one in node.measures:
+            inside = "1" if one.term is None else self.term(one.term)
+            measures.append(f"{one.function}({'DISTINCT ' if one.distinct else ''}{inside}) AS c{one.id}")
+        by = f" GROUP BY {', '.join(str(at + 1) for at in range(len(keys)))}" if keys else ""
+        columns = ", ".join([*keys, *measures]) or "count(1) AS c0"
+        return f"SELECT {columns} FROM {self.within(node.source)}{by}"
+
+    def unnest(self, node: Unnest) -> str:
+        outer = "OUTER " if node.outer else ""
+        array = self.term(node.array)
+        return (
+            f"SELECT * FROM {self.within(node.source)} "
+            f"LATERAL VIEW {outer}posexplode({array}) u{node.item} AS c{node.place}, c{node.item}"
+        )
+
+    def window(self, node: Window) -> str:
+        calls = ", ".join(self._windowed(one) for one in node.calls)
+        return f"SELECT *, {calls} FROM {self.within(node.source)}"
+
+    def _windowed(self, one: Windowed) -> str:
+        arguments = ", ".join(map(self.term, one.arguments)) or ("1" if one.function == "count" else "")
+        parts = []
+        if one.partition:
+            parts.append(f"PARTITION BY {', '.join(map(self.term, one.partition))}")
+        if one.order:
+            parts.append(f"ORDER BY {', '.join(map(self._place, one.order))}")
+        if one.rows is not None:
+            parts.append(f"ROWS BETWEEN {_edge(one.rows[0], 'PRECEDING')} AND {_edge(one.rows[1], 'FOLLOWING')}")
+        number = f"{one.function}({arguments}) OVER ({' '.join(parts)})"
+        counted = one.function in ("row_number", "rank", "dense_rank")
+        return f"{f'CAST({number} AS BIGINT)' if counted else number} AS c{one.id}"
+
+    def _place(self, place: Place) -> str:
+        way = "DESC" if place.descending else "ASC"
+        return f"{self.term(place.term)} {way} NULLS {'FIRST' if place.nulls_first else 'LAST'}"
+
+    def sort(self, node: Sort) -> str:
+        if not node.places:
+            return f"SELECT * FROM {self.within(node.source)}"
+        return f"SELECT * FROM {self.within(node.source)} ORDER BY {', '.join(map(self._place, node.places))}"
+
+    def cut(self, node: Cut) -> str:
+        limit = "" if node.limit is None else f" LIMIT {node.limit}"
+        offset = f" OFFSET {node.offset}" if node.offset else ""
+        if isinstance(node.source, Sort):
+            return f"{self.sort(node.source)}{limit}{offset}"
+        return f"SELECT * FROM {self.within(node.source)}{limit}{offset}"
+
+    def union(self, node: Union) -> str:
+        arms = []
+        for relation, columns in node.arms:
+            named = ", ".join(f"c{own} AS c{number}" for own, number in zip(columns, node.columns, strict=True))
+            arms.append(f"SELECT {named or '1 AS c0'} FROM {self.within(relation)}")
+        return " UNION ALL ".join(arms)
+
+    # Terms.
+
+    def term(self, term: Term) -> str:
+        if isinstance(term, Column):
+            return f"c{term.id}"
+        if isinstance(term, Literal):
+            return self._literal(term)
+        if isinstance(term, Lambda):
+            return f"c{term.item} -> {self.term(term.body)}"
+        arguments = tuple(map(self.term, term.arguments))
+        return _CALLS[term.name](term, arguments)
+
+    def _literal(self, literal: Literal) -> str:
+        value, type_ = literal.value, TYPES.get(literal.type, "STRING")
+        if value is None:
+            return f"CAST(NULL AS {type_})"
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, int):
+            return f"CAST({int(value)} AS {type_})"
+        if isinstance(value, float):
+            return _real(value, type_)
+        if isinstance(value, bytes):
+            return f"X'{value.hex()}'"
+        return self._of_time(value)
+
+    def _of_time(self, value: Value) -> str:
+        if isinstance(value, Date):
+            return f"date_from_unix_date({value.days})"
+        if isinstance(value, DateTime):
+            return f"timestamp_millis(CAST({value.ms} AS BIGINT))"
+        if isinstance(value, uuid.UUID):
+            return f"'{value}'"
+        return self.parameter(value if isinstance(value, str) else texts.written(value))
+
+
+def _real(value: float, type_: str) -> str:
+    if not math.isfinite(value):
+        return f"CAST('{'NaN' if math.isnan(value) else 'Infinity' if value > 0 else '-Infinity'}' AS {type_})"
+    return f"CAST({value!r}D AS {type_})" if type_ != "DOUBLE" else f"({value!r}D)"
+
+
+def _edge(edge: int | None, beyond: str) -> str:
+    if edge is None:
+        return f"UNBOUNDED {beyond}"
+    return "CURRENT ROW" if edge == 0 else f"{abs(edge)} {'PRECEDING' if edge < 0 else 'FOLLOWING'}"
+
+
+_JOINS: Mapping[str, str] = {
+    "inner": "INNER",
+    "left": "LEFT OUTER",
+    "right": "RIGHT OUTER",
+    "cross": "CROSS",
+    "semi": "LEFT SEMI",
+    "anti": "LEFT ANTI",
+}
+_RELATIONS: Mapping[type, Callable[..., str]] = {
+    Read: _Writing.read,
+    Filter: _Writing.filter,
+    Extend: _Writing.extend,
+    Join: _Writing.join,
+    Gather: _Writing.gather,
+    Unnest: _Writing.unnest,
+    Window: _Writing.window,
+    Sort: _Writing.sort,
+    Cut: _Writing.cut,
+    Union: _Writing.union,
+}
+
+
+def _infix(node: Call, arguments: tuple[str, ...]) -> str:
+    sign = {"mod": "%", "!=": "<>"}.get(node.name, node.name).upper()
+    return f"({f' {sign} '.join(arguments)})"
+
+
+def _function(node: Call, arguments: tuple[str, ...]) -> str:
+    return f"{node.name}({', '.join(arguments)})"
+
+
+def _exact(node: Call, arguments: tuple[str, ...]) -> str:
+    """A whole number against a double: as doubles, and where these are equal as whole numbers; beyond what whole numbers reach by itself."""
+    whole, real = arguments
+    sign = {"!=": "<>"}.get(node.word, node.word)
+    beyond = "TRUE" if node.word in ("<", "<=", "!=") else "FALSE"
+    return (
+        f"(CASE WHEN {whole} IS NULL THEN CAST(NULL AS BOOLEAN) WHEN {real} >= 9.223372036854775807E18D THEN {beyond} "
+        f"WHEN CAST({whole} AS DOUBLE) = {real} THEN {whole} {sign} CAST({real} AS BIGINT) "
+        f"ELSE CAST({whole} AS DOUBLE) {sign} {real} END)"
+    )
+
+
+def _said_null(_node: Call, arguments: tuple[str, ...]) -> str:
+    opened, name = arguments
+    fields = f"from_json({opened}, 'MAP<STRING, STRING>')"
+    return f"coalesce(map_contains_key({fields}, {name}) AND try_element_at({fields}, {name}) IS NULL, FALSE)"
+
+
+_WHOLE_MAX = "9.2E18D"
+
+
+def _rounded(node: Call, arguments: tuple[str, ...]) -> str:
+    value, scale = arguments
+    moved = f"({value} * {scale})"
+    how = {
+        "ceil": f"CAST(ceil({moved}) AS DOUBLE)",
+        "floor": f"CAST(floor({moved}) AS DOUBLE)",
+        "trunc": f"CAST(CAST({moved} AS BIGINT) AS DOUBLE)",
+        "round": f"signum({moved}) * CAST(floor(abs({moved}) + 0.5D) AS DOUBLE)",
+    }[node.name]
+    finite = f"abs({moved}) < CAST('Infinity' AS DOUBLE)"
+    return (
+        f"(CASE WHEN abs({moved}) < {_WHOLE_MAX} THEN {how} / {scale} "
+        f"WHEN {finite} THEN {moved} / {scale} ELSE {value} END)"
+    )
+
+
+_PARTS = ("year", "month", "day", "hour", "minute", "second")
+
+
+def _part(node: Call, arguments: tuple[str, ...]) -> str:
+    """A part of a day or a moment."""
+    return f"CAST({node.name.removeprefix('get_')}({arguments[0]}) AS BIGINT)"
+
+
+_PLAIN = ("if", "coalesce", "concat", "lower", "upper", "contains", "abs", "sqrt", "greatest", "least", "exists")
+_INFIX = ("and", "or", "=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "mod", "like")
+_CALLS: Mapping[str, Callable[[Call, tuple[str, ...]], str]] = {
+    **dict.fromkeys(_INFIX, _infix),
+    **dict.fromkeys(_PLAIN, _function),
+    **dict.fromkeys(("ceil", "floor", "round", "trunc"), _rounded),
+    "exact": _exact,
+    "said_null": _said_null,
+    "not": lambda _, of: f"(NOT {of[0]})",
+    "is_null": lambda _, of: f"({of[0]} IS NULL)",
+    "in": lambda _, of: f"({of[0]} IN ({', '.join(of[1:])}))",
+    "negative": lambda _, of: f"(- {of[0]})",
+    "div": lambda node, of: f"CAST(({of[0]} DIV {of[1]}) AS {TYPES[node.word]})",
+    "cast": lambda node, of: f"CAST({of[0]} AS {TYPES[node.word]})",
+    "field": lambda node, of: f"{of[0]}.{quoted(node.word)}",
+    "length": lambda _, of: f"CAST(char_length({of[0]}) AS BIGINT)",
+    "size": lambda _, of: f"CAST(size({of[0]}) AS BIGINT)",
+    "count_known": lambda _, of: f"CAST(size(filter({of[0]}, x -> x IS NOT NULL)) AS BIGINT)",
+    "starts_with": lambda _, of: f"startswith({of[0]}, {of[1]})",
+    "ends_with": lambda _, of: f"endswith({of[0]}, {of[1]})",
+    "position": lambda _, of: f"CAST(locate({of[1]}, {of[0]}) - 1 AS BIGINT)",
+    "substr": lambda _, of: f"substring({', '.join(of)})",
+    "milliseconds": lambda _, of: f"date_trunc('MILLISECOND', CAST({of[0]} AS TIMESTAMP))",
+    "unix_time_from_date_in_days": lambda _, of: f"CAST(unix_date({of[0]}) AS BIGINT)",
+    "unix_time_from_datetime_in_ms": lambda _, of: f"unix_millis({of[0]})",
+    **dict.fromkeys((f"get_{part}" for part in _PARTS), _part),
+}

@@ -1,0 +1,39 @@
+"""ORDER BY over typed columns.
+
+May import plans and the sibling modules. Must not know clauses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.relations import operators
+from limnos.sqlpp.relations.expressions import shape
+from limnos.sqlpp.relations.nodes import Place
+from limnos.sqlpp.relations.shapes import Uncarried, missing_of, unknown_of
+from limnos.sqlpp.relations.terms import Literal, call, term_of
+
+if TYPE_CHECKING:
+    from limnos.sqlpp import plan
+    from limnos.sqlpp.relations.carrier import Carrier
+
+
+def places_of(order: tuple[plan.Order, ...], carrier: Carrier) -> tuple[Place, ...]:
+    """ORDER BY: MISSING before NULL before values, unless it says where unknown ones go."""
+    places: list[Place] = []
+    for item in order:
+        one = operators.cell(shape(item.value, carrier))
+        if one.type == "null":
+            continue
+        if one.type not in operators.ORDERED:
+            raise Uncarried(f"ORDER BY values of type {one.type}")
+        first = not item.descending if item.nulls_first is None else item.nulls_first
+        flag = missing_of(one)
+        if not isinstance(flag, bool):
+            aside = call("if", term_of(unknown_of(one)), Literal(0, "integer"), Literal(1, "integer"))
+            places.append(Place(aside, descending=not first, nulls_first=True))
+            places.append(
+                Place(call("if", flag, Literal(0, "integer"), Literal(1, "integer")), item.descending, nulls_first=True)
+            )
+        places.append(Place(one.term, item.descending, first))
+    return tuple(places)

@@ -1,0 +1,125 @@
+"""Results of relations as values: which columns are asked for, and how a row of them becomes a value.
+
+May import `shapes`, declared types and `values`. Must not know an engine: a row is plain values as `stored` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.sqlpp.relations.shapes import Cell, Fixed, Items, Shape
+from limnos.sqlpp.relations.terms import Literal, Term
+from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, open_read, reader_of
+from limnos.sqlpp.values.model import MISSING, Bag, Value, object_of
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.relations.shapes import Record
+    from limnos.sqlpp.relations.terms import Flag
+
+Row = Sequence["Plain"]
+Make = Callable[[Row], Value]
+_BOOLEAN, _STRING = Scalar("boolean"), Scalar("string")
+
+
+class Layout(NamedTuple):
+    """Terms with their types, in the order of a row, and what makes a value of one."""
+
+    columns: tuple[tuple[Term, DeclaredType], ...]
+    make: Make
+
+
+def layout_of(shape: Shape) -> Layout:
+    """How results of a shape come."""
+    building = _Building()
+    make = building.maker(shape)
+    return Layout(tuple(building.columns), make)
+
+
+class _Building:
+    """The columns so far."""
+
+    def __init__(self) -> None:
+        self.columns: list[tuple[Term, DeclaredType]] = []
+
+    def _at(self, term: Term, type_: DeclaredType) -> int:
+        self.columns.append((term, type_))
+        return len(self.columns) - 1
+
+    def maker(self, shape: Shape) -> Make:
+        if isinstance(shape, Cell):
+            return self._cell(shape)
+        if isinstance(shape, Items):
+            type_ = BagType(shape.item) if shape.bag else ArrayType(shape.item)
+            return self._read(shape.term, type_, missing=shape.missing)
+        if isinstance(shape, Fixed):
+            makers = [self.maker(item) for item in shape.items]
+            kind = Bag if shape.bag else tuple
+            return lambda row: kind([make(row) for make in makers])
+        return self._record(shape)
+
+    def _cell(self, cell: Cell) -> Make:
+        if cell.type == "null":
+            return self._unknown(cell.missing)
+        if isinstance(cell.term, Literal) and cell.term.value is not None:
+            value = cell.term.value
+            return lambda _: value
+        return self._read(cell.term, Scalar(cell.type), missing=cell.missing)
+
+    def _read(self, term: Term, type_: DeclaredType, *, missing: Flag) -> Make:
+        at, read, unknown = self._at(term, type_), reader_of(type_), self._unknown(missing)
+        return lambda row: unknown(row) if row[at] is None else read(row[at])
+
+    def _unknown(self, missing: Flag) -> Make:
+        if isinstance(missing, bool):
+            value: Value = MISSING if missing else None
+            return lambda _: value
+        at = self._at(missing, _BOOLEAN)
+        return lambda row: MISSING if row[at] else None
+
+    def _record(self, record: Record) -> Make:
+        there = None if record.there is True else self._flag(record.there)
+        unknown = self._unknown(record.missing) if there is not None else None
+        make = self._fields(record) if record.declared is None else self._declared(record)
+        if there is None or unknown is None:
+            return make
+        return lambda row: make(row) if there(row) else unknown(row)
+
+    def _flag(self, flag: Flag) -> Callable[[Row], bool]:
+        if isinstance(flag, bool):
+            return lambda _: flag
+        at = self._at(flag, _BOOLEAN)
+        return lambda row: bool(row[at])
+
+    def _fields(self, record: Record) -> Make:
+        makers = [(name, self.maker(field)) for name, field in record.fields]
+
+        def make(row: Row) -> Value:
+            found = ((name, work(row)) for name, work in makers)
+            return object_of(found)
+
+        return make
+
+    def _declared(self, record: Record) -> Make:
+        """An object of a dataset: what is NULL in it, and what is not declared, is in its open part."""
+        makers = [(name, self._plainly(field)) for name, field in record.fields]
+        opened = None if record.open is None else self._at(record.open, _STRING)
+        names = [] if record.declared is None else [field.name for field in record.declared.fields]
+
+        def make(row: Row) -> Value:
+            made = object_of((name, work(row)) for name, work in makers)
+            text = None if opened is None else row[opened]
+            if not isinstance(text, str):
+                return made
+            merged = {**open_read(text), **made}
+            return {**{name: merged[name] for name in names if name in merged}, **merged}
+
+        return make
+
+    def _plainly(self, field: Shape) -> Make:
+        """A field of a declared object, MISSING where its column is empty."""
+        if isinstance(field, Cell) and field.type != "null":
+            return self._read(field.term, Scalar(field.type), missing=True)
+        if isinstance(field, Items):
+            return self._read(field.term, BagType(field.item) if field.bag else ArrayType(field.item), missing=True)
+        return self.maker(field)

@@ -1,0 +1,106 @@
+"""Queries as relations mean what the evaluator says, and what is not carried says why."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.relations import Uncarried
+from tests.sqlpp.relations.asked import by_evaluator, by_rewriting, rewritten, same
+
+CARRIED = """
+select value o from orders o
+select value p from people p where p.home.zip = '1'
+select p.*, p.name || '!' as loud from (select value {'name': q.name} from people q) p
+select o.id, o.note is missing as m, o.note is null as u, o.note is unknown as k, o.c is not null as c from orders o
+select value o.id from orders o where o.id = 9007199254740993.0 or o.price = o.id
+select value o.price < o.id from orders o
+select value [o.id / o.n, o.id div o.n, o.id mod o.n, o.price / o.n, -o.n, o.price * 2 - 1] from orders o where o.id < 10
+select value o.id from orders o where not (o.done and o.price > 0)
+select value [o.done or o.c > 1, o.done and o.c > 1, not o.done] from orders o
+select value o.n in [3, 2.0, 7] from orders o
+select value o.c in [1, null] from orders o where o.c is known
+select value o.id from orders o where o.note like 'ab\\\\%' or o.note like 'A_'
+select value [lower(o.note), upper(o.note), length(o.note), substr(o.note, 1), substr(o.note, 3, 2), position(o.note, 'b')] from orders o
+select value [get_year(o.day), get_month(o.day), get_day(o.seen), unix_time_from_date_in_days(o.day)] from orders o
+select value [round(o.price, 1), floor(o.price), ceil(o.price), trunc(o.price), abs(o.price), sqrt(o.price)] from orders o
+select value [coalesce(o.c, o.id), if_missing(o.note, 'm'), if_null(o.note, 'n'), nvl2(o.c, 1, 2), nullif(o.n, 3)] from orders o
+select value [greatest(o.c, o.id), least(o.price, 3.0)] from orders o
+select value case o.n when 3 then 'three' when 2 then o.note end from orders o
+select value case when o.price > 1 then o.note else 'less' end from orders o
+select value o.note is distinct from p.name from orders o, people p
+select value o.id from orders o where o.day between date('2020-01-01') and date('2020-02-29') and o.seen > datetime('1970-01-01T00:00:00')
+select o.id, p.name from orders o join people p on o.c = p.id
+select o.id, p.name, p.home.floor from orders o left join people p on o.c = p.id and p.age > 3
+select o.id, p from orders o right join people p on o.c = p.id
+select value [p.id, q] from people p left join (select value {'id': r.id, 'k': 1} from people r where r.id < 3) q on q.id = p.id
+select o.id, p.id as pid from orders o, people p where o.c = p.id and p.name != 'Bob'
+select o.id, t from orders o unnest o.tags as t at i where i > 0
+select o.id, t, i from orders o left outer unnest o.tags as t at i
+select o.n, count(*) as k, count(o.note) as c, sum(o.price) as s, avg(o.c) as a, min(o.day) as l, max(o.note) as m from orders o group by o.n
+select y, count(distinct o.n) as k from orders o group by get_year(o.day) as y having count(*) > 1 order by y desc
+select value sum(o.n * 2) filter (where o.id > 2) from orders o
+select o.c, sum(o.price * (1 - o.n)) as s from orders o join people p on p.id = o.c group by o.c
+select value count(*) from orders o where o.id < 0
+select distinct o.n, o.note from orders o
+select distinct value o.done from orders o
+select value o.id from orders o order by o.c desc, o.price, o.id limit 4 offset 1
+select value o.id from orders o order by o.note nulls last, o.id
+select value o.id from orders o order by o.done desc nulls first, o.id desc
+select value x from (select o.n, o.id from orders o order by o.id desc limit 3) x where x.n > 0
+select value o.c from orders o union all select value p.id from people p
+select value u from (select p.id, p.name from people p union all select o.id, o.note as name from orders o) u order by u.id, u.name
+select value p.id from people p where exists (select 1 from orders o where o.c = p.id and o.price > 1)
+select value p.id from people p where not exists (select o from orders o where o.c = p.id)
+select value p.id from people p where p.id in (select value o.c from orders o where o.done)
+select value o.id from orders o where o.c not in (select value p.id from people p where p.id > 1)
+select value p.id from people p where p.id not in (select value o.c from orders o)
+select value p.id from people p where some o in (select value x from orders x where x.c = p.id) satisfies o.price > 5
+select value p.id from people p where every o in (select value x from orders x where x.c = p.id) satisfies o.price > 5
+select value p.id from people p where p.age > 5 or exists (select 1 from orders o where o.c = p.id)
+select p.id, (select value count(*) from orders o where o.c = p.id)[0] as k from people p
+select p.id, (select count(*) as k, sum(o.price) as s from orders o where o.c = p.id)[0].s as s from people p
+select p.id, array_sum((select value o.n from orders o where o.c = p.id)) as s, coll_count((select value o.c from orders o where o.c = p.id)) as k from people p
+select o.id, (select value p.name from people p where p.id = o.c)[0] as name from orders o
+select value o.id from orders o where o.n > (select value avg(x.n) from orders x)[0]
+select o.c, count(*) as k from orders o group by o.c having count(*) >= (select value max(y.k) from (select z.c, count(*) as k from orders z group by z.c) y)[0]
+with r as (select o.c as c, sum(o.n) as s from orders o group by o.c) select value x from r x where x.s = (select value max(y.s) from r y)[0]
+select value p.id from people p let k = (select value count(*) from orders o where o.c = p.id)[0] where k > 0
+select o.id, row_number() over (order by o.id) as r, rank() over (partition by o.n order by o.c) as k, sum(o.price) over (partition by o.n order by o.id) as s from orders o
+select o.id, sum(o.id) over (order by o.id rows between 1 preceding and current row) as s, count(*) over () as k from orders o where o.id < 5 and o.n + 0 > -100
+select value 'x' in o.tags from orders o
+select value [array_count(o.tags), len(o.tags)] from orders o
+select value o.id from orders o where some t in o.tags satisfies t = 'y'
+select value every t in o.tags satisfies t = 'y' from orders o
+select value o.tags from orders o where o.id < 4
+select value {'a': {'b': o.note, 'c': [o.n, o.c]}} from orders o
+select p.home.zip, p.home is missing as m, p.home is null as u, p.home.floor is null as f from people p
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", CARRIED)
+def test_a_query_means_the_same(text: str) -> None:
+    """What is carried gives what the evaluator gives, in its order where there is one."""
+    found, wanted = by_rewriting(text), by_evaluator(text)
+
+    assert same(found, wanted, ordered="order by" in text and "over" not in text)
+
+
+UNCARRIED = {
+    "select value p.pay from people p": "the field pay, which is no column",
+    "select value initcap(o.note) from orders o": "the function initcap",
+    "select value o.note + 1 from orders o": r"\+ of string and bigint",
+    "select value (select value o.id from orders o where o.c = p.id) from people p": "Subquery",
+    "select value o.id from orders o where o.tags = ['x']": "an operator on an array",
+    "select o.n, array_agg(o.id) as ids from orders o group by o.n": "array_agg",
+    "select o.n, g from orders o group by o.n group as g": "GROUP AS",
+    "select value (select value count(*) from orders o where o.c < p.id)[0] from people p": "more than equalities",
+    "select value o.price from orders o union all select value o.note from orders o": "UNION ALL of different types",
+    "select value 1": "a query without FROM",
+}
+
+
+@pytest.mark.parametrize("text, reason", UNCARRIED.items())
+def test_what_is_not_carried_says_why(text: str, reason: str) -> None:
+    """A query that means more than columns can say is refused with the part that does."""
+    with pytest.raises(Uncarried, match=reason):
+        rewritten(text)
