@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from tests.nodes.lance_turns import LANCE_STORIES
 from tests.nodes.turns import STORIES, Turn, follow
 from tests.nodes.world import World
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_ROUNDS", "100"))
-"""Mutations per kind: a thousand for the ten kinds, on each backend."""
+"""Mutations per kind, on each backend."""
 SHOWN_MAX = 5
 
 
@@ -23,7 +24,7 @@ def busy_world(world: World) -> Iterator[World]:
     assert min(world.written()) >= ROUNDS, "a writing client hardly wrote"
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
+@pytest.mark.parametrize("story", [*STORIES, *LANCE_STORIES], ids=lambda story: story.__name__)
 def test_next_request_elsewhere_is_decided_right(busy_world: World, story: Callable[[World], Iterator[Turn]]) -> None:
     """After a mutation that one node acknowledged, the very next request on the other is told the right status."""
     before = busy_world.written()

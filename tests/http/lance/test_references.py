@@ -56,6 +56,18 @@ def test_tags(node: Node, path: str) -> None:
     assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
+def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: Node, path: str) -> None:
+    """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for it."""
+    t = table("lance", "t")
+    tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
+    node.done("POST", f"{t}/tags/create", tag)
+    node.done("POST", f"{t}/branches/create", branch)
+
+    for action, body in (("tags/create", tag), ("branches/create", branch)):
+        assert node.post(f"{t}/{action}", body).status == 409
+        assert told(node.ask("POST", f"{t}/{action}", body, user_agent="LanceDB-Python-Client/0.40.0")) == (400, 13)
+
+
 def test_branches(node: Node, path: str) -> None:
     """A branch is made at a version, has versions of its own, and goes with its files."""
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})

@@ -259,6 +259,10 @@ async def transaction_alter(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), AlterTransaction)
     told = await _transaction(request, ctx, body=body)
     for action in body.actions:
+        if not (action.setStatusAction or action.setPropertyAction or action.unsetPropertyAction):
+            raise BadRequest(
+                "An action is one of setStatusAction, setPropertyAction and unsetPropertyAction, and this one says nothing: pylance 14 leaves out what it is told"
+            )
         status = str((action.setStatusAction or {}).get("status", ""))
         if action.setPropertyAction or action.unsetPropertyAction or (status and status.upper() != SUCCEEDED):
             raise Unsupported(

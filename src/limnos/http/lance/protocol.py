@@ -13,7 +13,7 @@ from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import is_remote, place_of
 from limnos.http.lance.unserved import unserved
 from limnos.http.routing import H, Route, Router
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
@@ -95,8 +95,11 @@ _SLOW: tuple[Route[Handler], ...] = (
 ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
+_TAKEN: Final = ("tag", "branch", "index")
+
+
 def _plainly(handler: Handler) -> Handler:
-    """LanceDB's clients take any 404 about a table for one that is missing: a column that is not there is told them as a wrong request."""
+    """LanceDB's clients take any 404 about a table for one that is missing, and ask again and again on a 409: they are told a wrong request."""
 
     async def answer(request: Request, ctx: Context) -> Response:
         try:
@@ -104,6 +107,10 @@ def _plainly(handler: Handler) -> Handler:
         except NotFound as error:
             if error.kind == "column" and is_remote(request):
                 raise BadRequest(error.message) from error
+            raise
+        except AlreadyExists as error:
+            if error.kind in _TAKEN and is_remote(request):
+                raise BadRequest(f"{error.kind.capitalize()} {error.message} is there already") from error
             raise
 
     return answer
@@ -153,7 +160,9 @@ class LanceProtocol:
     def __init__(self, *, data_timeout_s: float = 600.0) -> None:
         slow = {route.operation for route in _SLOW}
         routes = [
-            each._replace(deadline_s=data_timeout_s, handler=_plainly(each.handler)) if each.operation in slow else each
+            each._replace(
+                deadline_s=data_timeout_s if each.operation in slow else each.deadline_s, handler=_plainly(each.handler)
+            )
             for each in ROUTES
         ]
         self.router: Router[Handler] = LanceRouter(ROOT, routes, refusing=(*_rootless(), *unserved()))

@@ -1,0 +1,1 @@
+"""Lance's clients and Lance's own server beside ours."""

@@ -1,0 +1,200 @@
+"""The same requests to Lance's own server and to ours: every difference stands in `differences.md`, with the reason.
+
+Job: send, take out what must differ (ids, times, places, words), compare, and compare what differs with the page. May import Lance's server, this package and the standard library.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import io
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+import lance.namespace
+from conformance.lance.reasons import ADDED, REASONS
+from conformance.lance.requests import REQUESTS, Asked
+
+PAGE = Path(__file__).with_name("differences.md")
+_VARY = frozenset({"location", "table_uri", "transaction_id", "e_tag", "manifest_path", "manifest_size", "timestamp_millis", "manifestSize",
+                   "createAt", "index_uuid", "created_at", "size_bytes", "total_bytes", "uuid", "_rowid"})  # fmt: skip
+"""Fields whose values nobody can foresee: only that they are there counts."""
+
+
+SHOWN = 300
+
+
+class Difference(NamedTuple):
+    """What two servers answered otherwise to one request."""
+
+    name: str
+    ours: str
+    theirs: str
+    why: str
+
+    def __str__(self) -> str:
+        cells = (self.name, self.ours, self.theirs, self.why)
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+class Answer(NamedTuple):
+    """A status, with a code where there is one, and what was in the body, if that says anything."""
+
+    head: str
+    body: object = None
+
+    def __str__(self) -> str:
+        if self.body is None:
+            return self.head
+        text = json.dumps(self.body, sort_keys=True, ensure_ascii=False)
+        if len(text) > SHOWN:  # the beginning, and a mark that stands for the rest
+            text = f"{text[:SHOWN]}… ({hashlib.sha256(text.encode()).hexdigest()[:8]})"
+        return f"{self.head} {text}"
+
+    def without(self, fields: set[str]) -> Answer:
+        """The same without some fields."""
+        if not isinstance(self.body, dict):
+            return self
+        return self._replace(body={key: value for key, value in self.body.items() if key not in fields})
+
+    def more_than(self, other: Answer) -> set[str]:
+        """Fields that another one has not, and which are known to be ours alone."""
+        if not isinstance(self.body, dict) or not isinstance(other.body, dict):
+            return set()
+        return (set(self.body) - set(other.body)) & set(ADDED)
+
+
+class Server:
+    """A server that is asked one request after the other."""
+
+    def __init__(self, uri: str, *, base: str = "", token: str | None = None) -> None:
+        parts = urlsplit(uri)
+        self._base = base
+        self._connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=120)
+        self._headers = {} if token is None else {"authorization": f"Bearer {token}"}
+
+    def answer(self, asked: Asked) -> Answer:
+        """Send a request, and say what came back, without what must differ."""
+        body, kind = asked.sent
+        headers = self._headers | ({"content-type": kind} if kind else {})
+        self._connection.close()  # a server that closed it after the last answer would be taken for one that gives none
+        try:
+            self._connection.request(asked.method, self._base + asked.address, body, headers)
+            found = self._connection.getresponse()
+            data = found.read()
+        except (OSError, http.client.HTTPException) as error:
+            return Answer(f"no answer, {'broken off' if isinstance(error, OSError) else 'no HTTP'}")
+        return answer_of(found.status, found.headers.get("content-type", ""), data)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+
+def answer_of(status: int, kind: str, data: bytes) -> Answer:
+    """An answer in short: a refusal is its status and code."""
+    if "arrow" in kind and status == 200:
+        return Answer(str(status), _settled(pa.ipc.open_file(io.BytesIO(data)).read_all().to_pylist()))
+    if not data:
+        return Answer(f"{status} nothing")
+    try:
+        body = json.loads(data)
+    except ValueError:
+        return Answer(f"{status} no JSON")
+    if status >= 300:
+        return Answer(f"{status}/{body.get('code')}" if isinstance(body, dict) else f"{status} no object")
+    return Answer(f"{status} a text") if isinstance(body, str) else Answer(str(status), _settled(body))
+
+
+def _settled(value: object, name: str = "") -> object:
+    """A value without what varies; what is empty or null is as good as not there."""
+    if name in _VARY:
+        return "…"
+    if name == "index_details":
+        return _settled(json.loads(str(value)))
+    if name == "schema" and isinstance(value, dict):
+        return ", ".join(f"{each['name']} {each['type']['type']}" for each in value["fields"])
+    if isinstance(value, dict):
+        kept = {key: _settled(each, str(key)) for key, each in value.items()}
+        return {key: each for key, each in kept.items() if each not in (None, {}, "") or key == "value"}
+    if isinstance(value, list):
+        return [_settled(each) for each in value]
+    if isinstance(value, float):
+        return round(value, 3)
+    return value
+
+
+@contextmanager
+def reference(root: Path) -> Iterator[Server]:
+    """Lance's own server over a directory, with the namespace that is a catalog in ours."""
+    adapter = lance.namespace.RestAdapter("dir", {"root": str(root)}, host="127.0.0.1", port=0)
+    adapter.start()
+    try:
+        with closing(Server(f"http://127.0.0.1:{adapter.port}")) as server:
+            server.answer(Asked("the catalog", "POST", "namespace/lance/create", {}))
+            yield server
+    finally:
+        adapter.stop()
+
+
+class Found(NamedTuple):
+    """What came of all requests: differences, and the fields that we answer in addition, each with the actions that do."""
+
+    differences: list[Difference]
+    added: dict[str, set[str]]
+
+
+def found(uri: str, token: str, requests: Iterable[Asked] = REQUESTS) -> Found:
+    """Send all requests to both; returns where they differ."""
+    seen = Found([], {})
+    with (
+        tempfile.TemporaryDirectory(prefix="limnos-reference-") as root,
+        reference(Path(root)) as theirs,
+        closing(Server(uri, base="/lance", token=token)) as ours,
+    ):
+        for asked in requests:
+            mine, other = ours.answer(asked), theirs.answer(asked)
+            more = mine.more_than(other)
+            for field in more:
+                seen.added.setdefault(field, set()).add(asked.name.partition(":")[0])
+            if mine.without(more) != other:
+                seen.differences.append(Difference(asked.name, str(mine.without(more)), str(other), asked.why))
+    return seen
+
+
+def page(seen: Found) -> str:
+    """The page as it has to be for these differences."""
+    reasons = [f"- **{key}**: {REASONS[key]}" for key in sorted({each.why for each in seen.differences})]
+    added = [
+        f"| `{field}` | {', '.join(sorted(actions))} | {ADDED[field]} |"
+        for field, actions in sorted(seen.added.items())
+    ]
+    lines = [
+        "# Where this server answers otherwise than Lance's own", "",
+        f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory and to this server; what must differ (ids, times, places,",
+        "words) is taken out. `python -m conformance.lance write` wrote this page; `conformance/run lance differences` fails for what is not on it.", "",
+        "## Why", "", *reasons, "",
+        f"## {len(seen.differences)} answers that differ", "",
+        "| request | ours | the reference's | why |", "|---|---|---|---|", *map(str, seen.differences), "",
+        "## Fields that are answered in addition", "", "| field | by | why |", "|---|---|---|", *added, "",
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def unreasoned(seen: Found) -> list[Difference]:
+    """Differences for which no reason is given."""
+    return [each for each in seen.differences if each.why not in REASONS]
+
+
+def changes(now: str) -> list[str]:
+    """Lines that the page lacks, and lines that it has and that are true no more."""
+    old, new = PAGE.read_text(encoding="utf-8").splitlines(), now.splitlines()
+    lacking = [f"not listed: {line}" for line in new if line.startswith("| ") and line not in old]
+    return lacking + [f"true no more: {line}" for line in old if line.startswith("| ") and line not in new]

@@ -1,0 +1,121 @@
+"""The stories told to each client in each depth group, and what came of every call.
+
+May import this package. It must not know how the server was started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from conformance.lance.calls import DATABASES, DENIED, SHOWN_NOTHING, SPACES, TABLES, Call
+from conformance.lance.clients import Client, NoCall, Refused
+from conformance.lance.home import Home, Json
+from conformance.lance.operations import NUMBERS
+
+NO_CALL = ("update_field_metadata", "batch_create_table_versions", "batch_commit_tables")
+"""What pylance 14 names, but does not send; whoever holds its client has it from there."""
+Outcome = Literal["ok", "FAILED", "no call"]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One operation by one client in one depth group: how its calls went, and what the first that went wrong was told."""
+
+    operation: str
+    client: str
+    group: str
+    outcome: Outcome
+    calls: int
+    told: str
+
+    def __str__(self) -> str:
+        line = f"{self.outcome:8}{NUMBERS[self.operation]:3} {self.operation:30} {self.client:18} {self.group:20} {self.calls} calls"
+        return line if self.outcome == "ok" else f"{line}\n           {self.told}"
+
+
+def told_of(client: Client, outsider: Client, home: Home, *, calls: tuple[Call, ...], group: str) -> list[Result]:
+    """Call each row of a story, first as who has no rights; an operation's rows are one result."""
+    found: dict[str, list[str | None]] = {}
+    missing: dict[str, str] = {}
+    for call in calls:
+        try:
+            found.setdefault(call.operation, []).extend(_trouble(client, outsider, home, call))
+        except NoCall as error:
+            missing[call.operation] = str(error)
+    return [_result(client.name, group, operation, told, missing) for operation, told in found.items()]
+
+
+def _result(client: str, group: str, operation: str, told: list[str | None], missing: dict[str, str]) -> Result:
+    wrong = next((each for each in told if each is not None), None)
+    if operation in missing:
+        outcome: Outcome = "no call" if operation in NO_CALL else "FAILED"
+        return Result(operation, client, group, outcome, 0, " ".join(missing[operation].split())[:200])
+    return Result(
+        operation, client, group, "ok" if wrong is None else "FAILED", len(told), " ".join((wrong or "").split())[:600]
+    )
+
+
+def _trouble(client: Client, outsider: Client, home: Home, call: Call) -> Iterator[str | None]:
+    """What is wrong with the answers to an outsider and to who may, each None when it is right."""
+    fields, ident = call.fields(home), call.ident(home)
+    yield _refusal(outsider, call, ident, fields)
+    try:
+        answer = client.ask(call.operation, ident, fields=fields, data=call.data)
+    except Refused as error:
+        yield None if {call.code_for(home), call.unsaid} & set(error.codes) else f"refused with {error.codes}: {error}"
+        return
+    if call.key:
+        home.told[call.key] = answer
+    if call.code is not None:
+        yield f"was answered and not refused with {call.code}: {answer}"
+        return
+    try:
+        yield None if call.check(answer, home) else f"answered {answer}"
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        yield f"answered {answer}, in which {error!r}"
+
+
+def _refusal(outsider: Client, call: Call, ident: list[str] | None, fields: Json) -> str | None:
+    nothing = call.outsider == SHOWN_NOTHING or (call.operation == "list_namespaces" and not ident)
+    try:
+        answer = outsider.ask(call.operation, ident, fields=fields, data=call.data)
+    except Refused as error:
+        return None if call.outsider in error.codes else f"who has no rights was told {error.codes}: {error}"
+    shown = [value for value in answer.values() if isinstance(value, list)]
+    return None if nothing and shown == [[]] else f"who has no rights was answered {answer}"
+
+
+def spaces(client: Client, outsider: Client, mark: str, *, depths: range) -> Iterator[Result]:
+    """Namespaces whose identifiers have so many names."""
+    for depth in depths:
+        home = Home(home_of(depth), mark)
+        yield from told_of(client, outsider, home, calls=SPACES, group=f"namespaces, depth {depth}")
+
+
+def databases(client: Client, outsider: Client, mark: str) -> Iterator[Result]:
+    """Namespaces of one name, as databases."""
+    yield from told_of(client, outsider, Home((), mark), calls=DATABASES, group="namespaces, depth 1")
+
+
+def tables(client: Client, outsider: Client, mark: str, *, depths: range, flat: bool = False) -> Iterator[Result]:
+    """Tables whose identifiers have so many names. `flat`: a list of all tables has those that lie in the catalog itself."""
+    for depth in depths:
+        home = Home(home_of(depth), mark)
+        calls = TABLES if not flat else tuple(_flat(depth))
+        yield from told_of(client, outsider, home, calls=calls, group=f"tables, depth {depth}")
+
+
+def _flat(depth: int) -> Iterator[Call]:
+    """The rows of tables for who is told of a list of all tables no more than what lies in the catalog, if he may look there."""
+    for call in TABLES:
+        if call.operation != "list_all_tables":
+            yield call
+        elif depth == 2:
+            yield replace(call, outsider=DENIED)
+
+
+def home_of(depth: int) -> tuple[str, ...]:
+    """The namespace in which things lie whose identifiers have so many names."""
+    return ("lance", "one", "two", "three")[: depth - 1]

@@ -1,0 +1,87 @@
+"""The table of calls by which Lance's clients are tried; the clients themselves are called in `make conformance`."""
+
+from __future__ import annotations
+
+from conformance.lance import differences
+from conformance.lance.calls import SPACES, TABLES
+from conformance.lance.clients import NoCall, Refused
+from conformance.lance.home import Home, Json
+from conformance.lance.operations import OPERATIONS
+from conformance.lance.reasons import REASONS
+from conformance.lance.requests import REQUESTS
+from conformance.lance.stories import told_of
+from limnos.http.lance.operations import OPERATIONS as OURS
+
+
+def test_every_operation_has_its_rows() -> None:
+    """All 54 operations of the protocol are called, and nothing that is none; what we serve has the same names."""
+    assert len(OPERATIONS) == 54
+    assert {call.operation for call in (*SPACES, *TABLES)} == set(OPERATIONS)
+    assert {operation.call for operation in OURS} == set(OPERATIONS)
+
+
+class Fake:
+    """A client that is told always the same."""
+
+    name = "fake"
+
+    def __init__(self, told: Json | Exception) -> None:
+        self._told = told
+
+    def ask(self, operation: str, ident: list[str] | None, *, fields: Json, data: bytes | None) -> Json:
+        """Answer."""
+        if isinstance(self._told, Exception):
+            raise self._told
+        return self._told
+
+
+DENIED, OTHER = Fake(Refused((15,), "no")), Fake(Refused((18,), "no"))
+ROW = SPACES[:1]
+
+
+def outcome(client: Fake, outsider: Fake) -> tuple[str, str]:
+    """How the first row goes."""
+    (result,) = told_of(client, outsider, Home((), "m"), calls=ROW, group="g")
+    return result.outcome, result.told
+
+
+def test_what_is_right_is_said_to_be() -> None:
+    """An answer with what was asked for passes when who has no rights was refused."""
+    assert outcome(Fake({"properties": {"a": "b"}}), DENIED) == ("ok", "")
+
+
+def test_what_is_wrong_is_said_to_be() -> None:
+    """A wrong answer, a refusal, another code for an outsider or an answer to one is a failure, and says what was told."""
+    right = Fake({"properties": {"a": "b"}})
+    assert outcome(Fake({"properties": {}}), DENIED) == ("FAILED", "answered {'properties': {}}")
+    assert outcome(DENIED, DENIED) == ("FAILED", "refused with (15,): no")
+    assert outcome(right, OTHER) == ("FAILED", "who has no rights was told (18,): no")
+    assert outcome(right, right)[0] == "FAILED"
+    assert outcome(Fake(NoCall("Not supported: create_namespace")), DENIED)[0] == "FAILED"
+
+
+def test_requests_have_names_of_their_own_and_known_reasons() -> None:
+    """A row of the page is found by its request's name; every reason that a request names is one, and every reason is used."""
+    names = [each.name for each in REQUESTS]
+    assert len(names) == len(set(names))
+    assert {each.why for each in REQUESTS} - {""} == set(REASONS)
+
+
+def test_what_must_differ_is_no_difference() -> None:
+    """Places, ids and times are only there or not; a status, a code, a number of rows are what they are."""
+    one = differences.answer_of(200, "application/json", b'{"location": "/a", "version": 1, "e": null}')
+    two = differences.answer_of(200, "application/json", b'{"location": "/b", "version": 1}')
+    assert one == two
+    assert differences.answer_of(404, "application/json", b'{"code": 4}').head == "404/4"
+    assert one != differences.answer_of(200, "application/json", b'{"location": "/a", "version": 2}')
+
+
+def test_a_difference_that_is_not_on_the_page_is_told() -> None:
+    """A line that is new and one that is true no more are both found; as the page is, nothing is."""
+    page = differences.PAGE.read_text(encoding="utf-8")
+    line = next(each for each in page.splitlines() if each.startswith("| namespace create: no such mode"))
+    assert differences.changes(page) == []
+    assert differences.changes(page.replace(line, "| a | b | c | d |")) == [
+        "not listed: | a | b | c | d |",
+        f"true no more: {line}",
+    ]
