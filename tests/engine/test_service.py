@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import BadRequestError
+from pyiceberg.types import StringType
 
 from limnos.client import Client
 from tests.integration.live import LiveServer, serving
@@ -147,6 +150,31 @@ def test_other_engines_see_the_same(server: LiveServer) -> None:
     assert first["_open"] == '{"note":"first"}'
     with Client(server.uri, token=server.token) as client:
         assert ("main", "sales", "east", "Orders") in client.tables.list(("main", "sales", "east"))
+
+
+def test_others_do_not_write_rows(server: LiveServer) -> None:
+    """PyIceberg cannot append to a dataset, whose keys it would not look at, unless the dataset is for others, too; nor rename a column."""
+    catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
+    ask(server, "use sales.east; create dataset Shared(Sale) primary key id with {'outside-writers': 'allowed'}")
+    ask(server, "use sales.east; insert into Shared ({'id': 1})")
+    closed, shared = (catalog.load_table(("sales", "east", name)) for name in ("Orders", "Shared"))
+    more = pa.table({"id": [7]}, schema=shared.schema().select("id").as_arrow())
+
+    with pytest.raises(BadRequestError, match="takes rows from SQL\\+\\+ alone"):
+        closed.append(more)
+    with pytest.raises(BadRequestError, match="its column customer"), closed.update_schema() as change:
+        change.rename_column("customer", "who")
+    with shared.update_schema() as change:
+        change.add_column("extra", StringType())
+    shared.append(more)
+    rows(server, "upsert into sales.east.Shared ([{'id': 7, 'customer': 'Eve'}, {'id': 8}])")
+
+    assert ask(server, "insert into sales.east.Shared ({'id': 7})")[0] == 400
+    assert rows(server, "select value s from sales.east.Shared s order by s.id") == [
+        {"id": 1},
+        {"id": 7, "customer": "Eve"},
+        {"id": 8},
+    ]
 
 
 def test_rights_are_the_caller_s(server: LiveServer) -> None:

@@ -27,7 +27,7 @@ from limnos.app.listening import url_of
 from limnos.engine import wire
 from limnos.files import root_of
 from limnos.services.sqlpp_engine import NO_ENGINE, NoEngine
-from limnos.sqlpp.errors import DuplicateKey, Place, SqlppError
+from limnos.sqlpp.errors import DuplicateKey, OutcomeUnknown, Place, SqlppError
 from limnos.sqlpp.jobs import encode
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -271,6 +271,8 @@ async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 def _error(failure: wire.Failure) -> SqlppError:
+    if failure.unknown:
+        return OutcomeUnknown()
     if failure.duplicate:
         return DuplicateKey(failure.message.partition(": ")[2])
     place = None if failure.line is None or failure.column is None else Place(failure.line, failure.column)
@@ -281,7 +283,4 @@ def _lost(job: EngineJob) -> SqlppError:
     """The engine has ended in the middle of a job."""
     if job.kind == "query":
         return SqlppError(BROKEN, "The engine ended in the middle of the statement: try again")
-    return SqlppError(
-        BROKEN,
-        "The engine ended in the middle of the statement, which was carried out as a whole or not at all: look before you try again",
-    )
+    return OutcomeUnknown()

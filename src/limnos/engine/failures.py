@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.engine.wire import Failure
 from limnos.model.errors import LimnosError
-from limnos.sqlpp.errors import DuplicateKey, SqlppError, compilation, too_deep
+from limnos.sqlpp.errors import DuplicateKey, OutcomeUnknown, SqlppError, compilation, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +24,10 @@ DUPLICATE: Final = "limnos.sqlpp.duplicate:"
 
 TIMED_OUT, CANCELLED = 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
+
+
+LOCK_LOST: Final = "doesn't hold its lock"
+"""How the server refuses a commit whose statement lost its lock, which nothing can give back to it."""
 
 
 class Conflict(Exception):
@@ -51,7 +55,10 @@ def failure_of(error: BaseException, job: str) -> Failure:
         told = SqlppError(BROKEN, f"The engine could not carry the statement out; its log has the reason under {job}")
     place = told.place
     line, column = (None, None) if place is None else place
-    return Failure(told.number, told.message, line, column, told.told, again, isinstance(told, DuplicateKey))
+    return Failure(
+        told.number, told.message, line, column, told.told, again, isinstance(told, DuplicateKey),
+        isinstance(told, OutcomeUnknown),
+    )  # fmt: skip
 
 
 def told_of(error: BaseException) -> SqlppError | None:
@@ -82,7 +89,7 @@ def text_of(error: BaseException) -> str:
 def is_conflict(error: BaseException) -> bool:
     """Whether a commit was refused as somebody else had committed first."""
     text = text_of(error)
-    return any(mark in text for mark in _CONFLICTS)
+    return LOCK_LOST not in text and any(mark in text for mark in _CONFLICTS)
 
 
 def is_unknown(error: BaseException) -> bool:
@@ -120,7 +127,14 @@ def _away() -> SqlppError:
     return SqlppError(EXTERNAL, "External source error. Files of the dataset cannot be read or written")
 
 
+def _lock_lost() -> SqlppError:
+    return SqlppError(
+        BROKEN, "The statement took too long to say that it lives, and lost its lock; nothing was changed: try again"
+    )
+
+
 _MARKS: Mapping[str, Callable[[], SqlppError]] = {
+    LOCK_LOST: _lock_lost,
     "maxResultSize": _too_large,
     "OutOfMemoryError": _too_large,
     "ForbiddenException": _denied,

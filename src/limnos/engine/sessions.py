@@ -69,6 +69,9 @@ class Sessions:
         refs = (*job.reads, *(() if job.target is None else (job.target,)))
         catalogs = sorted({ref.path[0] for ref in refs})
         spark = session(start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential)
+        if job.lock:
+            for name in catalogs:
+                spark.conf.set(f"spark.sql.catalog.{name}.header.X-Limnos-Lock", job.lock)
         context = spark.sparkContext
         for key, value in (
             ("spark.sql.session.timeZone", "UTC"),

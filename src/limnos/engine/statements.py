@@ -63,28 +63,26 @@ class _Work:
         if self._job.target is None:
             raise compilation("A statement that changes data needs a dataset")
         table = self._table(self._job.target)
-        written = self._written(table)
+        objects_ = self._objects(table)
         returns = self._job.returns
-        if returns is not None:
-            yield from self._returned(returns, written)
-
-    def _written(self, table: Table) -> list[Object]:
+        returned = (
+            [] if returns is None else list(self._returned(returns, objects_))
+        )  # what fails here has written nothing
         writer = Writer(self._spark, table, stop=self._stop)
+        {"delete": writer.delete, "upsert": writer.upsert}.get(self._job.kind, writer.insert)(objects_)
+        yield from returned
+
+    def _objects(self, table: Table) -> list[Object]:
+        """What is put in or taken out, worked out as a whole and checked."""
         kind = self._job.kind
         if kind == "delete":
             keys = frozenset(path[0] for path in table.form.keys)
             asked = None if self._job.returning else keys
-            found = [one for one in self._counted(self._source(result_fields=asked)) if isinstance(one, dict)]
-            writer.delete(found)
-            return found
-        replaces = kind == "upsert"
+            return [one for one in self._counted(self._source(result_fields=asked)) if isinstance(one, dict)]
         if kind == "load":
             loaded = loading.objects(self._job.source, table.form)
-            made = checked(table.form, self._counted(loaded), replaces=False, lenient=True)
-        else:
-            made = checked(table.form, self._counted(self._source()), replaces=replaces)
-        (writer.upsert if replaces else writer.insert)(made)
-        return made
+            return checked(table.form, self._counted(loaded), replaces=False, lenient=True)
+        return checked(table.form, self._counted(self._source()), replaces=kind == "upsert")
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
         """The objects of INSERT, UPSERT and DELETE: a collection's items, or the one that it is."""

@@ -39,6 +39,8 @@ class Failure(Struct, frozen=True):
     """The same statement may well succeed when it is sent again."""
     duplicate: bool = False
     """It is `DuplicateKey`, whose message is the key."""
+    unknown: bool = False
+    """It is `OutcomeUnknown`: perhaps the statement was carried out."""
 
 
 class Start(Struct, frozen=True):

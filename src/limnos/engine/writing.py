@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.failures import DUPLICATE, Conflict, duplicate, is_conflict, is_unknown
 from limnos.engine.names import quoted
-from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.errors import OutcomeUnknown, SqlppError, compilation
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.stored import OPEN, Form, at_path, columns, has_open, shaped
 from limnos.sqlpp.values.model import MISSING, Value
@@ -155,9 +155,7 @@ class Writer:
                 write()
             except Exception as error:
                 if is_unknown(error):
-                    raise SqlppError(
-                        3102, "Whether the statement was carried out is not known: look before you send it again"
-                    ) from error
+                    raise OutcomeUnknown from error
                 if not is_conflict(error):
                     raise
             else:

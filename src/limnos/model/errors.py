@@ -53,6 +53,12 @@ class IllegalObject(BadRequest):
     code = "illegal-object"
 
 
+class OutsideWriter(BadRequest):
+    """A commit of others to the table of a dataset of SQL++ would break its keys or its declared types."""
+
+    code = "outside-writer"
+
+
 class OutsideRoots(BadRequest):
     """A location outside the catalog's allowed roots."""
 

@@ -18,6 +18,7 @@ from limnos.services.iceberg_tables import TableRequest, Whole, build, document_
 from limnos.services.iceberg_views import adopted_by, view_build, view_rebuild
 from limnos.services.parallel import each_of
 from limnos.services.plans import Work, told_about
+from limnos.services.sqlpp_fence import fenced
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -120,6 +121,8 @@ async def _build(ctx: Context, plan: Plan, *, work: Work) -> Built:
         return Built(work, None)
     whole = await settled_whole(ctx.services.chores, whole)
     node_id = 0 if work.document is None else work.document.node_id
+    if old is not None:
+        fenced(work.guard, None, before=old, after=whole.metadata)
     try:
         document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
     except LimnosError as error:

@@ -24,6 +24,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
 from limnos.services.chores import is_heavy
 from limnos.services.iceberg_tables import Whole, document_of, new_table_read, settled_whole, table_make, whole_of
 from limnos.services.places import Place, own_part, place_of
+from limnos.services.sqlpp_fence import fenced, guard_of, lock_require
 from limnos.services.tables import table_find
 from limnos.store.documents import claims_read
 from limnos.telemetry.logs import get_logger
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context, Services
     from limnos.services.recent import RecentMetadata
     from limnos.services.scene import Scene, Scope
+    from limnos.services.sqlpp_fence import Guard, LockShown, Proof
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.files")
@@ -58,6 +60,8 @@ class TableCommit(msgspec.Struct, frozen=True):
     document: Document
     expected: int
     relocates: bool
+    lock: LockShown | None = None
+    """The lock of a statement of SQL++ that it rests on."""
 
 
 class LostRace(Exception):
@@ -71,6 +75,7 @@ class Base(NamedTuple):
     table: Node
     document: Document
     place: Place
+    guard: Guard | None = None
 
 
 class Change(NamedTuple):
@@ -100,6 +105,7 @@ class Asked(NamedTuple):
     scope: Scope
     look: Callable[[Scene], Base]
     change: Change
+    proof: Proof | None = None
 
     async def base(self) -> Base:
         """Read what is there now. Raises NotFound, Forbidden."""
@@ -115,21 +121,23 @@ class Made(NamedTuple):
 
 async def table_commit(
     ctx: Context, scope: Scope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
-    raw: bytes | None = None,
+    raw: bytes | None = None, proof: Proof | None = None,
 ) -> tuple[Document, CatalogRecord]:  # fmt: skip
     """Commit updates to a table, or make the table of a staged create.
 
-    `raw` is the body of a large request; `updates` are not looked at then, and `requirements` only for a create.
+    `raw` is the body of a large request; `updates` are not looked at then, and `requirements` only for a create. `proof` is the lock that a
+    statement of SQL++ shows.
     Raises CommitConflict (a requirement failed, or too many races were lost), BadRequest, NotFound, Forbidden.
     """
     if iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
     def look(scene: Scene) -> Base:
-        node, _, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
-        return Base(scene.permit(None, decision), node, scene.document(node.id), place_of(scene))
+        node, chain, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
+        guard, more = guard_of(scene, node, chain, path=(*namespace, name), proof=proof)
+        return Base(scene.permit(None, decision, *more), node, scene.document(node.id), place_of(scene), guard)
 
-    asked = Asked(ctx, scope, look, Change([] if raw else requirements, updates, raw))
+    asked = Asked(ctx, scope, look, Change([] if raw else requirements, updates, raw), proof)
     base = await asked.base()
     made = await _make_in_turn(asked, base)
     if made.built is not None:
@@ -160,8 +168,9 @@ async def _make(asked: Asked, base: Base) -> Made:
             return Made(base.document, None)
         old, whole = built[0], await settled_whole(asked.ctx.services.chores, built[1])
         new = whole.metadata
+        lock = fenced(base.guard, asked.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
-        if await _swap(asked, base, document=document, data=data):
+        if await _swap(asked, base, document=document, data=data, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
             return Made(document, (old, new))
@@ -211,7 +220,7 @@ async def change_create(services: Services, change: Change) -> Whole:
     return whole_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d" % now_ms))
 
 
-async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) -> bool:
+async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes, lock: LockShown | None) -> bool:
     """Write the file, then swap the document; False when another commit came first, or the path means another table.
 
     When only access moved, what was built is still right: then it is decided again, and the file stays.
@@ -219,11 +228,11 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) ->
 
     def command(now: Base) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates))
+        return now.permit.about(TableCommit(now.table, document, base.document.version, relocates, lock))
 
     def decide(scene: Scene) -> Permit[TableCommit]:
         now = asked.look(scene)
-        if now.document != base.document or now.place != base.place:
+        if now.document != base.document or now.place != base.place or now.guard != base.guard:
             raise LostRace
         return command(now)
 
@@ -243,6 +252,7 @@ async def _swap(asked: Asked, base: Base, *, document: Document, data: bytes) ->
 def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """Swap the document and return the revision that did. Raises StalePermit when the table moved, or a race was lost."""
     command = permit.command
+    lock_require(tx, command.lock)
     if not tx.documents.swap(
         command.document, expected=command.expected, relocates=command.relocates, table=command.table
     ):

@@ -17,12 +17,13 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.chores import CreateTerms
 from limnos.formats.iceberg.create import new_table
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, BadRequest, MissingFile
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX
 from limnos.services.places import Place, place_of
+from limnos.services.sqlpp_fence import fenced, guard_of
 from limnos.services.tables import NewTable, TableCreate, name_taken, new_table_of, table_find, table_insert
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from limnos.services.chores import Chores
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
+    from limnos.services.sqlpp_fence import Guard
     from limnos.store.tx import Tx
 
 
@@ -248,21 +250,24 @@ async def table_register(
 ) -> tuple[Document, CatalogRecord]:
     """Make a table of a metadata file that exists already; with `overwrite` point an existing table at it."""
 
-    def look(scene: Scene) -> tuple[Place, Document | None]:
+    def look(scene: Scene) -> tuple[Place, Document | None, Guard | None]:
         taken, chain = scene.find((*namespace, name), Kind.TABLE)
         if taken is not None and taken.kind is Kind.TABLE and overwrite:
             scene.require_in_use()
             if not scene.decide(Action.TABLE_DROP, chain).allowed:
                 scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
             scene.require(Action.TABLE_DROP, chain)
-            return place_of(scene), scene.document(taken.id)
-        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None
+            guard, _ = guard_of(scene, taken, chain, path=(*namespace, name))
+            return place_of(scene), scene.document(taken.id), guard
+        return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None, None
 
-    place, replaced = await ctx.read(scope, look)
+    place, replaced, guard = await ctx.read(scope, look)
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
     metadata = whole.metadata
+    if replaced is not None and guard is not None:
+        fenced(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
     location = cast("str", metadata["location"])
     taken_at = place.normal_location(location, "")
     document = Document(
@@ -278,6 +283,8 @@ async def table_register(
     def decide_again(scene: Scene) -> Permit[TableReplace]:
         node, _, decision = table_find(scene, namespace, name, Action.TABLE_DROP)
         current = scene.document(node.id)
+        if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
+            raise CommitConflict("The table was changed meanwhile: read it again and retry")
         return scene.permit(
             TableReplace(
                 node, msgspec.structs.replace(document, node_id=node.id, version=current.version + 1), current.version

@@ -26,6 +26,7 @@ from limnos.services.namespaces import (
 )
 from limnos.services.objects import codec_of
 from limnos.services.pending import is_new
+from limnos.services.sqlpp_fence import guard_of
 from limnos.services.tables import (
     new_table_of,
     table_delete,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from limnos.services.iceberg_views import Asked as ViewAsked
     from limnos.services.iceberg_views import ViewRequest
     from limnos.services.pending import Pending
+    from limnos.services.sqlpp_fence import Guard
     from limnos.services.tables import NewTable
     from limnos.store.tx import Tx
 
@@ -78,6 +80,8 @@ class Step(NamedTuple):
     kind: Kind = Kind.TABLE
     writer_id: int = 0
     """Whom a view's text is by when the step writes it."""
+    guard: Guard | None = None
+    """What is to be looked after when it changes a table that is a dataset's."""
     wakes: bool = False
     """Whether it leaves a task to whoever works on those."""
 
@@ -115,10 +119,12 @@ class TableCommitted(NamedTuple):
                 if error.kind not in ("table", "view"):
                     raise
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
-        node, _, decision = table_find(scene, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
+        node, chain, decision = table_find(scene, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
         document = None if is_new(node.id) else scene.document(node.id)
+        guard, more = guard_of(scene, node, chain, path=self.path)
         scene.note_changed(node)
-        return Step(scene.permit(None, decision), self.path, table=node, document=document, source=self.change)
+        permit = scene.permit(None, decision, *more)
+        return Step(permit, self.path, table=node, document=document, source=self.change, guard=guard)
 
 
 class TableMade(NamedTuple):

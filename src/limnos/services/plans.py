@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from limnos.services.operations import Operation, Step
     from limnos.services.places import Place
     from limnos.services.scene import Scene
+    from limnos.services.sqlpp_fence import Guard
     from limnos.view.keys import Key
 
 
@@ -37,6 +38,7 @@ class Work(NamedTuple):
     place: Place
     view: tuple[Node, int] | None = None
     """Of a view that is changed: its node, and whom its text is by if it is written anew."""
+    guard: Guard | None = None
 
 
 class Plan(NamedTuple):
@@ -72,7 +74,7 @@ def plan_of(operations: Sequence[Operation], scene: Scene) -> Plan:
 def _work(first: Step, numbers: tuple[int, ...], *, place: Place) -> Work:
     changes_view = first.kind is Kind.VIEW and first.draft is None
     view = (cast("Node", first.table), first.writer_id) if changes_view else None
-    return Work(numbers, first.document, place, view)
+    return Work(numbers, first.document, place, view, first.guard)
 
 
 def _look(operation: Operation, pending: Pending) -> Step:

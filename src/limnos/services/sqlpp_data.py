@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
 
 import msgspec
 
@@ -22,10 +23,11 @@ from limnos.services.sqlpp_declared import one_declared
 from limnos.services.sqlpp_errors import invalid_operation
 from limnos.services.sqlpp_files import source_checked
 from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of, with_names
+from limnos.services.sqlpp_outcomes import is_carried_out
 from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind
 from limnos.services.tokens import token_create, token_revoke
 from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import OutcomeUnknown, compilation
 from limnos.sqlpp.jobs import DatasetRef, EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from limnos.sqlpp.plan import wire
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
+    from limnos.services.sqlpp_locking import Held
     from limnos.services.sqlpp_names import Known
     from limnos.services.sqlpp_queries import Bound
     from limnos.services.sqlpp_session import Session
@@ -54,6 +57,15 @@ class Target(NamedTuple):
     ref: DatasetRef
     path: Levels
     catalog_id: int
+    table_id: int
+
+
+class Change(NamedTuple):
+    """A statement that writes: where, by which locks, and under which number its snapshot is found."""
+
+    target: Target
+    held: Held
+    statement: str
 
 
 class Work(NamedTuple):
@@ -67,7 +79,7 @@ class Work(NamedTuple):
 
 async def data_rows(session: Session, bound: Bound) -> AsyncGenerator[bytes, None]:
     """Have the engine work a query out. Raises SqlppError."""
-    async with aclosing(_run(session, Work("query", bound.query), target=None)) as rows:
+    async with aclosing(_run(session, Work("query", bound.query))) as rows:
         async for row in rows:
             yield row
 
@@ -81,10 +93,32 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
     work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
     if session.compiles_only:
         return
-    async with _in_line(session, target), aclosing(_run(session, work, target=target)) as rows:
-        async for row in rows:
-            if work.returning is not None:
-                yield row
+    async with _in_line(session, target) as held:
+        change = Change(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
+        try:
+            async with aclosing(_run(session, work, change=change)) as rows:
+                async for row in rows:
+                    if work.returning is not None:
+                        yield row
+        except SqlppError as error:
+            await _settle(session.ctx, change, error, returns=work.returning is not None)
+
+
+async def _settle(ctx: Context, change: Change, error: SqlppError, *, returns: bool) -> None:
+    """Find out what a statement left that did not end well: an answer may be lost when its commit is not. Raises SqlppError."""
+    done = await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
+    if done is None:
+        raise OutcomeUnknown from error
+    if done and returns:
+        raise SqlppError(
+            error.number, f"The statement was carried out, but not all that it returns could be given: {error.message}"
+        )
+    if not done and isinstance(error, OutcomeUnknown):
+        raise SqlppError(
+            error.number, "The engine ended in the middle of the statement; nothing was changed: try again"
+        )
+    if not done:
+        raise error
 
 
 def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
@@ -119,7 +153,7 @@ def _target(scene: Scene, path: Levels, *, at: Place) -> Target:
         raise SqlppError(
             1050, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
         ) from None
-    return Target(ref_of(scene, node, path=path), path, scene.catalog.id)
+    return Target(ref_of(scene, node, path=path), path, scene.catalog.id, node.id)
 
 
 async def _work(
@@ -169,18 +203,18 @@ async def _returning(session: Session, body: tree.Expression, *, variable: str) 
 
 
 @asynccontextmanager
-async def _in_line(session: Session, target: Target) -> AsyncIterator[None]:
+async def _in_line(session: Session, target: Target) -> AsyncIterator[Held]:
     """Hold the dataset's lock, and its dataverse's."""
     dataverse = DataverseName.create(target.path[:-1])
     wishes = [
         LockWish(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
         LockWish(LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY),
     ]
-    async with session.ctx.locks.held(wishes, session.seconds_left):
-        yield
+    async with session.ctx.locks.held(wishes, session.seconds_left) as held:
+        yield held
 
 
-async def _run(session: Session, work: Work, *, target: Target | None) -> AsyncGenerator[bytes, None]:
+async def _run(session: Session, work: Work, *, change: Change | None = None) -> AsyncGenerator[bytes, None]:
     """Give the engine a job, with a token that is made for it."""
     ctx = session.ctx
     reads = () if work.source is None else await _reads(ctx, work.source)
@@ -189,11 +223,12 @@ async def _run(session: Session, work: Work, *, target: Target | None) -> AsyncG
         ctx, user=None, name=f"statement {ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
     )
     job = EngineJob(
-        id=f"{ctx.request_id}-{token.id}", kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
-        slots=0 if work.source is None else work.source.slots, reads=reads, target=None if target is None else target.ref,
+        id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
+        slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
         returning=None if work.returning is None else wire.encode(work.returning.expression),
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
         deadline_ms=max(1, int(seconds * 1000)), source=work.files,
+        lock="" if change is None else change.held.shown,
     )  # fmt: skip
     try:
         rows = ctx.services.engine.run(job)

@@ -29,7 +29,7 @@ from limnos.services.sqlpp_locks import (
     locks_beat,
     locks_bury,
 )
-from limnos.sqlpp.locks import LockMode, LockWish, contains, given_back, held_otherwise, wishes_of
+from limnos.sqlpp.locks import LockMode, LockWish, contains, given_back, held_otherwise, secret_of, wishes_of
 from limnos.store.sqlpp_locks import locks_beside, locks_standing
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -84,6 +84,11 @@ class Held:
     def token(self) -> int:
         """The request's number: greater than that of whoever held one of its locks before, in a way that excludes this one."""
         return self._claim.token
+
+    @property
+    def shown(self) -> str:
+        """What a commit over the wire shows to rest on this lock: as good as the lock, so it is told to nobody else."""
+        return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
     @property
     def is_lost(self) -> bool:

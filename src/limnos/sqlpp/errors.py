@@ -13,6 +13,9 @@ from limnos.names.parts import quoted
 SYNTAX = 1001
 """The text is no statement."""
 
+OUTCOME_UNKNOWN = 3102
+"""The engine ended in the middle."""
+
 COMPILATION = 1079
 """The statement is read, and asks for what cannot be."""
 
@@ -80,6 +83,19 @@ class DuplicateKey(SqlppError):
     @property
     def code(self) -> str:
         return f"HYR{self.number:04d}"
+
+
+class OutcomeUnknown(SqlppError):
+    """A statement that changes data came to an end of which nobody can tell what it left: wholly carried out, or not at all."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            OUTCOME_UNKNOWN,
+            "The engine ended in the middle of the statement, which was carried out as a whole or not at all: look before you try again",
+        )
+
+    def __reduce__(self) -> tuple[type[OutcomeUnknown], tuple[()]]:
+        return OutcomeUnknown, ()
 
 
 def syntax(message: str, place: Place, *, told: bool = False) -> SqlppError:

@@ -75,6 +75,8 @@ class EngineJob(Struct, frozen=True):
     credential: str
     deadline_ms: int
     source: External | None = None
+    lock: str = ""
+    """What commits show to rest on the statement's lock; empty for a query."""
 
     @property
     def expression(self) -> Expression:

@@ -9,6 +9,7 @@ upgrade that would close a circle is refused. Of what excludes each other the ol
 from __future__ import annotations
 
 from enum import IntEnum
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.names.dataverse import DataverseName
@@ -106,6 +107,11 @@ _CONTAINED: Final = {
     _UPGRADED: frozenset(LockMode),
     _WRITE: frozenset(LockMode),
 }
+
+
+def secret_of(holder: str, token: int) -> str:
+    """What only the holder of a request can know of it: who shows it was told by the node that holds it."""
+    return blake2b(b"%d" % token, key=holder.encode(), digest_size=16).hexdigest()
 
 
 def are_compatible(one: LockMode, other: LockMode) -> bool:

@@ -7,11 +7,12 @@ time, on whatever node, and tokens grow in the order of their commits.
 
 from __future__ import annotations
 
+from hmac import compare_digest
 from typing import TYPE_CHECKING
 
 from limnos.model.errors import LockLost
 from limnos.names.dataverse import DataverseName
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRow, LockWish, contains
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRow, LockWish, contains, secret_of
 from limnos.store.sql import Query, Row, Sql, Value
 
 if TYPE_CHECKING:
@@ -57,8 +58,10 @@ LESSEN = Sql(
     f" WHERE token = :token AND wanted = {int(LockMode.UPGRADED_WRITE)} AND mode <> 0 AND {_KEY}"
 )
 DELETE = Sql("DELETE FROM sqlpp_lock WHERE token = :token")
-HOLD = Sql(f"UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 AND {_KEY} RETURNING mode")
-HOLD_ANY = Sql("UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 RETURNING mode")
+HOLD = Sql(
+    f"UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 AND {_KEY} RETURNING mode, holder"
+)
+HOLD_ANY = Sql("UPDATE sqlpp_lock SET holder = holder WHERE token = :token AND mode <> 0 RETURNING mode, holder")
 TOKENS = Sql("SELECT DISTINCT token FROM sqlpp_lock WHERE holder = :holder ORDER BY token")
 LIVE = Sql(
     "INSERT INTO sqlpp_lock_node (holder, leased_until) VALUES (:holder, :until)"
@@ -66,6 +69,7 @@ LIVE = Sql(
 )
 DEAD = Sql("SELECT holder FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder ORDER BY holder")
 BURY = Sql("DELETE FROM sqlpp_lock_node WHERE holder = :holder")
+OF_TOKEN = Sql("SELECT 1 FROM sqlpp_lock WHERE token = :token LIMIT 1")
 STANDING = Sql(
     "SELECT token, max(CASE WHEN mode = wanted THEN 0 ELSE 1 END) FROM sqlpp_lock WHERE holder = :holder GROUP BY token"
     " UNION ALL SELECT 0, count(*) FROM sqlpp_lock_node WHERE leased_until <= :now AND holder <> :holder"
@@ -75,6 +79,11 @@ STANDING = Sql(
 def locks_standing(holder: str, *, now_ms: int) -> Query:
     """Ask for a node's requests, by token 1 where one still waits, and under token 0 for the number of dead nodes."""
     return STANDING, {"holder": holder, "now": now_ms}
+
+
+def locks_of(token: int) -> Query:
+    """Ask whether a request is there yet."""
+    return OF_TOKEN, {"token": token}
 
 
 def locks_beside(wish: LockWish) -> Query:
@@ -100,16 +109,18 @@ class SqlppLockWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def require(self, token: int, covers: LockWish | None = None) -> None:
+    def require(self, token: int, covers: LockWish | None = None, *, secret: str | None = None) -> None:
         """Make sure that a lock is held to the commit of this very transaction, by token, and for a wish if one is given.
 
-        Raises LockLost: whoever has the token was taken for dead, or holds something else. Until the commit nobody can take it away.
+        `secret` is what came with the token over the wire, where anybody can send a number. Raises LockLost: whoever has the token was
+        taken for dead, holds something else, or never held it. Until the commit nobody can take it away.
         """
         if covers is None:
             rows = self.tx.rows(HOLD_ANY, {"token": token})
         else:
             rows = self.tx.rows(HOLD, {**_params(covers.key), "token": token})
-        if not rows or (covers is not None and not contains(LockMode(rows[0][0]), covers.mode)):
+        known = not rows or secret is None or compare_digest(secret_of(rows[0][1], token).encode(), secret.encode())
+        if not rows or not known or (covers is not None and not contains(LockMode(rows[0][0]), covers.mode)):
             what = "any more" if covers is None else f"on {covers.key} any more"
             raise LockLost(
                 f"The statement doesn't hold its lock {what}; nothing was changed: run it again", token=token

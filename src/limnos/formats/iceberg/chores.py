@@ -19,7 +19,15 @@ from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.repeats import build
 from limnos.model.errors import BadRequest
 
-OUTLINE = ("table-uuid", "view-uuid", "location", "properties", "metadata-log")
+OUTLINE = (
+    "table-uuid",
+    "view-uuid",
+    "location",
+    "properties",
+    "metadata-log",
+    "current-snapshot-id",
+    "current-schema-id",
+)
 
 
 class CommitBody(msgspec.Struct):
@@ -74,7 +82,10 @@ def _read(body: bytes, shape: type[B]) -> B:
 
 
 def _outline(metadata: Json) -> bytes:
-    return msgspec.json.encode({key: metadata[key] for key in OUTLINE if key in metadata})
+    outline = {key: metadata[key] for key in OUTLINE if key in metadata}
+    if "table-uuid" in metadata:
+        outline["schemas"] = [iceberg_metadata.current_schema(metadata)]
+    return msgspec.json.encode(outline)
 
 
 def _whole(metadata: Json) -> list[bytes]:

@@ -184,6 +184,13 @@ def current_snapshot_id(metadata: Json) -> int | None:
     return None if found is None or found < 0 else found
 
 
+def current_schema(metadata: Json) -> Json:
+    """The current schema; an empty object when there is none. Documents of version 1 may have it by itself alone."""
+    wanted = metadata.get("current-schema-id")
+    found = next((one for one in rows(metadata, "schemas") if one.get("schema-id") == wanted), metadata.get("schema"))
+    return {} if found is None else as_object(found, f"{_HERE}: field 'schema'")
+
+
 def no_snapshot(version: int) -> int | None:
     """How a document of that format version says that there is no current snapshot."""
     return None if version >= 3 else -1

@@ -27,6 +27,7 @@ from limnos.names.path import check_part
 from limnos.services import commits, iceberg_tables, reports, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.lasting import lasting_of
+from limnos.services.sqlpp_fence import proof_of
 
 if TYPE_CHECKING:
     from limnos.http.request import Request
@@ -37,10 +38,12 @@ if TYPE_CHECKING:
     from limnos.services.lasting import Lasting
     from limnos.services.pages import Page
     from limnos.services.scene import Scene, Scope
+    from limnos.services.sqlpp_fence import Proof
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
 """With these an answer rests on the caller's own right to the table and on its document, so it may be kept."""
+LOCK = b"x-limnos-lock"
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
 
@@ -237,9 +240,15 @@ async def table_commit(request: Request, ctx: Context) -> Response:
     body = _glance(request, data) if large else request.decode(data, CommitTable)
     document, _ = await commits.table_commit(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
-        updates=body.updates, raw=data if large else None,
+        updates=body.updates, raw=data if large else None, proof=_proof_of(request),
     )  # fmt: skip
     return _committed(document)
+
+
+def _proof_of(request: Request) -> Proof | None:
+    """The lock that a statement of SQL++ shows."""
+    text = request.headers.get(LOCK)
+    return None if text is None else proof_of(text.decode("latin-1"))
 
 
 def _glance(request: Request, data: bytes) -> CommitTable:

@@ -4,6 +4,14 @@ May import the tree, `values`, `functions` and `errors`. Must not know files, fr
 """
 
 from limnos.sqlpp.stored.declared import declared, is_built_in
+from limnos.sqlpp.stored.kept import (
+    ALLOWED,
+    OUTSIDE_WRITERS,
+    REFUSED,
+    broken_property,
+    broken_schema,
+    takes_outside_writers,
+)
 from limnos.sqlpp.stored.rows import Plain, Row, open_read, reader_of, shaped, to_object, to_row
 from limnos.sqlpp.stored.schema import OPEN, TYPE_PROPERTY, columns, form_of, has_open, properties_of, schema_of
 from limnos.sqlpp.stored.types import (
@@ -25,8 +33,11 @@ from limnos.sqlpp.stored.types import (
 )
 
 __all__ = [
+    "ALLOWED",
     "BUILT_IN",
     "OPEN",
+    "OUTSIDE_WRITERS",
+    "REFUSED",
     "TYPE_PROPERTY",
     "AnyType",
     "ArrayType",
@@ -39,6 +50,8 @@ __all__ = [
     "Row",
     "Scalar",
     "at_path",
+    "broken_property",
+    "broken_schema",
     "check",
     "columns",
     "declared",
@@ -53,6 +66,7 @@ __all__ = [
     "reader_of",
     "schema_of",
     "shaped",
+    "takes_outside_writers",
     "to_object",
     "to_row",
     "type_at",

@@ -1,0 +1,356 @@
+"""What others may do to a dataset's table over Iceberg REST, and a statement's commit that rests on its lock."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+
+from limnos.model.permits import upkeep_permit
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp_locking import Held
+from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
+from limnos.sqlpp.jobs import EngineJob
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
+from tests.http.asterix.wire import ask, refusal, rows
+from tests.http.driver import Answer, Node, grant
+from tests.http.iceberg.wire import (
+    Document,
+    commit,
+    error_of,
+    metadata_of,
+    nothing_done,
+    point,
+    set_properties,
+    snapshot,
+    space_path,
+    table_path,
+)
+
+SEED = (
+    "create type Pair as { a: bigint }; create type Item as { id: bigint, name: string?, pair: Pair, n: integer? };"
+    " create dataset items(Item) primary key id; create dataset others(Item) primary key id;"
+)
+ITEMS = ("Default", "items")
+HEADER = "x_limnos_lock"
+LONG_S = 60.0
+ALLOW = set_properties(**{"sqlpp_outside-writers": "allowed"})
+
+
+@pytest.fixture
+def lake(shared: Node) -> Iterator[Node]:
+    """A node with two fresh datasets."""
+    services = shared.built.services
+    engine = services.engine
+    rows(shared, SEED)
+    yield shared
+    services.engine = engine
+    rows(
+        shared,
+        "drop dataset items if exists; drop dataset others if exists; drop type Item if exists; drop type Pair if exists",
+    )
+
+
+def appended(node: Node, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> Answer:  # fmt: skip
+    """An append, as any engine commits it."""
+    updates = [snapshot(number, parent=parent), point(number)]
+    body = {"requirements": [], "updates": updates}
+    return node.ask("POST", table_path(*path), body, user=user, **headers)
+
+
+def refused(answer: Answer, *words: str) -> None:
+    """It was refused as a bad request, in words that have these."""
+    status, kind, message = error_of(answer)
+    assert (status, kind) == (400, "IllegalArgumentException"), message
+    for word in words:
+        assert word in message
+
+
+def test_rows_come_from_sqlpp_alone(lake: Node) -> None:
+    """An append of others is refused in words that say what to do, by whomever; so is a set of commits in which it is."""
+    change = {
+        "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
+    }  # fmt: skip
+
+    with nothing_done(lake):
+        refused(appended(lake), "Default.items takes rows from SQL++ alone", "sqlpp.outside-writers", "/query/service")
+        refused(
+            lake.ask("POST", "/iceberg/v1/lake.main/transactions/commit", {"table-changes": [change]}), "takes rows from SQL++"
+        )  # fmt: skip
+
+
+def test_what_leaves_the_rows_alone_is_taken(lake: Node) -> None:
+    """A branch, a tag, a property, a column more; none of it moves what SQL++ reads. To point `main` at the branch is an append again."""
+    branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
+    column = {"id": 99, "name": "more", "required": False, "type": "string"}
+
+    assert branch.status == 200, branch.body
+    assert commit(lake, *ITEMS, updates=[set_properties(mine="1", write_merge_mode="copy-on-write")]).status == 200
+    assert commit(lake, *ITEMS, updates=with_schema(lake, lambda fields: [*fields, column])).status == 200
+    refused(commit(lake, *ITEMS, updates=[point(1)]), "takes rows from SQL++ alone")
+
+
+def with_schema(node: Node, change: Callable[[list[Document]], list[Document]], **more: object) -> list[Document]:
+    """The updates that give a table changed fields."""
+    metadata = metadata_of(node, *ITEMS)
+    schema = dict(metadata["schemas"][-1]) | more  # type: ignore[index]
+    schema["fields"] = change([dict(field) for field in schema["fields"]])
+    return [{"action": "add-schema", "schema": schema, "last-column-id": 99}, {"action": "set-current-schema", "schema-id": -1}]  # fmt: skip
+
+
+def renamed(name: str, to: str) -> Callable[[list[Document]], list[Document]]:
+    """Fields with one renamed."""
+    return lambda fields: [field | ({"name": to} if field["name"] == name else {}) for field in fields]
+
+
+def without(name: str) -> Callable[[list[Document]], list[Document]]:
+    """Fields without one."""
+    return lambda fields: [field for field in fields if field["name"] != name]
+
+
+def changed(name: str, **more: object) -> Callable[[list[Document]], list[Document]]:
+    """Fields of which one is changed."""
+    return lambda fields: [field | (more if field["name"] == name else {}) for field in fields]
+
+
+@pytest.mark.parametrize(
+    "change, more, words",
+    [
+        (renamed("name", "label"), {}, "its column name, which would be gone"),
+        (without("_open"), {}, "its column _open, which would be gone"),
+        (changed("n", type="long"), {}, "its column n"),
+        (changed("id", required=False), {"identifier-field-ids": []}, "its column id"),
+        (lambda fields: fields, {"identifier-field-ids": []}, "its identifier fields"),
+        (lambda fields: [*fields, {"id": 99, "name": "must", "required": True, "type": "string"}], {}, "the column must"),
+        (changed("pair", type={"type": "struct", "fields": []}), {}, "its column pair"),
+    ],
+)  # fmt: skip
+def test_a_schema_that_breaks_a_dataset_is_refused(
+    lake: Node, change: Callable[[list[Document]], list[Document]], more: Document, words: str
+) -> None:
+    """By the name of what it would break; also where others may write."""
+    assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
+
+    answer = commit(lake, *ITEMS, updates=with_schema(lake, change, **more))
+
+    refused(answer, "Default.items is a dataset of SQL++", words)
+
+
+def test_a_schema_is_described_freely(lake: Node) -> None:
+    """What a field is said to be about, and the order of fields, change nothing of what they mean."""
+    updates = with_schema(lake, lambda fields: changed("name", doc="how it is called")(fields[::-1]))
+
+    assert commit(lake, *ITEMS, updates=updates).status == 200
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        set_properties(**{"write_merge_isolation-level": "snapshot"}),
+        {"action": "remove-properties", "removals": ["write.delete.isolation-level"]},
+        set_properties(sqlpp_type="{}"),
+        set_properties(**{"sqlpp_outside-writers": "perhaps"}),
+    ],
+)
+def test_properties_that_keep_a_dataset_whole_stay(lake: Node, update: Document) -> None:
+    """They are refused by name."""
+    names = update.get("removals") or list(update["updates"])  # type: ignore[call-overload]
+    refused(commit(lake, *ITEMS, updates=[update]), names[0])
+
+
+def test_its_owner_may_let_others_write(lake: Node) -> None:
+    """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken back."""
+    grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
+
+    assert error_of(commit(lake, *ITEMS, updates=[ALLOW], user="ana"))[0] == 403
+    refused(commit(lake, *ITEMS, updates=[ALLOW, snapshot(1), point(1)]), "takes rows from SQL++ alone")
+    assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
+    assert appended(lake, user="ana").status == 200
+    removal = {"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}
+    assert error_of(commit(lake, *ITEMS, updates=[removal], user="ana"))[0] == 403
+    assert commit(lake, *ITEMS, updates=[removal]).status == 200
+    refused(appended(lake, 2, parent=1, user="ana"), "takes rows from SQL++ alone")
+
+
+def test_outside_writers_are_said_with_the_dataset(lake: Node) -> None:
+    """WITH says it from the start; another word is refused."""
+    rows(lake, "create dataset free(Item) primary key id with {'outside-writers': 'allowed'}")
+
+    assert appended(lake, path=("Default", "free")).status == 200
+    rows(lake, "drop dataset free")
+    status, message = refusal(lake, "create dataset d(Item) primary key id with {'outside-writers': 'all'}")
+    assert (status, message[:8]) == (400, "ASX1079:")
+    assert "outside-writers is refused" in message
+
+
+def test_a_dataset_is_not_pointed_at_other_metadata(lake: Node) -> None:
+    """Register with overwrite would put any rows in; its own present metadata is no change."""
+    other = lake.done("GET", table_path("Default", "others"))["metadata-location"]
+    metadata_of(lake, *ITEMS)
+    body = {"name": "items", "metadata-location": other, "overwrite": True}
+    assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
+    assert appended(lake).status == 200
+    assert commit(lake, *ITEMS, updates=[{"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}]).status == 200  # fmt: skip
+
+    refused(lake.post(f"{space_path('Default')}/register", body), "takes rows from SQL++ alone")
+    mine = lake.done("GET", table_path(*ITEMS))["metadata-location"]
+    assert lake.post(f"{space_path('Default')}/register", body | {"metadata-location": mine}).status == 200
+
+
+def test_rename_and_drop_are_the_trees(lake: Node) -> None:
+    """A dataset goes on under its new name, fenced as before; a drop takes it away."""
+    body = {
+        "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
+    }  # fmt: skip
+
+    assert lake.post("/iceberg/v1/lake.main/tables/rename", body).status == 204
+    refused(appended(lake, path=("Default", "things")), "Default.things takes rows")
+    assert lake.delete(table_path("Default", "things")).status == 204
+    assert appended(lake, path=("Default", "things")).status == 404
+
+
+# Statements and their locks.
+
+
+def held(node: Node, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> Held:
+    """The lock of a statement that writes a dataset."""
+    catalog_id = node.runner.run(catalog_of(node))
+    key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
+    return node.runner.run(node.built.services.locks.acquire([LockWish(key, mode)], LONG_S))
+
+
+async def catalog_of(node: Node) -> int:
+    """The id of the catalog."""
+    from limnos.store.sql import Sql
+
+    ((found,),) = await node.built.services.gate.find(
+        (Sql("SELECT id FROM node WHERE name = 'main' AND deleted = 0"), {})
+    )
+    return int(found)
+
+
+def test_a_statement_shows_its_lock(lake: Node) -> None:
+    """As long as it holds it its commits are taken, and not when it has been given back."""
+    lock = held(lake)
+
+    assert appended(lake, **{HEADER: lock.shown}).status == 200
+    lake.runner.run(lock.release())
+    status, kind, message = error_of(appended(lake, 2, parent=1, **{HEADER: lock.shown}))
+
+    assert (status, kind) == (409, "CommitFailedException")
+    assert "doesn't hold its lock" in message
+
+
+def test_a_lock_cannot_be_made_up(lake: Node) -> None:
+    """Nor taken for another dataset, nor one that only reads; a number alone is worth nothing."""
+    lock, other, reads = held(lake), held(lake, "others"), held(lake, "others2", LockMode.READ)
+    token, _, secret = lock.shown.partition(".")
+
+    for shown in (f"{token}.{'0' * len(secret)}", other.shown, reads.shown, f"{other.token}.{secret}", f"{token}.é"):
+        assert error_of(appended(lake, **{HEADER: shown}))[0] == 409, shown
+    for shown in (token, f"{token}.", ".x", "-1.x", "x.y", "9" * 40 + ".x"):
+        assert error_of(appended(lake, **{HEADER: shown}))[0] == 400, shown
+    assert "main" not in metadata_of(lake, *ITEMS).get("refs", {})  # type: ignore[operator]
+    for each in (lock, other, reads):
+        lake.runner.run(each.release())
+
+
+def test_who_was_taken_for_dead_is_fenced(lake: Node) -> None:
+    """What an engine commits for a node whose locks were taken away is refused, whoever has them now."""
+    lock, locks = held(lake), lake.built.services.locks
+    lake.runner.run(
+        lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
+    )  # fmt: skip
+    again = held(lake)
+
+    assert again.token > lock.token
+    assert error_of(appended(lake, **{HEADER: lock.shown}))[0] == 409
+    assert appended(lake, **{HEADER: again.shown}).status == 200
+    lake.runner.run(again.release())
+    lake.runner.run(lock.release())
+    assert locks is lake.built.services.locks
+
+
+def test_a_table_without_a_key_takes_commits_of_all(lake: Node) -> None:
+    """A statement's own rests on its lock there, too."""
+    lake.done("POST", f"{space_path('Default')}/tables", {"name": "plain", "schema": {"type": "struct", "fields": []}})
+    path = ("Default", "plain")
+
+    assert error_of(appended(lake, path=path, **{HEADER: "1.x"}))[0] == 409
+    assert appended(lake, path=path).status == 200
+
+
+class Committing:
+    """An engine that commits over Iceberg REST as Spark does, and then may lose its answer."""
+
+    def __init__(self, node: Node, *, commits: bool, error: SqlppError | None) -> None:
+        self.node = node
+        self.commits = commits
+        self.error = error
+        self.answers: list[Answer] = []
+
+    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+        """Commit, give a row, fail."""
+        if self.commits:
+            added = snapshot(1)
+            added["snapshot"]["summary"]["sqlpp.statement"] = job.id  # type: ignore[index]
+            body = {"requirements": [], "updates": [added, point(1)]}
+            headers = {"authorization": f"Bearer {job.credential}", HEADER: job.lock}
+            self.answers.append(await self.node._ask("POST", table_path(*ITEMS), body, None, headers))
+        if self.error is not None:
+            raise self.error
+        yield b'{"id":1}'
+
+    async def cancel(self, _job_id: str) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is there."""
+
+
+LOST = OutcomeUnknown()
+LATE = SqlppError(30, "Request timed out and will be cancelled")
+
+
+@pytest.mark.parametrize(
+    "commits, error, returning, told",
+    [
+        (True, None, "", None),
+        (True, LOST, "", None),
+        (True, LATE, "", None),
+        (True, LOST, " returning items", "ASX3102: The statement was carried out, but not all that it returns could be given"),
+        (False, LOST, "", "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again"),
+        (False, LATE, "", "ASX0030: Request timed out"),
+    ],
+)  # fmt: skip
+def test_an_outcome_is_looked_up(
+    lake: Node, commits: bool, error: SqlppError | None, returning: str, told: str | None
+) -> None:
+    """An engine whose answer was lost has committed or not, which the dataset's own history says."""
+    engine = Committing(lake, commits=commits, error=error)
+    lake.built.services.engine = engine
+
+    answer = ask(lake, f"insert into items ({{'id': 1}}){returning}").json()
+
+    assert [each.status for each in engine.answers] == [200] * commits
+    assert [each["msg"][: len(told or "")] for each in answer.get("errors", [])] == [told] * bool(told)
+
+
+def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the lock could not be given back a commit may still come: nobody says that nothing was changed."""
+    lake.built.services.engine = Committing(lake, commits=False, error=LATE)
+
+    kept: set[Held] = set()
+
+    async def keep(held: Held) -> None:
+        """As when the store cannot be reached."""
+        kept.add(held)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Held, "release", keep)
+        message = refusal(lake, "insert into items ({'id': 1})")[1]
+    for each in kept:
+        lake.runner.run(each.release())
+
+    assert len(kept) == 1
+    assert "carried out as a whole or not at all" in message
