@@ -134,7 +134,7 @@ async def table_commit(
 
     def look(scene: Scene) -> Base:
         node, chain, decision = table_find(scene, namespace, name, Action.TABLE_COMMIT)
-        guard, more = guard_of(scene, node, chain, path=(*namespace, name), proof=proof)
+        guard, more = guard_of(scene, node, chain=chain, path=(*namespace, name), proof=proof)
         return Base(scene.permit(None, decision, *more), node, scene.document(node.id), place_of(scene), guard)
 
     asked = Asked(ctx, scope, look, Change([] if raw else requirements, updates, raw), proof)

@@ -257,7 +257,7 @@ async def table_register(
             if not scene.decide(Action.TABLE_DROP, chain).allowed:
                 scene.require(Action.TABLE_REGISTER, chain[1:])  # in the words that a free name would get
             scene.require(Action.TABLE_DROP, chain)
-            guard, _ = guard_of(scene, taken, chain, path=(*namespace, name))
+            guard, _ = guard_of(scene, taken, chain=chain, path=(*namespace, name))
             return place_of(scene), scene.document(taken.id), guard
         return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None, None
 

@@ -121,7 +121,7 @@ class TableCommitted(NamedTuple):
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
         node, chain, decision = table_find(scene, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
         document = None if is_new(node.id) else scene.document(node.id)
-        guard, more = guard_of(scene, node, chain, path=self.path)
+        guard, more = guard_of(scene, node, chain=chain, path=self.path)
         scene.note_changed(node)
         permit = scene.permit(None, decision, *more)
         return Step(permit, self.path, table=node, document=document, source=self.change, guard=guard)

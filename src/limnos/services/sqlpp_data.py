@@ -101,10 +101,10 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
                     if work.returning is not None:
                         yield row
         except SqlppError as error:
-            await _settle(session.ctx, change, error, returns=work.returning is not None)
+            await _settle(session.ctx, change, error=error, returns=work.returning is not None)
 
 
-async def _settle(ctx: Context, change: Change, error: SqlppError, *, returns: bool) -> None:
+async def _settle(ctx: Context, change: Change, *, error: SqlppError, returns: bool) -> None:
     """Find out what a statement left that did not end well: an answer may be lost when its commit is not. Raises SqlppError."""
     done = await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
     if done is None:

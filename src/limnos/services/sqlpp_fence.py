@@ -64,7 +64,7 @@ def proof_of(text: str) -> Proof:
 
 
 def guard_of(
-    scene: Scene, node: Node, chain: Chain, *, path: Levels, proof: Proof | None = None
+    scene: Scene, node: Node, *, chain: Chain, path: Levels, proof: Proof | None = None
 ) -> tuple[Guard | None, tuple[Decision, ...]]:
     """What is to be looked after when a table is committed to, with what that rests on; None for one that SQL++ has no part in."""
     form = _keyed(node)
@@ -115,7 +115,9 @@ def _moves(before: Json, after: Json) -> bool:
 
 
 def _check_kept(guard: Guard, form: Form, *, before: Json, after: Json) -> None:
-    told = stored.broken_schema(form, iceberg_metadata.current_schema(before), iceberg_metadata.current_schema(after))
+    told = stored.broken_schema(
+        form, before=iceberg_metadata.current_schema(before), after=iceberg_metadata.current_schema(after)
+    )
     if told is not None:
         raise OutsideWriter(
             f"{shown(guard.path)} is a dataset of SQL++, and this would change {told}. Optional columns can be added; for anything "
@@ -127,10 +129,10 @@ def _check_kept(guard: Guard, form: Form, *, before: Json, after: Json) -> None:
         raise OutsideWriter(
             f"{shown(guard.path)} is a dataset of SQL++, which rests on its property {name}: leave it as it is"
         )
-    _check_outside_writers(guard, old.get(stored.OUTSIDE_WRITERS), new.get(stored.OUTSIDE_WRITERS))
+    _check_outside_writers(guard, before=old.get(stored.OUTSIDE_WRITERS), after=new.get(stored.OUTSIDE_WRITERS))
 
 
-def _check_outside_writers(guard: Guard, before: str | None, after: str | None) -> None:
+def _check_outside_writers(guard: Guard, *, before: str | None, after: str | None) -> None:
     if before == after:
         return
     if after not in (None, stored.ALLOWED, stored.REFUSED):

@@ -13,8 +13,8 @@ def test_a_nested_change_is_seen() -> None:
     before = schema_of(FORM)
     after = schema_of(declared(type_of("{ id: bigint, tags: [bigint]?, `a.b`: string? }"), (("id",),)))
 
-    assert broken_schema(FORM, before, after) == "its column tags"
-    assert broken_schema(FORM, before, before | {"schema-id": 7}) is None
+    assert broken_schema(FORM, before=before, after=after) == "its column tags"
+    assert broken_schema(FORM, before=before, after=before | {"schema-id": 7}) is None
 
 
 def test_a_column_that_was_gone_before_stays_gone() -> None:
@@ -22,8 +22,8 @@ def test_a_column_that_was_gone_before_stays_gone() -> None:
     whole = schema_of(FORM)
     short = whole | {"fields": [each for each in whole["fields"] if each["name"] != "tags"]}  # type: ignore[union-attr, index, call-overload]
 
-    assert broken_schema(FORM, short, short) is None
-    assert broken_schema(FORM, short, whole) == "its column tags"
+    assert broken_schema(FORM, before=short, after=short) is None
+    assert broken_schema(FORM, before=short, after=whole) == "its column tags"
 
 
 def test_properties() -> None:

@@ -21,7 +21,7 @@ _WORDS = frozenset({"doc", "initial-default", "write-default"})
 """Of a field: what can change without the meaning of its values."""
 
 
-def broken_schema(form: Form, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
+def broken_schema(form: Form, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
     """Say what of a dataset a change of its table's schema would break; None for one that breaks nothing."""
     old, new = _fields(before), _fields(after)
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
