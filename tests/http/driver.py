@@ -122,6 +122,7 @@ def node_at(
     settings = Settings(server=server, access=Access(enabled=access), storage=storage, events=EVENTS)
     with asyncio.Runner() as runner:
         built = build(settings)
+        built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago
         built.application.throttle = Throttle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))

@@ -31,7 +31,7 @@ CALLERS = {
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
-    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0",
+    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "handle": "none",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}

@@ -58,6 +58,7 @@ class Built(NamedTuple):
         """Close what a node holds, the store last but for its files: what is under way is ended first, its processes too."""
         services = self.services
         self.application.stop()
+        await services.sqlpp_requests.close()
         services.chores.close()
         services.lance.close()
         await services.locks.close()
@@ -146,6 +147,9 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.lance.body_bytes_max,
         settings.sqlpp.catalog,
         settings.sqlpp.timeout_s,
+        settings.sqlpp.results_max,
+        settings.sqlpp.results_bytes_max,
+        settings.sqlpp.results_keep_s * 1000,
         tuple(map(root_of, settings.sqlpp.file_roots)),
     )
 

@@ -350,6 +350,16 @@ class Sqlpp(Section):
     timeout_s: PositiveFloat = Field(
         default=300.0, description="Longest time for one request's statements, in seconds; a request may ask for less."
     )
+    results_max: PositiveInt = Field(
+        default=32,
+        description="Most results that are made or kept for one user to be fetched later (`mode` deferred or async).",
+    )
+    results_bytes_max: PositiveInt = Field(
+        default=1 << 27, description="Most bytes of such results that are kept for one user, in the store."
+    )
+    results_keep_s: PositiveInt = Field(
+        default=3600, description="How long such a result can be fetched, in seconds after it was made."
+    )
 
 
 class Engine(Section):

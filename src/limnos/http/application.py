@@ -21,7 +21,7 @@ from limnos.http.kept import KeptAnswers, depends_of, key_of
 from limnos.http.patience import Patience, patience_of
 from limnos.http.pieces import CutShort, Pieces
 from limnos.http.refusals import hidden_metalake, plain
-from limnos.http.request import Request
+from limnos.http.request import IS_GONE, Request
 from limnos.http.response import Response, reason_phrase
 from limnos.http.routing import SHORT_BODY_BYTES
 from limnos.http.throttle import Throttle
@@ -179,8 +179,9 @@ class Application:
         if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), depends_of(headers))) is not None:
             kept, keeping = self.kept.find(key), self.kept.keeping(key)
         return await self.respond(
-            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept
-        )
+            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept,
+            is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
+        )  # fmt: skip
 
     async def _still_holds(self, kept: KeptAnswer) -> bool:
         """Say whether a kept answer holds, after this request's own look at the store."""
@@ -227,11 +228,13 @@ class Application:
         at_once: bool = False,
         keeping: Keeping | None = None,
         kept: KeptAnswer | None = None,
+        is_gone: Callable[[], bool] | None = None,
     ) -> Answer:
         """Answer one request. Never raises but when it is cancelled.
 
         `peer` is the address of the connection's other end. `at_once`: nobody watches the time yet. `keeping`: its answer may
-        be kept; `kept`: what was answered to such a request, to be sent again if it still holds.
+        be kept; `kept`: what was answered to such a request, to be sent again if it still holds. `is_gone` says whether the
+        client has left.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
@@ -239,6 +242,7 @@ class Application:
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
         request.may_be_kept = keeping is not None
+        request.is_gone = is_gone
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:

@@ -68,6 +68,10 @@ class Exchange:
         self.response_complete = False
         self.task: asyncio.Task[None] | None = None
 
+    def is_gone(self) -> bool:
+        """Say whether the client has left."""
+        return self.disconnected
+
 
 class LaneProtocol(GuardedProtocol):
     """The protocol with the lane.
@@ -264,7 +268,7 @@ class LaneProtocol(GuardedProtocol):
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self._peer, at_once=at_once, keeping=keeping,
+                peer=self._peer, at_once=at_once, keeping=keeping, is_gone=exchange.is_gone,
             )  # fmt: skip
             if at_once:
                 try:

@@ -18,6 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from limnos.http.door import HEAD_BYTES_MAX, size_of, too_large
 from limnos.http.patience import Phase, Step
 from limnos.http.pieces import CutShort
+from limnos.http.request import IS_GONE
 from limnos.model.errors import BadRequest, LimnosError, TooSlow
 from limnos.telemetry.logs import get_logger
 
@@ -256,6 +257,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 raise CutShort
             await send(message)
 
+        scope[IS_GONE] = lambda: cycle.disconnected
         await app(scope, receive, sending)
 
     # -- refusals ----------------------------------------------------------------------------------------------

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     Body = bytes | Receive
 
 T = TypeVar("T")
+IS_GONE = "limnos.is_gone"
+"""Under this key of an ASGI scope the connection says whether its client has left."""
 _FORM = b"application/x-www-form-urlencoded"
 
 
@@ -57,6 +59,7 @@ class Request:
         "credential",
         "headers",
         "id",
+        "is_gone",
         "may_be_kept",
         "method",
         "params",
@@ -82,6 +85,8 @@ class Request:
         self.peer = peer
         self.admit: Callable[[], Awaitable[None]] | None = None
         """Asked before more of a body is read than a short one has: refuses whoever could do nothing with it."""
+        self.is_gone: Callable[[], bool] | None = None
+        """Says whether the client has left, where that can be known."""
         self.may_be_kept = False
         """Its answer may be kept: whoever can say how long it lasts says so (`Response.lasting`)."""
         self.credential: Credential | None = None

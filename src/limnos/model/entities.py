@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.model.kinds import ROOT_ID
+from limnos.model.principals import Asker
 
 if TYPE_CHECKING:
     from limnos.model.kinds import Kind
@@ -246,3 +247,36 @@ class ClockRow(msgspec.Struct, frozen=True):
     revision: int
     access_revision: int
     pruned_to: int
+
+
+RUNNING = "running"
+IMMEDIATE = "immediate"
+
+
+class StatementRequest(msgspec.Struct, frozen=True):
+    """A request of the query service: `mode` is how its results are had, `state` how it went, `outcome` what its protocol tells in the end."""
+
+    handle: str
+    user_name: str
+    user_id: int
+    request_id: str
+    client_context_id: str
+    statement: str
+    mode: str
+    started_at: int
+    holder: str
+    alive_until: int
+    state: str = RUNNING
+    expires_at: int = 0
+    rows_count: int = 0
+    size: int = 0
+    outcome: bytes = b""
+
+    @property
+    def asker(self) -> Asker:
+        """Whose it is."""
+        return Asker(self.user_name, self.user_id)
+
+    def is_lost(self, now_ms: int) -> bool:
+        """Whether the node that runs it is gone."""
+        return self.state == RUNNING and self.alive_until <= now_ms

@@ -163,3 +163,11 @@ def _merged(maps: list[Mapping[Privilege, frozenset[int]]]) -> Mapping[Privilege
             known = merged.get(privilege)
             merged[privilege] = ids if known is None else known | ids
     return merged
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Whose a request is: a name by itself may be given anew. The id is 0 for who is no user of the metalake."""
+
+    name: str
+    id: int

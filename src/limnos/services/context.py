@@ -83,7 +83,7 @@ class Services:
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         """Of their own, so that a long query holds up no commit."""
-        self.sqlpp_requests = Requests()
+        self.sqlpp_requests = Requests(gate, store)
         self.recent = RecentMetadata()
         self.lines = Lines()
         self.reports = Reports(store, keep_ms=defaults.keep_reports_ms, sample=defaults.reports_sample)

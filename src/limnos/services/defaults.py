@@ -39,6 +39,10 @@ class Defaults(NamedTuple):
     """The catalog in which dataverses of SQL++ lie."""
     sqlpp_timeout_s: float = 300.0
     """The longest time for one request's statements."""
+    sqlpp_results_max: int = 32
+    """How many results that are fetched later one user has."""
+    sqlpp_results_bytes_max: int = 1 << 27
+    sqlpp_results_keep_ms: int = 3_600_000
     file_roots: tuple[str, ...] = ()
     """Below which directories statements may read files."""
 

@@ -11,6 +11,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.model.principals import Asker
 from limnos.services.scene import Scope
 from limnos.services.sqlpp_data import change_rows, data_rows
 from limnos.services.sqlpp_datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
@@ -47,12 +48,12 @@ class Kind(NamedTuple):
     takes: tuple[Action, ...] = ()
 
 
-async def admitted(ctx: Context) -> str:
+async def admitted(ctx: Context) -> Asker:
     """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises Forbidden."""
 
-    def read(scene: Scene) -> str:
+    def read(scene: Scene) -> Asker:
         scene.require(Action.METALAKE_LOAD, scene.settled.outer)
-        return scene.user
+        return Asker(scene.user, scene.subject.user_id or 0)
 
     return await ctx.read(Scope(ctx.services.defaults.metalake), read)
 

@@ -17,6 +17,7 @@ from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_r
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.purges import PurgePayload, purge_run
+from limnos.services.sqlpp_results import EXPIRED_AT_ONCE
 from limnos.services.tables import PURGE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.pipelines import declarations_prune
@@ -31,6 +32,8 @@ PRUNE_OUTCOMES: Final = "prune-outcomes"
 PRUNE_EVERY_S: Final = 600.0
 PRUNE_RUNS: Final = "prune-runs"
 PRUNE_RUNS_EVERY_S: Final = 3600.0
+PRUNE_RESULTS: Final = "prune-results"
+PRUNE_RESULTS_EVERY_S: Final = 300.0
 RUNS_AT_ONCE: Final = 100
 """Runs that one transaction deletes, with their steps and findings."""
 TRIES_PASSING: Final = 100
@@ -107,6 +110,13 @@ async def _prune_runs(work: Work, payload: NoPayload) -> Outcome:
     return Outcome()
 
 
+async def _prune_results(work: Work, payload: NoPayload) -> Outcome:
+    del payload
+    while await work.submit(lambda tx: tx.requests.expire(EXPIRED_AT_ONCE)) == EXPIRED_AT_ONCE:
+        pass
+    return Outcome()
+
+
 KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
@@ -115,6 +125,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
+            TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

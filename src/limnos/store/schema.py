@@ -481,6 +481,38 @@ sqlpp_lock_node = Table(
     Column("leased_until", Id, nullable=False),
 )
 
+sqlpp_request = Table(
+    "sqlpp_request",
+    metadata,
+    Column("handle", Text, primary_key=True),
+    Column("user_name", Text, nullable=False),
+    Column("user_id", Id, nullable=False),
+    Column("request_id", Text, nullable=False),
+    Column("client_context_id", Text, nullable=False),
+    Column("statement", Text, nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("started_at", Id, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("alive_until", Id, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("expires_at", Id, nullable=False),
+    Column("rows_count", Id, nullable=False),
+    Column("size", Id, nullable=False),
+    Column("outcome", LargeBinary, nullable=False),
+    Column("cancelled", Integer, nullable=False),
+)
+Index("sqlpp_request_user", sqlpp_request.c.user_name)
+Index("sqlpp_request_holder", sqlpp_request.c.holder)
+
+sqlpp_result = Table(
+    "sqlpp_result",
+    metadata,
+    Column("handle", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    PrimaryKeyConstraint("handle", "number"),
+)
+
 dependency = Table(
     "dependency",
     metadata,

@@ -25,6 +25,7 @@ from limnos.store.protection import ProtectionWrites
 from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
+from limnos.store.sqlpp_requests import RequestWrites
 from limnos.store.tags import TagWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
@@ -169,6 +170,11 @@ class Tx:
     def locks(self) -> SqlppLockWrites:
         """Locks of SQL++ statements."""
         return SqlppLockWrites(self)
+
+    @property
+    def requests(self) -> RequestWrites:
+        """Requests of the query service that take a while."""
+        return RequestWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:

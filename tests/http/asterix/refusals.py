@@ -6,17 +6,26 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from limnos.http.asterix.protocol import routes as all_routes
 from tests.http import cells
-from tests.http.asterix.wire import SERVICE, rows
-from tests.http.cells import CALLERS, Case, Request, Row, own
+from tests.http.asterix.wire import SERVICE, ask, rows
+from tests.http.cells import Case, Request, Row, own
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg import wire as iceberg
 
+CALLERS: dict[str, tuple[str, str]] = {
+    **cells.CALLERS,
+    "author": ("", f"{cells.USE} register_function"),
+    "executor": ("", f"{cells.USE} execute_function"),
+    "editor": ("", f"{cells.USE} modify_function"),
+}
+"""Who asks: those of every protocol, and three who have a right on functions."""
 TABLE = Path(__file__).with_name("refusals.md")
 POST = f"POST {SERVICE}"
 
@@ -52,12 +61,29 @@ def prepare(node: Node) -> None:
     own(node, "owner", "CATALOG", "main")
     own(node, "laker", "METALAKE", "lake")
 
+    for who in CALLERS:
+        ask(node, "select value 1", user="keeper", mode="deferred", client_context_id=who)
 
-def cases(_node: Node, who: str) -> Iterator[Case]:
+
+def _handle(node: Node, who: str) -> str:
+    """The handle of a result of keeper's, one for each caller."""
+    with closing(sqlite3.connect(node.data / "limnos.db")) as file:
+        ((found,),) = file.execute("SELECT handle FROM sqlpp_request WHERE client_context_id = ?", (who,))
+    assert isinstance(found, str)
+    return found
+
+
+def cases(node: Node, who: str) -> Iterator[Case]:
     """The rows for a caller."""
+    handle = _handle(node, who)
+    for method, what in (("GET", "status"), ("GET", "result"), ("DELETE", "result")):
+        for thing, asked in (("keeper's", handle), ("none", "none")):
+            yield Case(
+                f"{method} {SERVICE}/{what}/{{handle}}", thing, Request(method, f"{SERVICE}/{what}/{asked}", None)
+            )
     for thing, statement in _reading().items():
         yield Case(f"GET {SERVICE}", thing, Request("GET", f"{SERVICE}?statement={statement.replace(' ', '+')}", None))
-    for thing, statement in {**_reading(), **_writing(who)}.items():
+    for thing, statement in statements(who).items():
         yield Case(POST, thing, Request("POST", SERVICE, {"statement": statement}))
     for thing, name in (("dataset", "d"), ("no dataset", "gone")):
         target = f"/connector?dataverseName=there&datasetName={name}"
@@ -67,6 +93,11 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield Case(
         "DELETE /admin/requests/running", "none", Request("DELETE", "/admin/requests/running?request_id=none", None)
     )
+
+
+def statements(who: str) -> dict[str, str]:
+    """The statements that a caller asks, by what they are about."""
+    return {**_reading(), **_writing(who)}
 
 
 def _reading() -> dict[str, str]:
@@ -107,6 +138,13 @@ def _writing(who: str) -> dict[str, str]:
         "create or replace function": "create or replace function there.f() { 2 }",
         "drop function": f"drop function there.f_{who}@0",
         "drop no function": "drop function there.gone@0",
+        "set": "set `compiler.x` 'y'",
+        "declare function": "declare function f() { 1 }; f()",
+        "explain": "explain select * from there.d x",
+        "create external dataset": f"create external dataset there.ex_{who}(t) using localfs (('path'='/x'), ('format'='json'))",
+        "create primary index": f"create primary index p_{who} on there.d",
+        "create external function": "create function there.ef() as 'a' at there.lib",
+        "upsert": "upsert into there.d ({'id': 1})",
         "insert": "insert into there.d ({'id': 1})",
         "insert into none": "insert into there.gone ({'id': 1})",
         "delete": "delete from there.d",
@@ -144,7 +182,7 @@ def main() -> None:
     """Write the table as the code answers now."""
     with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
         prepare(node)
-        table = render(cells.answers(node, cases))
+        table = render(cells.answers(node, cases, callers=CALLERS))
     words = TABLE.read_text(encoding="utf-8").partition("| route |")[0]
     TABLE.write_text(f"{words}{table}\n", encoding="utf-8")
 

@@ -7,13 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
+from limnos.services.sqlpp_statements import kinds
+from limnos.sqlpp import parse, tree
 from tests.http import cells
 from tests.http.asterix import refusals
-from tests.http.cells import CALLERS, Row
+from tests.http.asterix.refusals import CALLERS
+from tests.http.cells import Row
 from tests.http.driver import Answer
 from tests.http.iceberg import wire
 
-WRITTEN = dict(cells.written(refusals.TABLE))
+WRITTEN = dict(cells.written(refusals.TABLE, callers=tuple(CALLERS)))
 
 
 @pytest.fixture(scope="module")
@@ -21,13 +24,22 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
     """What every caller was answered in every row."""
     with wire.node_over(tmp_path_factory.mktemp("refusals")) as node:
         refusals.prepare(node)
-        yield cells.answers(node, refusals.cases)
+        yield cells.answers(node, refusals.cases, callers=CALLERS)
 
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
     """The table has each route that is served, and no row that is not asked."""
     assert {route for route, _ in WRITTEN} == refusals.routes()
     assert set(WRITTEN) == set(asked)
+
+
+def test_every_kind_of_statement_has_its_rows() -> None:
+    """What the service can carry out, or refuses by name, is asked by every caller."""
+    asked = [each.statement for text in refusals.statements("who").values() for each in parse(text)]
+
+    there = {type(each).__name__ if not isinstance(each, tree.Drop) else f"Drop {each.kind}" for each in asked}
+    spelled = {"".join(f" {each}" if each.isupper() else each for each in name).strip().upper() for name in there}
+    assert {word for word, _ in kinds()} <= {" ".join(each.split()) for each in spelled}
 
 
 @pytest.mark.parametrize("row", WRITTEN, ids=str)

@@ -1,6 +1,7 @@
 """What AsterixDB's administration answers and has a meaning here: version, state, libraries, requests under way.
 
-May import `model`, `services` and this package. Everybody sees and ends requests of their own; service admins all that run on the node that is asked.
+May import `model`, `services` and this package. Everybody sees and ends requests of their own, on whatever node they run; service admins
+those of everybody.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from limnos.services.sqlpp_statements import admitted
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.model.principals import Asker
     from limnos.services.context import Context
 
 
@@ -37,36 +39,33 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
-    """List requests that run on this node: the caller's own, for a service admin all."""
-    user = await admitted(ctx)
+    """List requests that run on any node: the caller's own, for a service admin all."""
+    asker = await admitted(ctx)
+    found = await ctx.services.sqlpp_requests.everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
         [
             {
-                "requestId": each.id, "clientContextID": each.client_context_id, "user": each.user, "state": "running",
-                "statement": each.text, "requestTime": each.started_ms,
+                "requestId": each.request_id, "clientContextID": each.client_context_id or None, "user": each.user_name,
+                "state": "running", "statement": each.statement, "requestTime": each.started_at,
             }
-            for each in ctx.services.sqlpp_requests.of(_whose(ctx, user))
+            for each in found
         ]
     )  # fmt: skip
 
 
 async def request_cancel(request: Request, ctx: Context) -> Response:
-    """End a request that runs on this node, by its id or by the client's own."""
-    user = await admitted(ctx)
+    """End a request that runs on any node, by its id or by the client's own."""
+    asker = await admitted(ctx)
     wanted, own = request.query("request_id"), request.query("client_context_id")
     if not wanted and not own:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
-    found = [
-        each
-        for each in ctx.services.sqlpp_requests.of(_whose(ctx, user))
-        if (wanted and each.id == wanted) or (own and each.client_context_id == own)
-    ]
-    if not found:
-        raise NotFound("No request of that id runs on this node, or none of yours", kind="request")
-    for each in found:
-        each.stop()
-    return json_response({"cancelled": [each.id for each in found]})
+    by = ("request_id", wanted) if wanted else ("client_context_id", own)
+    requests = ctx.services.sqlpp_requests
+    ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=_sees_all(ctx, asker))
+    if not ended:
+        raise NotFound("No request of that id runs, or none of yours", kind="request")
+    return json_response({"cancelled": ended})
 
 
-def _whose(ctx: Context, user: str) -> str | None:
-    return None if user in ctx.services.rules.service_admins else user
+def _sees_all(ctx: Context, asker: Asker) -> bool:
+    return asker.name in ctx.services.rules.service_admins

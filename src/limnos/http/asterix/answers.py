@@ -49,6 +49,12 @@ class Body:
         fields = msgspec.json.encode(named)[:-1] + b","
         return fields + _SIGNATURE + b'"results":[' if self.gives else fields
 
+    def counted(self, lines: Iterable[bytes]) -> None:
+        """Count results that are kept, not sent."""
+        for line in lines:
+            self.size += len(line)
+            self.count += 1
+
     def rows(self, lines: Iterable[bytes]) -> bytes:
         """Results, each behind a comma but the very first."""
         made: list[bytes] = []
@@ -61,6 +67,14 @@ class Body:
 
     def tail(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """What stands behind the last result."""
+        return self.behind(self.outcome(warnings, failure))
+
+    def behind(self, outcome: bytes) -> bytes:
+        """The same, of an outcome that was told already."""
+        return (b"\n]," if self.gives else b"") + outcome[1:]
+
+    def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
+        """How it went, as a JSON object: status, what is wrong, figures."""
         rest: dict[str, object] = {}
         listed = [told(each) for each in warnings]
         if listed:
@@ -69,7 +83,12 @@ class Body:
             rest["errors"] = [told(failure)]
         rest["status"] = status_word(failure)
         rest["metrics"] = self._metrics(warnings=len(listed), errors=0 if failure is None else 1)
-        return (b"\n]," if self.gives else b"") + msgspec.json.encode(rest)[1:]
+        return msgspec.json.encode(rest)
+
+    def pointing(self, status: str, handle: str) -> bytes:
+        """A whole body that says where more is to be had."""
+        self.gives = False
+        return self.head() + msgspec.json.encode({"status": status, "handle": handle})[1:]
 
     def refused(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
         """A whole body that has no results."""

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 BAD_VALUE: Final = 47
 BAD_JSON: Final = 48
 NO_STATEMENT: Final = 40
-MODES: Final = ("immediate",)
-"""Results are sent with the answer: nothing keeps them for later."""
+MODES: Final = ("immediate", "deferred", "async")
+"""Results come with the answer; or they are kept under a handle, which is answered when they are made, or at once."""
 PLAN_FORMATS: Final = ("json", "string")
 FORM: Final = b"application/x-www-form-urlencoded"
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
@@ -41,6 +41,7 @@ class Asked(NamedTuple):
     """What is asked of the query service."""
 
     statement: str
+    mode: str
     dataverse: Levels | None
     pretty: bool
     read_only: bool
@@ -174,9 +175,9 @@ def asked_of(sent: Sent, *, reads: bool) -> Asked:
     statement = sent.text("statement")
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
-    sent.word("mode", MODES)
     return Asked(
         statement=statement,
+        mode=sent.word("mode", MODES),
         dataverse=sent.name("dataverse"),
         pretty=sent.flag("pretty"),
         read_only=reads or sent.flag("readonly"),

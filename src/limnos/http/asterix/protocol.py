@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action
-from limnos.http.asterix import admin, connector, service
+from limnos.http.asterix import admin, connector, handles, service
 from limnos.http.asterix.errors import error_response
 from limnos.http.routing import Route, Router
 from limnos.services.scene import Scope
@@ -39,6 +39,9 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
             "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
             body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
         ),
+        Route("GET", "/query/service/status/{handle}", handles.status, "query-service-status"),
+        Route("GET", "/query/service/result/{handle}", handles.result, "query-service-result", deadline_s=deadline_s),
+        Route("DELETE", "/query/service/result/{handle}", handles.discard, "query-service-discard"),
         Route("GET", "/connector", connector.connector, "sqlpp-connector"),
         Route("GET", "/admin/version", admin.version, "sqlpp-version"),
         Route("GET", "/admin/cluster", admin.cluster, "sqlpp-cluster"),

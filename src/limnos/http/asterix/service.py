@@ -1,7 +1,7 @@
 """The query service: statements in, results out.
 
 May import `model`, `names`, `services`, `sqlpp` and this package. Small answers are sent whole, with the status of what became of them; larger
-ones in pieces, as they are made.
+ones in pieces, as they are made. With `mode` deferred or async they are kept, and the answer is a handle.
 """
 
 from __future__ import annotations
@@ -9,26 +9,33 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
-from limnos.http.asterix.answers import Body
+import msgspec
+
+from limnos.http.asterix.answers import Body, status_word
 from limnos.http.asterix.errors import error_response, headers_of, status_of, told
+from limnos.http.asterix.handles import RESULT, STATUS, Outcome, address
 from limnos.http.asterix.parameters import asked_of, sent_by
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 from limnos.services.sqlpp_requests import Ended
 from limnos.services.sqlpp_requests import Request as Running
+from limnos.services.sqlpp_results import Keeping
 from limnos.services.sqlpp_session import Session
 from limnos.services.sqlpp_statements import admitted, dataverse_begin, gives, statement_run, statements_of
 from limnos.sqlpp import SqlppError
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
+    from limnos.http.asterix.errors import Failure
     from limnos.http.asterix.parameters import Asked
     from limnos.http.request import Request
     from limnos.services.context import Context
     from limnos.sqlpp import Parsed
 
+log = get_logger("limnos.http")
 WHOLE_BYTES: Final = 1 << 18
 """Results up to this size are gathered and sent whole."""
 _FAILURES: Final = (SqlppError, Ended, LimnosError, InvalidName)
@@ -37,7 +44,7 @@ _FAILURES: Final = (SqlppError, Ended, LimnosError, InvalidName)
 async def query_service(request: Request, ctx: Context) -> Response:
     """Carry statements out, and answer their results. With GET they may only read."""
     try:
-        user = await admitted(ctx)
+        asker = await admitted(ctx)
         asked = asked_of(await sent_by(request), reads=request.method != "POST")
     except (SqlppError, Ended) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
@@ -46,9 +53,13 @@ async def query_service(request: Request, ctx: Context) -> Response:
     )  # fmt: skip
     now_ms = ctx.services.store.time.now_ms()
     running = Running(
-        request_id=request.id, user=user, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms
-    )
-    return await _answered(_Run(ctx, asked, body=body, running=running, now_ms=now_ms))
+        request_id=request.id, asker=asker, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms,
+        mode=asked.mode, is_gone=None if asked.mode == "async" else request.is_gone,
+    )  # fmt: skip
+    run = _Run(ctx, asked, body=body, running=running, now_ms=now_ms)
+    if asked.mode == "immediate":
+        return await _answered(run)
+    return await _kept(run, request)
 
 
 class _Run:
@@ -74,12 +85,17 @@ class _Run:
                 async for batch in found:
                     yield batch
         finally:
-            requests.remove(self.running)
+            await requests.remove(self.running)
 
-    async def _lines(self) -> AsyncGenerator[bytes, None]:
+    async def parse(self) -> tuple[Parsed, ...]:
+        """Read the statements. Raises SqlppError."""
         parsed = await statements_of(self.asked.statement, read_only=self.asked.read_only)
         self.body.gives = any(gives(each.statement) for each in parsed)
         self.body.started()
+        return parsed
+
+    async def _lines(self) -> AsyncGenerator[bytes, None]:
+        parsed = await self.parse()
         if self.asked.dataverse is not None:
             await dataverse_begin(self.session, self.asked.dataverse)
         for each in parsed:
@@ -104,10 +120,7 @@ async def _answered(run: _Run) -> Response:
             if size > WHOLE_BYTES:
                 return stream_response(_pieces(run, gathered, batches=batches))
     except _FAILURES as failure:
-        status = status_of(failure)
-        response = Response(status, body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
-        response.reason = str(told(failure)["msg"])
-        return response
+        return _refused(run, failure)
     return Response(200, b"".join((body.head(), *gathered, body.tail(run.session.warnings))))
 
 
@@ -126,3 +139,52 @@ async def _pieces(
         except _FAILURES as error:
             failure = error
     yield body.tail(run.session.warnings, failure)
+
+
+def _refused(run: _Run, failure: Failure) -> Response:
+    status = status_of(failure)
+    response = Response(status, run.body.refused(run.session.warnings, failure), (JSON, *headers_of(failure, status)))
+    response.reason = str(told(failure)["msg"])
+    return response
+
+
+async def _kept(run: _Run, request: Request) -> Response:
+    """Have results kept under a handle, and answer that: with async at once, with deferred when they are there."""
+    keeping = Keeping(run.ctx, run.running, timeout_s=run.timeout_s)
+    handle = run.running.handle
+    try:
+        await run.parse()  # what can't be read is refused, not kept
+        await keeping.begin()
+    except _FAILURES as failure:
+        return _refused(run, failure)
+    requests = run.ctx.services.sqlpp_requests
+    working = requests.beside(_keep(run, keeping))
+    if run.asked.mode == "async":
+        return Response(200, run.body.pointing("running", address(request, STATUS, handle)))
+    failed = await working
+    if failed is not None:
+        return _refused(run, failed)
+    return Response(200, run.body.pointing("success", address(request, RESULT, handle)))
+
+
+async def _keep(run: _Run, keeping: Keeping) -> Failure | None:
+    """Carry statements out and keep what they give; says what went wrong."""
+    failed: Failure | None = None
+    try:
+        async with aclosing(run.batches()) as batches:
+            async for batch in batches:
+                run.body.counted(batch)
+                await keeping.add(batch)
+        await keeping.last()
+    except _FAILURES as failure:
+        failed = failure
+    except Exception:
+        log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
+        failed = LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
+    if failed is not None and run.asked.mode == "deferred":  # nobody ever hears of the handle
+        await keeping.give_up()
+        return failed
+    body = run.body.outcome(run.session.warnings, failed)
+    status = 200 if failed is None else status_of(failed)
+    await keeping.end(status_word(failed), msgspec.json.encode(Outcome(status, run.body.gives, msgspec.Raw(body))))
+    return failed
