@@ -1,6 +1,6 @@
 """The query service: statements in, results out.
 
-May import `model`, `names`, `services`, `sqlpp` and this package. Small answers are sent whole, with the status of what became of them; larger
+May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Small answers are sent whole, with the status of what became of them; larger
 ones in pieces, as they are made. With `mode` deferred or async they are kept, and the answer is a handle.
 """
 
