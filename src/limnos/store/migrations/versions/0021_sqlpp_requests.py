@@ -1,6 +1,6 @@
 """Requests of the query service that take a while, and results that are fetched later.
 
-Revision ID: 0018
+Revision ID: 0021
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from alembic import op
 
 from limnos.store.schema import sqlpp_request, sqlpp_result
 
-revision = "0018"
-down_revision = "0016"
+revision = "0021"
+down_revision = "0020"
 TABLES = (sqlpp_request, sqlpp_result)
 
 
