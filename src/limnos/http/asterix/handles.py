@@ -39,7 +39,7 @@ class Outcome(msgspec.Struct, array_like=True, frozen=True):
     behind: msgspec.Raw
 
 
-def address(request: Request, what: str, handle: str) -> str:
+def address(request: Request, what: str, *, handle: str) -> str:
     """Where a handle is asked for, at the address that the client knows this server by."""
     path = f"/query/service/{what}/{handle}"
     host = request.headers.get(b"host", b"").decode("latin-1")
@@ -56,11 +56,11 @@ async def status(request: Request, ctx: Context) -> Response:
     """Answer how a request goes: `running`, how it failed, or where its result is."""
     row = await _find(request, ctx)
     if is_lost(ctx, row):
-        return _without(row, "fatal", LOST)
+        return _without(row, "fatal", message=LOST)
     if row.state == RUNNING:
-        return json_response({"status": RUNNING, "handle": address(request, STATUS, row.handle)})
+        return json_response({"status": RUNNING, "handle": address(request, STATUS, handle=row.handle)})
     if row.state == "success":
-        return json_response({"status": row.state, "handle": address(request, RESULT, row.handle)})
+        return json_response({"status": row.state, "handle": address(request, RESULT, handle=row.handle)})
     return Response(200, bytes(_outcome(row).behind))
 
 
@@ -68,9 +68,9 @@ async def result(request: Request, ctx: Context) -> Response:
     """Answer a request's results as it would have answered them itself."""
     row = await _find(request, ctx)
     if is_lost(ctx, row):
-        return _without(row, "fatal", LOST, code=410)
+        return _without(row, "fatal", message=LOST, code=410)
     if row.state == RUNNING:
-        return _without(row, RUNNING, "The request is still running: ask for its status", code=409)
+        return _without(row, RUNNING, message="The request is still running: ask for its status", code=409)
     outcome = _outcome(row)
     body = Body(
         request_id=row.request_id, client_context_id=row.client_context_id or None,
@@ -88,7 +88,7 @@ async def _pieces(ctx: Context, row: StatementRequest, *, body: Body, outcome: O
     yield body.behind(bytes(outcome.behind))
 
 
-def _without(row: StatementRequest, word: str, message: str, *, code: int = 200) -> Response:
+def _without(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:
     """An answer about a request that has no outcome."""
     return json_response({"requestID": row.request_id, "errors": [{"code": 1, "msg": message}], "status": word}, code)
 

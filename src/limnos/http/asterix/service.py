@@ -160,11 +160,11 @@ async def _kept(run: _Run, request: Request) -> Response:
     requests = run.ctx.services.sqlpp_requests
     working = requests.beside(_keep(run, keeping))
     if run.asked.mode == "async":
-        return Response(200, run.body.pointing("running", address(request, STATUS, handle)))
+        return Response(200, run.body.pointing("running", address(request, STATUS, handle=handle)))
     failed = await working
     if failed is not None:
         return _refused(run, failed)
-    return Response(200, run.body.pointing("success", address(request, RESULT, handle)))
+    return Response(200, run.body.pointing("success", address(request, RESULT, handle=handle)))
 
 
 async def _keep(run: _Run, keeping: Keeping) -> Failure | None:
