@@ -158,10 +158,11 @@ def _wait_until_told(log: Path, words: str) -> None:
 
 @dataclass(frozen=True)
 class Connect:
-    """A Spark Connect server: its address, and where its web pages are."""
+    """A Spark Connect server: its address, where its web pages are, and its process."""
 
     address: str
     pages: str
+    process: subprocess.Popen[bytes]
 
 
 @contextmanager
@@ -184,5 +185,5 @@ def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) 
     for key, value in {**settings, **(config or {})}.items():
         words += ["--conf", f"{key}={value}"]
     words += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
-    with running(words, log=directory / "connect.log", port=port, SPARK_DAEMON_MEMORY="1500m"):
-        yield Connect(address=f"sc://127.0.0.1:{port}", pages=f"http://127.0.0.1:{pages}")
+    with running(words, log=directory / "connect.log", port=port, SPARK_DAEMON_MEMORY="1500m") as process:
+        yield Connect(address=f"sc://127.0.0.1:{port}", pages=f"http://127.0.0.1:{pages}", process=process)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from limnos.client import Client
 from tests.integration.live import LiveServer
-from tests.pipeline.cluster import Connect, connect_server
+from tests.pipeline.cluster import Connect, connect_server, end
 from tests.pipeline.run.shop import ROWS, opened
 from tests.pipeline.run.test_kills import Driver
 
@@ -31,6 +33,14 @@ steps:
   failsoverconnect.a:
     sql: SELECT 1 / id AS x FROM range(3)
     expect: [{row: x > 0, action: quarantine}]
+"""
+
+
+WAITS = """
+pipeline: goneoverconnect
+catalog: main
+steps:
+  goneoverconnect.a: {sql: "SELECT java_method('java.lang.Thread', 'sleep', id + 600000L) AS x FROM range(1)"}
 """
 
 
@@ -96,3 +106,21 @@ def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, conne
     assert (ended["state"], driver.process.returncode) == ("failed", 11), ended
     assert "DIVIDE_BY_ZERO" in str(ended["message"])
     assert list(admin.tables.list("main.failsoverconnect")) == []
+
+
+def test_a_server_that_is_gone_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+    """Killed while a step runs there, and the command asked to end: it does so at once, and says that it was interrupted. Comes last, as the server is gone."""
+    admin.namespaces.create("main.goneoverconnect")
+    file = tmp_path / "goneoverconnect.yaml"
+    file.write_text(WAITS)
+
+    driver = Driver(server, "run", str(file), where=("--connect", connect.server.address))
+    run = next(str(event["run"]) for event in driver.events() if event["state"] == "running" and "tasks" in event)
+    end(connect.server.process)
+    time.sleep(1)
+    driver.process.send_signal(signal.SIGTERM)
+
+    assert driver.process.wait(timeout=30) == 130, "".join(driver.errors)[-2000:]
+    assert driver.ended()["state"] == "cancelled"
+    assert admin.runs.load(run).state == "cancelled"
+    assert list(admin.tables.list("main.goneoverconnect")) == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,12 +47,15 @@ class TaskCounts:
 
 
 class SparkEngine:
-    """Carries steps out in sessions beside the one it is given, whose settings they take over. `close` it before that one."""
+    """Carries steps out in sessions beside the one it is given, whose settings they take over. `close` it before that one.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Where `is_stopped` says so, a server of Spark Connect that is away is not waited for.
+    """
+
+    def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._spark = spark
         self._classic = is_classic(spark)
-        self._sessions = Sessions(spark)
+        self._sessions = Sessions(spark, is_stopped=is_stopped)
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
         self._told: dict[str, TaskCounts] = {}
@@ -100,6 +103,7 @@ class SparkEngine:
 
     def halt(self) -> None:
         """End what is under way: its jobs fail, and its steps with them."""
+        self._sessions.give_up()
         with self._lock:
             busy = list(self._busy.values())
         for spark in busy:

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from limnos.client import Client
@@ -77,6 +77,9 @@ def spark_for(
     try:
         yield spark
     finally:
+        if connect is not None:  # one whose server is gone is not asked for ten minutes to end it
+            connected: Any = spark
+            connected.client.set_retry_policies([])
         spark.stop()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -25,14 +25,23 @@ _RETRIES = {"rest.client.max-retries": "60"}
 """A catalog that answers 503 is asked again for half a minute; Iceberg's own 5 tries take eight seconds."""
 
 
+_CONNECT_PAUSE_MS = 1_000
+_CONNECT_TRIES = 120
+
+
 class Sessions:
     """Lends sessions to threads. They are kept until `close`: a session of Spark Connect that only the garbage collector
     ends closes its channel in whatever thread that runs in, and waits there for itself.
+
+    A server of Spark Connect that is away is asked again for two minutes, or until `give_up` or what `is_stopped` says; Spark's client would ask for ten.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
         self._spark = spark
         self._classic = is_classic(spark)
+        self._given_up = threading.Event()
+        self._is_stopped = is_stopped
+        self._policies: Any = None if self._classic else _patient(spark, lambda: not self._is_over())
         self._lock = threading.Lock()
         self._free: list[SparkSession] = []
         self._made: list[SparkSession] = []
@@ -50,15 +59,28 @@ class Sessions:
             with self._lock:
                 self._free.append(spark)
 
+    def give_up(self) -> None:
+        """Ask a server that is away no more."""
+        self._given_up.set()
+
     def close(self) -> None:
         """End the sessions that were made, and not the one that was given. Those of a classic Spark have no end of their own."""
         with self._lock:
             made, self._made, self._free = self._made, [], []
-        for spark in () if self._classic else made:
+        if self._classic:
+            return
+        self.give_up()
+        for spark in made:
             spark.stop()
+        _client_of(self._spark).set_retry_policies(self._policies)
+
+    def _is_over(self) -> bool:
+        return self._given_up.is_set() or self._is_stopped()
 
     def _another(self) -> SparkSession:
         made = self._beside() if self._classic else _cloned(self._spark)
+        if not self._classic:
+            _patient(made, lambda: not self._is_over())
         for name in _catalogs(self._spark.conf.getAll):
             for key, value in _RETRIES.items():
                 made.conf.set(f"spark.sql.catalog.{name}.{key}", value)
@@ -82,6 +104,25 @@ def _cloned(spark: SparkSession) -> SparkSession:
     cloned.release_session_on_close = True  # a clone is made without it, and without it has no end
     made: SparkSession = cloned
     return made
+
+
+def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's own
+    connected: Any = spark
+    return connected.client
+
+
+def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
+    """Have a session of Spark Connect ask its server again only as long as the run goes on, and not for ten minutes."""
+    from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - only in the extra
+
+    class Patience(DefaultPolicy):
+        def can_retry(self, e: BaseException) -> bool:
+            return goes_on() and bool(super().can_retry(e))
+
+    client = _client_of(spark)
+    before = client.get_retry_policies()
+    client.set_retry_policies([Patience(max_retries=_CONNECT_TRIES, max_backoff=_CONNECT_PAUSE_MS)])
+    return before
 
 
 def active(spark: SparkSession) -> AbstractContextManager[None]:

@@ -125,7 +125,7 @@ def _means(project: Project, *, door: Door, spark: Spark, listener: Listener) ->
         door.client() as client,
         door.client(timeout_s=10) as heart,
         spark_for(door, master=spark.master, connect=spark.connect) as session,
-        closing(SparkEngine(session)) as engine,
+        closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
         stopping(stop),
     ):
         engine.ship(project.declaration, directory=project.directory)
