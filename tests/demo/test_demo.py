@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -53,9 +54,18 @@ def test_second_run_says_what_it_kept(runs: Runs) -> None:
 def test_access_is_shown_at_both_servers(runs: Runs) -> None:
     """At each of two processes ana is refused with the privilege's name, allowed, and refused again."""
     report = runs.second.partition("Tables")[2]
-    assert report.count("│ refused") == 4
+    assert report.count("│ refused") == 8
     assert report.count("│ allowed, 776 flights") == 2
-    assert "needs SELECT_TABLE" in report
+    assert "needs SELECT_TABLE on main.curated.nyc.delays" in report
+
+
+def test_a_lance_table_is_searched_at_both_servers(runs: Runs) -> None:
+    """Vectors made by Spark find a name that is misspelt, an index of words the name that has one; refused and allowed as the other table."""
+    for text in (runs.first, runs.second):
+        report = text.partition("Tables")[2]
+        assert re.search(r"lance\.nyc\.airports +│ 1,458 │ +1,458", report)
+        assert report.count("is nearest to Chicago Ohare Intl") == 2
+        assert "needs SELECT_TABLE on lance.nyc.airports" in report
 
 
 def test_page_has_two_plots_and_loads_nothing(runs: Runs) -> None:

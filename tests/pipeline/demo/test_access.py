@@ -24,9 +24,9 @@ class Refusing:
 
 def test_a_refusal_that_names_the_privilege_is_right() -> None:
     """Refused with the missing privilege in the text is what the demo shows."""
-    catalog = cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays"))
+    door = access.iceberg_door(cast("Catalog", Refusing("ana lacks select_table on main.curated.nyc.delays")))
 
-    scene = access._scene(catalog, server="first server", change="revoked", allowed=False)
+    scene = access._scene(door, server="first server", change="revoked", allowed=False)
 
     assert scene.answer == access.Answer(allowed=False, text="ana lacks select_table on main.curated.nyc.delays")
 
@@ -34,12 +34,14 @@ def test_a_refusal_that_names_the_privilege_is_right() -> None:
 def test_a_refusal_without_the_privilege_fails_the_demo() -> None:
     """A bare refusal does not tell the user what to ask for."""
     with pytest.raises(access.AccessWrong, match="does not name SELECT_TABLE"):
-        access._scene(cast("Catalog", Refusing("no")), server="first server", change="revoked", allowed=False)
+        access._scene(
+            access.iceberg_door(cast("Catalog", Refusing("no"))), server="first server", change="revoked", allowed=False
+        )
 
 
 def test_a_refusal_where_access_was_granted_fails_the_demo() -> None:
     """A grant that is not in force at the next request ends the demo with the server's name and words."""
-    catalog = cast("Catalog", Refusing("needs SELECT_TABLE"))
+    door = access.iceberg_door(cast("Catalog", Refusing("needs SELECT_TABLE")))
 
     with pytest.raises(access.AccessWrong, match=r"'granted', ana was refused by the second server"):
-        access._scene(catalog, server="second server", change="granted", allowed=True)
+        access._scene(door, server="second server", change="granted", allowed=True)

@@ -26,7 +26,22 @@ def summary(directory: Path) -> Summary:
         ],
         graph=[Edge("flights.csv", "raw.nyc.flights", 336_776)],
         commits=[Commit(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
-        scenes=[Scene(server="second server", change="revoked", answer=Answer(allowed=False, text="needs <SELECT>"))],
+        scenes=[
+            Scene(
+                "main.a.t",
+                "PyIceberg",
+                server="second server",
+                change="revoked",
+                answer=Answer(allowed=False, text="needs <SELECT>"),
+            ),
+            Scene(
+                "lance.a.v",
+                "Lance REST",
+                server="second server",
+                change="granted",
+                answer=Answer(allowed=True, text="'x' is near y"),
+            ),
+        ],
         steps=[Step("load", note="5 rows", elapsed_s=1.25)],
         total_s=61.4,
     )
@@ -44,6 +59,9 @@ def test_terminal_report_says_what_where_how_long_and_how(tmp_path: Path) -> Non
         "kept [all]",
         "refused",
         "as ana reads it: needs <SELECT>",
+        "ana asks for main.a.t",
+        "ana asks for lance.a.v",
+        "allowed, 'x' is near y",
         "61 s",
         str(tmp_path),
         "report.html",

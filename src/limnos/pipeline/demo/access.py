@@ -1,7 +1,7 @@
-"""Access rules at work: a second user, another engine, two server processes.
+"""Access rules at work: a second user, other engines, two server processes.
 
-Job: let `ana` ask for one table through PyIceberg, before and after an administrator grants and revokes, and insist
-that each answer is right at the very next request. May import `model`, `client` and PyIceberg. It must not know of
+Job: let `ana` ask for a table, before and after an administrator grants and revokes, and insist
+that each answer is right at the very next request; and how she asks through PyIceberg. May import `model`, `client` and PyIceberg. It must not know of
 Spark.
 """
 
@@ -14,7 +14,7 @@ from limnos.client import ConflictError
 from limnos.model.errors import LimnosError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyiceberg.catalog import Catalog
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 USER = "ana"
 ROLE = "delays_reader"
 CATALOG = "main"
-NAMESPACE = "main.curated"
 TABLE = "main.curated.nyc.delays"
 PRIVILEGE = "SELECT_TABLE"
 _IDENTIFIER = ("curated", "nyc", "delays")
@@ -44,35 +43,52 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
-    """One request of `ana`: at which server process, after what change of the administrator, and the answer."""
+class Door:
+    """How `ana` asks for a table: a refusal is an answer."""
 
+    table: str
+    way: str
+    ask: Callable[[], Answer]
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """One request of `ana`: for which table, which way, at which server process, after what change of the administrator, and the answer."""
+
+    table: str
+    way: str
     server: str
     change: str
     answer: Answer
 
 
-def prepare(admin: Client) -> None:
-    """Make `ana` a member who may look around in `main.curated` but read no table; leave it so if she is already."""
+def prepare(admin: Client, tables: Iterable[str]) -> None:
+    """Make `ana` a member who may look around beside these tables but read none; leave it so if she is already."""
     _unless_there(lambda: admin.users.add(USER))
     _unless_there(lambda: admin.roles.create(ROLE))
-    admin.roles.allow(ROLE, ["USE_CATALOG"], on=CATALOG, kind="catalog")
-    admin.roles.allow(ROLE, ["USE_SCHEMA"], on=NAMESPACE, kind="namespace")
+    for table in tables:
+        catalog, namespace, *_ = table.split(".")
+        admin.roles.allow(ROLE, ["USE_CATALOG"], on=catalog, kind="catalog")
+        admin.roles.allow(ROLE, ["USE_SCHEMA"], on=f"{catalog}.{namespace}", kind="namespace")
+        _revoke(admin, table)
     admin.roles.grant_to_user(USER, [ROLE])
-    _revoke(admin)
 
 
-def play(admin: Client, *, server: str, uri: str) -> Iterator[Scene]:
-    """Ask the server named `server` at `uri`: refused, granted, revoked; the changes are made where `admin` is.
+def play(admin: Client, door: Door, *, server: str) -> Iterator[Scene]:
+    """Ask the server named `server`: refused, granted, revoked; the changes are made where `admin` is.
 
     Raises AccessWrong at the first answer that is not what the rules say.
     """
-    catalog = connect(uri, metalake="lake")
-    yield _scene(catalog, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
-    admin.roles.allow(ROLE, [PRIVILEGE], on=TABLE, kind="table")
-    yield _scene(catalog, server=server, change=f"{PRIVILEGE} granted", allowed=True)
-    _revoke(admin)
-    yield _scene(catalog, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
+    yield _scene(door, server=server, change=f"{USER} has no {PRIVILEGE}", allowed=False)
+    admin.roles.allow(ROLE, [PRIVILEGE], on=door.table, kind="table")
+    yield _scene(door, server=server, change=f"{PRIVILEGE} granted", allowed=True)
+    _revoke(admin, door.table)
+    yield _scene(door, server=server, change=f"{PRIVILEGE} revoked", allowed=False)
+
+
+def iceberg_door(catalog: Catalog) -> Door:
+    """How ana asks through PyIceberg."""
+    return Door(table=TABLE, way="PyIceberg", ask=lambda: ask(catalog))
 
 
 def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
@@ -103,18 +119,18 @@ def ask(catalog: Catalog) -> Answer:
     return Answer(allowed=True, text=f"{day.num_rows:,} flights of 31 December read")
 
 
-def _scene(catalog: Catalog, *, server: str, change: str, allowed: bool) -> Scene:
-    answer = ask(catalog)
+def _scene(door: Door, *, server: str, change: str, allowed: bool) -> Scene:
+    answer = door.ask()
     if answer.allowed != allowed:
         word = "let in" if answer.allowed else "refused"
         raise AccessWrong(f"After '{change}', {USER} was {word} by the {server}: {answer.text}")
     if not allowed and PRIVILEGE not in answer.text.upper():
         raise AccessWrong(f"The refusal by the {server} does not name {PRIVILEGE}: {answer.text}")
-    return Scene(server=server, change=change, answer=answer)
+    return Scene(table=door.table, way=door.way, server=server, change=change, answer=answer)
 
 
-def _revoke(admin: Client) -> None:
-    admin.roles.withdraw(ROLE, [PRIVILEGE], on=TABLE, kind="table")
+def _revoke(admin: Client, table: str) -> None:
+    admin.roles.withdraw(ROLE, [PRIVILEGE], on=table, kind="table")
 
 
 def _unless_there(make: Callable[[], object]) -> None:

@@ -112,10 +112,11 @@ def print_report(summary: Summary, *, console: Console) -> None:
     """Print tables made, access answers, times, and how to look at it all."""
     console.print()
     console.print(_tables_table(summary.tables))
-    console.print(_scenes_table(summary.scenes))
-    refusal = next((scene.answer.text for scene in summary.scenes if not scene.answer.allowed), None)
-    if refusal is not None:
-        console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False, soft_wrap=True)
+    for scenes in _by_table(summary.scenes):
+        console.print(_scenes_table(scenes))
+        refusal = next((scene.answer.text for scene in scenes if not scene.answer.allowed), None)
+        if refusal is not None:
+            console.print(f"The reason, as ana reads it: {escape(refusal)}\n", highlight=False, soft_wrap=True)
     console.print(
         f"{len(summary.expectations)} data expectations met; every count equals the source's.", highlight=False
     )
@@ -154,8 +155,9 @@ a late day merged in. {summary.total_s:.0f} seconds in all.</p>
 <h2>Commits of main.curated.nyc.delays</h2>
 {_html_table(("when (UTC)", "operation", "rows after it"), [(c.at, c.operation, f"{c.rows:,}") for c in summary.commits])}
 <h2>Who may read it</h2>
-<p>The user ana asks through PyIceberg; the administrator's changes are all made at the first server.</p>
-{_html_table(("asked", "after", "answer"), [_scene_row(scene) for scene in summary.scenes])}
+<p>The user ana asks; the administrator's changes are all made at the first server. <code>lance.nyc.airports</code> is a Lance table: names as vectors of
+their groups of letters, made by Spark, searched by what is spelled alike and by words.</p>
+{_html_table(("for", "through", "asked", "after", "answer"), [_scene_row(scene) for scenes in _by_table(summary.scenes) for scene in scenes])}
 <h2>Expectations met</h2><ul>{"".join(f"<li>{html.escape(line)}</li>" for line in summary.expectations)}</ul>
 <h2>Steps</h2>
 {_html_table(("step", "seconds", ""), [(s.title, f"{s.elapsed_s:.1f}", s.note) for s in summary.steps])}
@@ -175,13 +177,20 @@ def _tables_table(lines: Sequence[TableLine]) -> Table:
 
 
 def _scenes_table(scenes: Sequence[Scene]) -> Table:
-    table = Table(title="ana asks for main.curated.nyc.delays, through PyIceberg", title_justify="left")
+    table = Table(title=f"ana asks for {scenes[0].table}, through {scenes[0].way}", title_justify="left")
     for heading in ("at", "after", "answer"):
         table.add_column(heading)
     for scene in scenes:
         answer = f"allowed, {scene.answer.text}" if scene.answer.allowed else "refused"
         table.add_row(scene.server, scene.change, escape(answer))
     return table
+
+
+def _by_table(scenes: Sequence[Scene]) -> list[list[Scene]]:
+    """The scenes of one table after those of another, in the order in which tables were first asked for."""
+    return [
+        [scene for scene in scenes if scene.table == table] for table in dict.fromkeys(each.table for each in scenes)
+    ]
 
 
 def _table_rows(lines: Sequence[TableLine]) -> list[tuple[str, str, str, str]]:
@@ -191,9 +200,9 @@ def _table_rows(lines: Sequence[TableLine]) -> list[tuple[str, str, str, str]]:
     ]
 
 
-def _scene_row(scene: Scene) -> tuple[str, str, str]:
+def _scene_row(scene: Scene) -> tuple[str, ...]:
     word = "allowed" if scene.answer.allowed else "refused"
-    return scene.server, scene.change, f"{word}: {scene.answer.text}"
+    return scene.table, scene.way, scene.server, scene.change, f"{word}: {scene.answer.text}"
 
 
 def _html_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

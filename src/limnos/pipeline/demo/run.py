@@ -18,7 +18,7 @@ from rich.markup import escape
 
 from limnos.client import Client, ClientError
 from limnos.model.errors import LimnosError
-from limnos.pipeline.demo import access, data, plots, process, tables
+from limnos.pipeline.demo import access, data, plots, process, search, tables
 from limnos.pipeline.demo.graph import Edge
 from limnos.pipeline.demo.reader import Reader
 from limnos.pipeline.demo.report import Commit, Delivery, Summary, TableLine, print_report, write_page
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.demo.data import Source
     from limnos.pipeline.run.events import Event
 
-STEPS_TOTAL = 12
+STEPS_TOTAL = 13
 _STOPPED = "Stopped. Run it again: what is done is kept."
 _SPARK_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -122,10 +122,11 @@ def _everything(run: Run) -> None:
                 _compare(run, spark, sources)
                 step.note = "equal"
             _draw(run, spark)
+            sought = _embed(run, spark, Client(first.uri, token=token))
         with run.progress.step("start a second server process over the same store") as step:
             second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
             step.note = second.uri
-        _show_access(run, {"first server": first.uri, "second server": second.uri}, token)
+        _show_access(run, {"first server": first.uri, "second server": second.uri}, token=token, sought=sought)
 
 
 @contextmanager
@@ -193,13 +194,26 @@ def _draw(run: Run, spark: SparkSession) -> None:
         ]
 
 
-def _show_access(run: Run, uris: dict[str, str], token: str) -> None:
+def _embed(run: Run, spark: SparkSession, admin: Client) -> list[float]:
+    """Put the airports' names with their vectors into a Lance table; return the vector of what ana looks for."""
+    with run.progress.step("make vectors of the airports' names, in a Lance table") as step, admin:
+        filled = search.fill(spark, admin)
+        source = next(line.rows for line in run.tables if line.name == search.AIRPORTS)
+        run.tables.append(TableLine(search.TABLE, rows=filled.rows, source_rows=source, done="written anew"))
+        step.note = f"{filled.rows:,} rows"
+    return filled.sought
+
+
+def _show_access(run: Run, uris: dict[str, str], *, token: str, sought: list[float]) -> None:
     """Play the same scenes at each server; the administrator's changes are all made at the first."""
     with Client(next(iter(uris.values())), token=token) as admin:
-        access.prepare(admin)
+        access.prepare(admin, (access.TABLE, search.TABLE))
         for name, uri in uris.items():
             with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
-                run.scenes += access.play(admin, server=name, uri=uri)
+                with Client(uri, user=access.USER) as ana:
+                    doors = access.iceberg_door(access.connect(uri, metalake="lake")), search.door(ana, sought)
+                for door in doors:
+                    run.scenes += access.play(admin, door, server=name)
                 step.note = "each right at the very next request"
 
 

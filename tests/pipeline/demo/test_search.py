@@ -1,0 +1,54 @@
+"""What counts as a right answer to a search."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pyarrow as pa
+import pytest
+from lance_namespace import LanceNamespace
+from lance_namespace.errors import PermissionDeniedError
+from lance_namespace_urllib3_client.models.query_table_request import QueryTableRequest
+from lance_namespace_urllib3_client.models.query_table_response import QueryTableResponse
+
+from limnos.pipeline.demo import search
+from limnos.pipeline.demo.access import Answer
+
+
+class Answering:
+    """A namespace that answers searches with names, or refuses where there is none."""
+
+    def __init__(self, near: str | None, word: str | None) -> None:
+        self.near = near
+        self.word = word
+
+    def query_table(self, query: QueryTableRequest) -> QueryTableResponse:
+        """Answer, as the server does, with an Arrow file."""
+        name = self.near if query.full_text_query is None else self.word
+        if name is None:
+            raise PermissionDeniedError("needs SELECT_TABLE on lance.nyc.airports")
+        sink = pa.BufferOutputStream()
+        table = pa.table({"name": pa.array([name] if name else [], pa.string())})
+        with pa.ipc.new_file(sink, table.schema) as file:
+            file.write_table(table)
+        return QueryTableResponse(data=sink.getvalue().to_pybytes())
+
+
+def searched(near: str | None, word: str | None) -> Answer:
+    """What ana gets."""
+    return search._search(cast("LanceNamespace", Answering(near, word)), [0.0, 1.0])
+
+
+def test_both_searches_find_what_is_meant() -> None:
+    """A misspelt name finds the right one, a word the name that has it; who is refused both is refused."""
+    assert searched(search.MEANT, search.NAMED).allowed
+    assert searched(None, None) == Answer(allowed=False, text="needs SELECT_TABLE on lance.nyc.airports")
+
+
+@pytest.mark.parametrize(
+    "near, word", [(search.NAMED, search.NAMED), (search.MEANT, ""), (search.MEANT, None), (None, search.NAMED)]
+)
+def test_anything_else_fails_the_demo(near: str | None, word: str | None) -> None:
+    """Another name, none, or one search refused and the other not, is no answer."""
+    with pytest.raises(search.SearchWrong, match=search.MEANT):
+        searched(near, word)
