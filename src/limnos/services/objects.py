@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kinds import LEAVES, SECURABLE, TABLE_FORMATS, Form, Home, Kind
 from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
+from limnos.services.lance_roots import means_catalog, no_object, stands_for_catalog
 from limnos.services.scene import Scope
-from limnos.services.table_formats import least_levels
 from limnos.view.cold import need
 from limnos.view.keys import role_key
 
@@ -68,7 +68,7 @@ def codec_outside(defaults: Defaults, *, nested: bool = True) -> LogicalCodec:
 
 
 def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Target:
-    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name."""
+    """Find a securable object. Raises NotFound, InvalidName for an ambiguous name, Unsupported for a schema that is no object."""
     if kind is Kind.METALAKE:
         if full_name != scene.metalake.name:
             raise NotFound(f"Metalake {full_name} is not the one this request is about", kind="object")
@@ -95,11 +95,11 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
 def target_require(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec, *actions: Action) -> Target:
     """Find a securable object for who may do any of the actions to it; the last one speaks in a refusal.
 
-    Raises NotFound, Forbidden. A missing object is refused in the words that an existing one would be.
+    Raises NotFound, Unsupported, Forbidden. A missing object is refused in the words that an existing one would be.
     """
     try:
         target = target_find(scene, kind, full_name, codec)
-    except NotFound:
+    except (NotFound, Unsupported):
         if kind is not Kind.METALAKE:
             _require_any(scene, _absent_chain(scene, kind, full_name, codec), actions)
         raise
@@ -130,6 +130,10 @@ def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
     reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec)
     if reading is None:
+        if kind is Kind.NAMESPACE and any(
+            stands_for_catalog(scene, each.levels) for each in fullname.candidates(full_name, parts, codec=codec)
+        ):
+            raise Unsupported(no_object(scene))
         raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
     node, chain = _found(scene, reading, kind=kind)
     if node is None or node.kind is not kind:
@@ -141,8 +145,9 @@ def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
 def _found(scene: Scene, reading: FullName, *, kind: Kind) -> tuple[Node | None, Chain]:
     """Find what a reading names; in the schema that stands for a Lance catalog itself also what lies directly in that."""
     node, chain = scene.find(_levels(reading), kind)
-    is_root = reading.levels == (scene.defaults.root_schema,) and least_levels(scene) == 1
-    return scene.find((reading.name,), kind) if node is None and reading.name and is_root else (node, chain)
+    if node is not None or not reading.name or not means_catalog(scene, reading.levels):
+        return node, chain
+    return scene.find((reading.name,), kind)
 
 
 def _levels(reading: FullName) -> tuple[str, ...]:

@@ -75,6 +75,43 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: Node) -> None:
     assert lake.get(f"{LANCE}/default/tables/top").status == 404
 
 
+def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: Node) -> None:
+    """Grants, owners, tags and changes of it are refused in words that say what to name; with the table's full name they hold."""
+    declare(lake, "lance", "top")
+    lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
+    lake.done("POST", f"{API}/lake/tags", {"name": "red"})
+    rights = [{"name": "select_table", "condition": "allow"}]
+    asked: list[tuple[str, str, object]] = [
+        ("PUT", "/permissions/roles/r/schema/lance.default/grant", {"privileges": rights}),
+        (
+            "POST",
+            "/roles",
+            {"name": "q", "securableObjects": [{"fullName": "lance.default", "type": "schema", "privileges": rights}]},
+        ),
+        ("PUT", "/owners/schema/lance.default", {"name": "admin", "type": "USER"}),
+        ("GET", "/owners/schema/lance.default", None),
+        ("GET", "/objects/schema/lance.default/tags", None),
+        ("POST", "/objects/schema/lance.default/tags", {"tagsToAdd": ["red"], "tagsToRemove": []}),
+        (
+            "PUT",
+            "/catalogs/lance/schemas/default",
+            {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]},
+        ),
+        ("DELETE", "/catalogs/lance/schemas/default", None),
+    ]
+
+    for method, path, body in asked:
+        answer = lake.ask(method, f"{API}/lake{path}", body)
+        assert (answer.status, answer.json()["code"]) == (405, 1006), path
+        assert "name the catalog lance, or a table as lance.default.TABLE" in answer.json()["message"], path
+        if method != "POST" or "roles" not in path:
+            assert lake.ask(method, f"{API}/lake{path}", body, user="eve").status == 403, path
+    lake.done("POST", f"{API}/lake/objects/table/lance.default.top/tags", {"tagsToAdd": ["red"], "tagsToRemove": []})
+    assert lake.done("GET", f"{API}/lake/owners/table/lance.default.top")["owner"]["name"] == "admin"
+    make_space(lake, "lance", "default")
+    lake.done("PUT", f"{API}/lake/permissions/roles/r/schema/lance.default/grant", {"privileges": rights})
+
+
 def test_an_iceberg_table_lists_and_loads(lake: Node) -> None:
     """The same routes show Iceberg's, with partitioning and sort order."""
     spaces = "/iceberg/v1/lake.main/namespaces"

@@ -19,7 +19,7 @@ from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.names.path import check_gravitino_name
 from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import namespaces
-from limnos.services.lance_roots import root_is_shown, stands_for_catalog
+from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
 from limnos.services.objects import codec_of
 from limnos.services.scene import Scope
 
@@ -109,9 +109,20 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     """Set and remove properties of a schema, of that one only."""
     metalake, catalog, name = names_of(request)
     scope = Scope(metalake, catalog)
-    levels = (await _read_codec(ctx, scope)).split(name)
+    levels = await _changed_levels(ctx, scope, name)
     edits = _without_comment(edits_of(body.updates))
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
+
+
+async def _changed_levels(ctx: Context, scope: Scope, name: str) -> tuple[str, ...]:
+    """Read the name of a schema that is to be changed. Raises Unsupported for the one that stands for its catalog."""
+
+    def read(scene: Scene) -> tuple[str, ...]:
+        levels = codec_of(scene).split(name)
+        require_own(scene, levels)
+        return levels
+
+    return await ctx.read(scope, read)
 
 
 def _without_comment(edits: Edits) -> Edits:
@@ -130,7 +141,7 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
     if request.query_flag("cascade"):
         raise BadRequest("Parameter cascade is not supported: drop what is in the schema first, then the schema itself")
     scope = Scope(metalake, catalog)
-    levels = (await _read_codec(ctx, scope)).split(name)
+    levels = await _changed_levels(ctx, scope, name)
     try:
         await namespaces.namespace_drop(ctx, scope, levels=levels)
     except NotFound as error:
