@@ -65,7 +65,7 @@ def fill(spark: SparkSession, admin: Client) -> Filled:
     writer.mode("overwrite").save(TABLE)
     written = admin.lance.dataset(TABLE)
     written.create_scalar_index("name", "INVERTED", replace=True)
-    sought = _with_vectors(model, spark.createDataFrame([(MISSPELT,)], "name STRING")).first()
+    sought = _with_vectors(model, spark.sql("SELECT :name AS name", args={"name": MISSPELT})).first()
     return Filled(rows=written.count_rows(), sought=list(sought["vector"]) if sought is not None else [])
 
 
