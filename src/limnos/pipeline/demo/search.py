@@ -1,6 +1,6 @@
 """Names of airports as vectors, beside the tables: made by Spark, kept in a Lance table, searched by `ana` through the server.
 
-Job: fill the table, and ask for what is like some words and for what has a word in it. May import `client`, the demo's `access`, PySpark for the vectors, pyarrow for
+Job: fill the table, and ask for what is like some words and for what has a word in it. May import `client`, `model`, the demo's `access`, PySpark for the vectors, pyarrow for
 answers, and the shapes of Lance's requests. It must not know how the pipeline made what it reads.
 
 A vector is a name's groups of three letters, counted, the rare ones for more (TF-IDF), each group in one of a few hundred places: names
