@@ -109,12 +109,12 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     """Set and remove properties of a schema, of that one only."""
     metalake, catalog, name = names_of(request)
     scope = Scope(metalake, catalog)
-    levels = await _changed_levels(ctx, scope, name)
+    levels = await _changed_levels(ctx, scope, name=name)
     edits = _without_comment(edits_of(body.updates))
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
 
 
-async def _changed_levels(ctx: Context, scope: Scope, name: str) -> tuple[str, ...]:
+async def _changed_levels(ctx: Context, scope: Scope, *, name: str) -> tuple[str, ...]:
     """Read the name of a schema that is to be changed. Raises Unsupported for the one that stands for its catalog."""
 
     def read(scene: Scene) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
     if request.query_flag("cascade"):
         raise BadRequest("Parameter cascade is not supported: drop what is in the schema first, then the schema itself")
     scope = Scope(metalake, catalog)
-    levels = await _changed_levels(ctx, scope, name)
+    levels = await _changed_levels(ctx, scope, name=name)
     try:
         await namespaces.namespace_drop(ctx, scope, levels=levels)
     except NotFound as error:
