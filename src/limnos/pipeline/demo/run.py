@@ -122,7 +122,7 @@ def _everything(run: Run) -> None:
                 _compare(run, spark, sources)
                 step.note = "equal"
             _draw(run, spark)
-            sought = _embed(run, spark, Client(first.uri, token=token))
+            sought = _embed(run, spark, admin=Client(first.uri, token=token))
         with run.progress.step("start a second server process over the same store") as step:
             second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
             step.note = second.uri
@@ -194,7 +194,7 @@ def _draw(run: Run, spark: SparkSession) -> None:
         ]
 
 
-def _embed(run: Run, spark: SparkSession, admin: Client) -> list[float]:
+def _embed(run: Run, spark: SparkSession, *, admin: Client) -> list[float]:
     """Put the airports' names with their vectors into a Lance table; return the vector of what ana looks for."""
     with run.progress.step("make vectors of the airports' names, in a Lance table") as step, admin:
         filled = search.fill(spark, admin)
