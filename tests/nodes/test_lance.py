@@ -7,6 +7,7 @@ whether its history is linear, and the last one which commits are in it.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -23,7 +24,8 @@ from tests.nodes.world import World
 
 WRITERS = 16
 COMMITS = max(2, int(os.environ.get("LIMNOS_TEST_ROUNDS", "0")) // 5)
-KILLS = 1 if COMMITS < 10 else 4
+KILLS, KILL_EVERY_S = (1, 0.3) if COMMITS < 10 else (10_000, 3.0)
+"""A short story has one node killed, a long one a node every few seconds, to its end."""
 ROGUE = "rogue"
 TABLE = "/lance/v1/table"
 END = b"LANC"
@@ -127,11 +129,12 @@ def disturbed(world: World, directories: list[Path], done: threading.Event) -> i
             with suppress(FileExistsError), (directory / manifest(version + 1)).open("xb") as file:
                 file.write(ROGUE.encode() + END)
                 laid += 1
-        if killed < KILLS and time.monotonic() - started > 0.3 * (killed + 1):
+        if killed < KILLS and time.monotonic() - started > KILL_EVERY_S * (killed + 1):
             world.nodes[killed % 2].kill()
             world.nodes[killed % 2].start()
             killed += 1
         done.wait(0.02)
+    sys.stdout.write(f"{WRITERS} writers x {COMMITS} commits: nodes killed {killed}, manifests laid past them {laid}\n")
     return laid
 
 

@@ -28,6 +28,7 @@ from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.patience import patience_of
 from limnos.services.context import Services
+from limnos.services.credentials import Vendor
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
 from limnos.store.migrate import migrate
@@ -61,6 +62,7 @@ class Built(NamedTuple):
         await services.sqlpp_requests.close()
         services.chores.close()
         services.lance.close()
+        services.vendor.close()
         await services.locks.close()
         services.sqlpp_chores.close()
         services.engine.close()
@@ -189,6 +191,7 @@ def build(settings: Settings) -> Built:
         chores=ChoreProcesses(processes_max=settings.server.chore_processes_max),
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
+        vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
     )
     asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
     application = Application(

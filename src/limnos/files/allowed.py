@@ -19,13 +19,14 @@ if TYPE_CHECKING:
 
 ENDPOINTS: Final = (
     "s3.endpoint", "s3-endpoint", "gcs.service.host", "gcs-endpoint", "adls.endpoint", "azure-storage-endpoint",
-    "oss.endpoint", "oss-endpoint",
+    "oss.endpoint", "oss-endpoint", "s3.token-service-endpoint", "s3-token-service-endpoint",
 )  # fmt: skip
-"""Properties of catalogs that name an object store's address, as Iceberg and Gravitino call them."""
+"""Properties of catalogs that name an object store's address, or that of who gives out keys to it, as Iceberg and Gravitino call them."""
 _REGIONS: Final = ("s3.region", "client.region", "s3-region")
 
 _PUBLIC: Final = re.compile(
     r"(?:[a-z0-9.-]+\.)?s3(?:-fips|-accelerate)?(?:\.dualstack)?(?:[.-][a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com(?:\.cn)?"
+    r"|sts(?:-fips)?(?:\.[a-z]{2}(?:-[a-z]+)+-\d)?\.amazonaws\.com(?:\.cn)?"
     r"|(?:[a-z0-9-]+\.)?storage\.googleapis\.com"
     r"|[a-z0-9]+\.(?:blob|dfs)\.core\.windows\.net"
     r"|(?:[a-z0-9-]+\.)?oss-[a-z0-9-]+\.aliyuncs\.com"

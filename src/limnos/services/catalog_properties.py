@@ -29,7 +29,12 @@ FOR_READERS = frozenset(
     }
 )  # fmt: skip
 """What engines configure themselves with. A name that is not here is for who may alter the catalog."""
-_NO_SECRETS = frozenset({"credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled"})
+_NO_SECRETS = frozenset(
+    {
+        "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
+        "s3.token-expire-in-secs", "s3-token-service-endpoint", "s3.token-service-endpoint",
+    }
+)  # fmt: skip
 """Names that sound like secrets and are none."""
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature"

@@ -30,6 +30,7 @@ from limnos.services.catalog_properties import catalog_shown, check_unmasked
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
+from limnos.sources.credentials import check_role
 from limnos.view.cold import for_each, need, need_all
 from limnos.view.keys import listing_key, name_key, node_key
 
@@ -125,6 +126,7 @@ def catalog_check(
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
     check_places(properties, allowed)
+    check_role(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
 
@@ -165,6 +167,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
 
     properties = edits.over((await ctx.read(Scope(metalake, name), read)).properties)
     check_places(properties, ctx.services.defaults.allowed)
+    check_role(properties)
     await _reach(ctx, properties)
 
 
@@ -214,6 +217,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
     check_places(dict(edits.sets), ctx.services.defaults.allowed)
+    check_role(dict(edits.sets))
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
+from limnos.services.credentials import Vendor
 from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
@@ -67,6 +68,7 @@ class Services:
         lance: LanceWorkers | None = None,
         engine: Engine | None = None,
         sqlpp_chores: Chores | None = None,
+        vendor: Vendor | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -80,6 +82,8 @@ class Services:
         self.wake_deliveries = wake_deliveries
         self.chores: Chores = OwnChores() if chores is None else chores
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
+        self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
+        """Of credentials for tables' files."""
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores
         """Of their own, so that a long query holds up no commit."""

@@ -22,8 +22,10 @@ from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.model.uuids import new_uuid
 from limnos.services.chores import REQUEST_BYTES_MAX
+from limnos.services.credentials import new_table_credentials
 from limnos.services.places import Place, place_of
 from limnos.services.sqlpp_fence import fenced, guard_of
+from limnos.services.table_formats import ICEBERG
 from limnos.services.tables import NewTable, TableCreate, name_taken, new_table_of, table_find, table_insert
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.chores import Chores
     from limnos.services.context import Context
+    from limnos.services.credentials import Vended
     from limnos.services.scene import Scene, Scope
     from limnos.services.sqlpp_fence import Guard
     from limnos.store.tx import Tx
@@ -50,6 +53,8 @@ class TableRequest(NamedTuple):
     properties: object
     raw: bytes | None = None
     """The body of a large request, which nobody but a chore decodes; the parts are None then."""
+    delegates: bool = False
+    """The client wants credentials for the table's files."""
 
 
 class Whole(NamedTuple):
@@ -96,10 +101,10 @@ async def table_verify(ctx: Context, document: Document, catalog: CatalogRecord)
 
 async def table_stage(
     ctx: Context, scope: Scope, *, namespace: Levels, request: TableRequest
-) -> tuple[bytes, CatalogRecord]:
+) -> tuple[bytes, Vended | None]:
     """Build the metadata of a table that a later commit will make; stores nothing. Raises what that commit would.
 
-    Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
+    Returns it with the credentials to write the table's files, if the request wants some. Its directories are there afterwards, where a location has such: clients write files before that commit, and not all make
     directories. If the commit never comes, they stay empty.
     """
 
@@ -114,8 +119,15 @@ async def table_stage(
     draft = await ctx.read(scope, look)
     whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
+    vended = await _credentials(ctx, document, draft, unless_claimed=True) if request.delegates else None
     ctx.services.files.prepare(document.location)
-    return document.body, draft.place.catalog
+    return document.body, vended
+
+
+async def _credentials(ctx: Context, document: Document, draft: NewTable, *, unless_claimed: bool) -> Vended | None:
+    return await new_table_credentials(
+        ctx, document.location, place=draft.place, table_format=ICEBERG, unless_claimed=unless_claimed
+    )
 
 
 async def table_create(
@@ -124,7 +136,9 @@ async def table_create(
     """Make a table with its first metadata file. Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, Forbidden."""
     draft = await new_table_read(ctx, scope, namespace, request.name)
     whole = await build(ctx, request, draft)
-    return await table_make(ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft)
+    return await table_make(
+        ctx, scope, namespace=namespace, name=request.name, whole=whole, draft=draft, delegates=request.delegates
+    )
 
 
 async def new_table_read(ctx: Context, scope: Scope, namespace: Levels, name: str) -> NewTable:
@@ -150,12 +164,17 @@ async def build(ctx: Context, request: TableRequest, draft: NewTable) -> Whole:
 
 
 async def table_make(
-    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: NewTable
+    ctx: Context, scope: Scope, *, namespace: Levels, name: str, whole: Whole, draft: NewTable, delegates: bool = False
 ) -> tuple[Document, CatalogRecord]:
-    """Write a new table's metadata file and make the table; on a refusal the file is deleted again."""
+    """Write a new table's metadata file and make the table; on a refusal the file is deleted again.
+
+    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had.
+    """
     whole = await settled_whole(ctx.services.chores, whole)
     catalog = draft.place.catalog
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
+    if delegates:
+        await _credentials(ctx, document, draft, unless_claimed=False)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
         return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)

@@ -15,6 +15,7 @@ from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, Forbidden, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
+from limnos.services.credentials import new_table_credentials
 from limnos.services.lance_data import asked_of, fed, table_to_change
 from limnos.services.lance_purges import LancePurge
 from limnos.services.lance_tables import (
@@ -31,6 +32,7 @@ from limnos.services.lance_tables import (
 )
 from limnos.services.lance_work import errand_of
 from limnos.services.purges import PurgePayload
+from limnos.services.table_formats import LANCE
 from limnos.services.tables import name_taken
 from limnos.sources.lance.questions import Write, Written
 from limnos.telemetry.logs import get_logger
@@ -61,6 +63,8 @@ class Wanted(NamedTuple):
     mode: str
     location: str | None
     properties: Mapping[str, str]
+    delegates: bool = False
+    """The client wants credentials for the table's files."""
 
 
 class Made(NamedTuple):
@@ -120,6 +124,8 @@ async def _made_new(
     document = draft.document(wanted.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"At {document.location} lies a table already: register it", kind="table")
+    if wanted.delegates:  # before anything is made
+        await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         again = draft_of(scene, wanted.levels, action=Action.TABLE_CREATE)

@@ -20,6 +20,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
+from limnos.services.credentials import new_table_credentials
 from limnos.services.homes import given
 from limnos.services.lance_manifests import manifests_found
 from limnos.services.places import place_of
@@ -170,14 +171,20 @@ def _parent_of(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, C
 
 
 async def table_declare(
-    ctx: Context, scope: Scope, *, levels: Levels, location: str | None, properties: dict[str, str]
-) -> LanceTable:
-    """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, Forbidden."""
+    ctx: Context, scope: Scope, *, levels: Levels, location: str | None, properties: dict[str, str],
+    delegates: bool = False,
+) -> LanceTable:  # fmt: skip
+    """Make a table without data: its name and its place are taken. Raises NotFound, AlreadyExists, OutsideRoots, Forbidden.
+
+    A client that `delegates` gets credentials with the answer: nothing is made when there are none to be had.
+    """
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(scope, lambda scene: draft_of(scene, levels, action=Action.TABLE_CREATE))
     record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
+    if delegates:
+        await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         drafted = draft_of(scene, levels, action=Action.TABLE_CREATE)

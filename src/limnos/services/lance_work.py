@@ -12,6 +12,7 @@ import msgspec
 
 from limnos.access.authentication import known_user
 from limnos.model.errors import Unsupported
+from limnos.sources.credentials import KEY_ID, PATH_STYLE, REGION, S3_ENDPOINT, SECRET, TOKEN, stated
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _OPTIONS: Final = {
-    "s3.endpoint": "aws_endpoint",
-    "s3.region": "aws_region",
-    "client.region": "aws_region",
-    "s3.access-key-id": "aws_access_key_id",
-    "s3.secret-access-key": "aws_secret_access_key",
-    "s3.session-token": "aws_session_token",
+    "aws_endpoint": S3_ENDPOINT,
+    "aws_region": REGION,
+    "aws_access_key_id": KEY_ID,
+    "aws_secret_access_key": SECRET,
+    "aws_session_token": TOKEN,
 }
-"""Properties of catalogs, and what Lance calls the same."""
+"""What Lance calls properties of catalogs."""
+_KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_session_token"})
 
 
 class Calls(Protocol):
@@ -178,9 +179,19 @@ async def answer(ctx: Context, errand: Errand, *, shape: type[T]) -> T:
 
 def options_of(properties: Mapping[str, str]) -> dict[str, str]:
     """Return what Lance is told of a catalog's object store."""
-    found = {_OPTIONS[key]: value for key, value in properties.items() if key in _OPTIONS}
+    return _told(properties)
+
+
+def ways_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what Lance is told of where a catalog's object store is, and how to speak to it; no keys."""
+    return {key: value for key, value in _told(properties).items() if key not in _KEYS}
+
+
+def _told(properties: Mapping[str, str]) -> dict[str, str]:
+    stands = {option: stated(properties, names) for option, names in _OPTIONS.items()}
+    found = {option: value for option, value in stands.items() if value is not None}
     if found.get("aws_endpoint", "").startswith("http://"):
         found["allow_http"] = "true"
-    if properties.get("s3.path-style-access", "").lower() == "false":
+    if (stated(properties, PATH_STYLE) or "").lower() == "false":
         found["aws_virtual_hosted_style_request"] = "true"
     return found

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
-from limnos.http.iceberg import config, credentials, namespaces, tables, transactions, views
+from limnos.http.iceberg import config, credentials, namespaces, tables, transactions, vended, views
 from limnos.http.iceberg.errors import error_response
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
@@ -80,6 +80,12 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
         "report-metrics",
         asks=(Action.TABLE_EXISTS, Action.TABLE_LOAD),
         body_bytes_max=REPORT_BYTES_MAX,
+    ),
+    Route(
+        "GET",
+        "/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
+        vended.credentials_load,
+        "load-credentials",
     ),
     Route("POST", "/{prefix}/tables/rename", tables.table_rename, "rename-table"),
     Route(

@@ -10,7 +10,7 @@ whoever could load it, else 403.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import msgspec
 
@@ -19,14 +19,17 @@ from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
+from limnos.http.iceberg.vended import NO_STORE, delegates_of, is_asked, told
 from limnos.http.response import JSON, Response, no_content
-from limnos.model.errors import BadRequest, IllegalName, NotFound
+from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services import commits, iceberg_tables, reports, tables
 from limnos.services.chores import REQUEST_BYTES_MAX, is_heavy
+from limnos.services.credentials import table_credentials
 from limnos.services.lasting import lasting_of
+from limnos.services.scene import Scope
 from limnos.services.sqlpp_fence import proof_of
 
 if TYPE_CHECKING:
@@ -37,13 +40,23 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.lasting import Lasting
     from limnos.services.pages import Page
-    from limnos.services.scene import Scene, Scope
+    from limnos.services.scene import Scene
     from limnos.services.sqlpp_fence import Proof
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
 """With these an answer rests on the caller's own right to the table and on its document, so it may be kept."""
 LOCK = b"x-limnos-lock"
+
+
+class End(NamedTuple):
+    """How an answer about a table ends: its configuration, and what tells the credentials in it from others."""
+
+    text: bytes
+    mark: str = ""
+
+
+_PLAIN_END = End(told(None, Scope(None), ()))
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
 
@@ -154,15 +167,17 @@ async def table_load(request: Request, ctx: Context) -> Response:
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
-    etag = _etag(document, mode)
+    delegates = is_asked(request, catalog.properties)
+    end = await _end(ctx, scope, (*namespace, name)) if delegates else _PLAIN_END
+    etag = _etag(document, mode, end.mark)
     whole = document
     if _matches(request.headers.get(b"if-none-match"), etag):
         response = Response(304, b"", ((b"etag", etag),))
     else:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-        response = _loaded(whole, etag)
-    response.lasting = _as_long_as_its_file(ctx, document, lasting)
+        response = _loaded(whole, etag, end)
+    response.lasting = None if delegates else _as_long_as_its_file(ctx, document, lasting)
     return response
 
 
@@ -203,33 +218,38 @@ async def table_create(request: Request, ctx: Context) -> Response:
     """POST tables: create one, or only stage it."""
     scope, params = split(request, ctx, 1)
     data = await request.body()
-    namespace = levels_of(params[0])
+    namespace, delegates = levels_of(params[0]), delegates_of(request)
     if len(data) > REQUEST_BYTES_MAX:
         large = request.glance(data, LargeCreate)
-        wanted = iceberg_tables.TableRequest(_new_name(large.name), large.location, None, None, None, None, data)
+        wanted = iceberg_tables.TableRequest(
+            _new_name(large.name), large.location, None, None, None, None, data, delegates=delegates
+        )
         stages = large.stage_create
     else:
         body = request.decode(data, CreateTable)
         wanted = iceberg_tables.TableRequest(
             _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
+            delegates=delegates,
         )  # fmt: skip
         stages = body.stage_create
     if stages:
-        metadata, _ = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
-        return _staged(metadata)
-    document, _ = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
-    return _loaded(document, _etag(document, "all"))
+        metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
+        end = told(vended, scope, (*namespace, wanted.name))
+        headers = (JSON,) if vended is None else (JSON, NO_STORE)
+        return Response(200, b"".join((b'{"metadata":', metadata, end)), headers)
+    found = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
+    return await _made(request, ctx, scope, levels=(*namespace, wanted.name), found=found)
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
     """POST register: make a table of an existing metadata file."""
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
-    document, _ = await iceberg_tables.table_register(
-        ctx, scope, namespace=levels_of(params[0]), name=check_part(body.name),
-        metadata_location=body.metadata_location, overwrite=body.overwrite,
-    )  # fmt: skip
-    return _loaded(document, _etag(document, "all"))
+    namespace, name = levels_of(params[0]), check_part(body.name)
+    found = await iceberg_tables.table_register(
+        ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
+    )
+    return await _made(request, ctx, scope, levels=(*namespace, name), found=found)
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
@@ -262,23 +282,29 @@ async def table_shown(request: Request, ctx: Context, table_id: int) -> Response
     """Answer a create or register again, with the table as it is now. Raises NotFound when its name means it no more."""
     scope, params = split(request, ctx, 1)
     name = request.glance(await request.body(), NewName).name
-    document = await _kept(ctx, scope, levels_of(params[0]), name, table_id=table_id)
-    return _loaded(document, _etag(document, "all"))
+    namespace = levels_of(params[0])
+    found = await _kept(ctx, scope, namespace, name, table_id=table_id)
+    return await _made(request, ctx, scope, levels=(*namespace, name), found=found)
 
 
 async def commit_shown(request: Request, ctx: Context, table_id: int) -> Response:
     """Answer a commit again, with the table as it is now. Raises NotFound when its name means it no more."""
     scope, params = split(request, ctx, 2)
-    return _committed(await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id))
+    document, _ = await _kept(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
+    return _committed(document)
 
 
-async def _kept(ctx: Context, scope: Scope, namespace: Levels, name: str, *, table_id: int) -> Document:
-    document = await ctx.read(scope, lambda scene: tables.table_load(scene, namespace, name))
+async def _kept(
+    ctx: Context, scope: Scope, namespace: Levels, name: str, *, table_id: int
+) -> tuple[Document, CatalogRecord]:
+    document, catalog = await ctx.read(
+        scope, lambda scene: (tables.table_load(scene, namespace, name), scene.catalog_record)
+    )
     if document.node_id != table_id:
         raise NotFound(
             f"Table does not exist: {iceberg.render((*namespace, name))}: another one has its name now", kind="table"
         )
-    return document
+    return document, catalog
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
@@ -349,25 +375,40 @@ def _new_name(name: str) -> str:
     return check_part(name)
 
 
-def _etag(document: Document, mode: str) -> bytes:
-    return f'W/"{document.node_id}-{document.version}-{mode}"'.encode()
+def _etag(document: Document, mode: str, mark: str = "") -> bytes:
+    """Name an answer; one with credentials only for as long as these would be given again, so a 304 leaves nobody with old ones."""
+    return f'W/"{document.node_id}-{document.version}-{mode}{mark and "-"}{mark}"'.encode()
+
+
+async def _end(ctx: Context, scope: Scope, levels: Levels, *, made: bool = False) -> End:
+    """End an answer with credentials. When something was `made` it stays so whatever STS says: who asks can ask again."""
+    try:
+        vended = await table_credentials(ctx, scope, levels=levels)
+    except LimnosError:
+        if not made:
+            raise
+        return _PLAIN_END
+    return _PLAIN_END if vended is None else End(told(vended, scope, levels), vended.mark)
+
+
+async def _made(request: Request, ctx: Context, scope: Scope, *, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
+    """Answer with a table that this request has made, now or when it came before."""
+    document, catalog = found
+    end = await _end(ctx, scope, levels, made=True) if is_asked(request, catalog.properties) else _PLAIN_END
+    return _loaded(document, _etag(document, "all", end.mark), end)
 
 
 def _matches(header: bytes | None, etag: bytes) -> bool:
     return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
 
 
-def _loaded(document: Document, etag: bytes) -> Response:
+def _loaded(document: Document, etag: bytes, end: End) -> Response:
     location = msgspec.json.encode(document.metadata_location)
-    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b',"config":{}}'))
-    return Response(200, body, (JSON, (b"etag", etag)))
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
+    return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))
 
 
 def _committed(document: Document) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
     return Response(200, body, (JSON, (b"etag", _etag(document, "all"))))
-
-
-def _staged(metadata: bytes) -> Response:
-    return Response(200, b"".join((b'{"metadata":', metadata, b',"config":{}}')))

@@ -13,6 +13,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.namespaces import word_of
+from limnos.http.lance.vended import answered, delegates_of, options_of
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
 from limnos.services import lance_creating, lance_data
@@ -58,12 +59,12 @@ async def table_create(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx)
     mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
-    wanted = Wanted(place.levels, mode, location, _properties_of(request))
+    wanted = Wanted(place.levels, mode, location, _properties_of(request), delegates_of(request))
     made = await lance_creating.table_create(ctx, place.scope, wanted=wanted, body=rows_of(request, ctx))
     told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
     if made.written is not None:
         told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
-    return json_response(told)
+    return answered({**told, **await options_of(request, ctx, place, made=True)})
 
 
 def _properties_of(request: Request) -> dict[str, str]:

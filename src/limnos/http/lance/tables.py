@@ -12,6 +12,7 @@ import msgspec
 from limnos.http.lance.idents import Named, body_of, database_of, delimiter_of, is_remote, metalake_of, place_of
 from limnos.http.lance.namespaces import word_of
 from limnos.http.lance.pages import asked_of, page
+from limnos.http.lance.vended import answered, delegates_of, options_of
 from limnos.http.response import Response, json_response
 from limnos.model.errors import BadRequest
 from limnos.names import lance
@@ -37,6 +38,7 @@ class DeclareTable(Named):
 
     location: str | None = None
     properties: dict[str, str] | None = None
+    vend_credentials: bool | None = None
 
 
 class RegisterTable(Named, kw_only=True):
@@ -55,6 +57,7 @@ class DescribeTable(Named):
     branch: str | None = None
     load_detailed_metadata: bool | None = None
     check_declared: bool | None = None
+    vend_credentials: bool | None = None
 
 
 class TableExists(Named):
@@ -81,9 +84,11 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     body = request.decode(data, DeclareTable)
     place = place_of(request, ctx, body=body)
     made = await lance_tables.table_declare(
-        ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {}
-    )
-    return json_response({**stored(made), "managed_versioning": made.record.managed})
+        ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {},
+        delegates=delegates_of(request, body.vend_credentials),
+    )  # fmt: skip
+    opened = await options_of(request, ctx, place, wanted=body.vend_credentials, made=True)
+    return answered({**stored(made), "managed_versioning": made.record.managed, **opened})
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -117,7 +122,9 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     told = await lance_describing.table_describe(
         ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
     )
-    return json_response(_described(place, told, hidden=len(database_of(request)), logical=is_remote(request)))
+    opened = await options_of(request, ctx, place, wanted=body.vend_credentials)
+    shown = _described(place, told, hidden=len(database_of(request)), logical=is_remote(request))
+    return answered({**shown, **opened})
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body

@@ -1,0 +1,86 @@
+"""Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
+
+May import `services`, `names` and this package. What is answered here is for one caller and ends soon: no answer with credentials is kept, by this server or by
+anybody between it and the client.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
+from limnos.http.response import JSON, Response
+from limnos.names import iceberg
+from limnos.services import tables
+from limnos.services.credentials import table_credentials, vends
+from limnos.sources.credentials import PATH_STYLE, REGION, S3_ENDPOINT, stated
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.credentials import Vended
+    from limnos.services.scene import Scope
+
+DELEGATION: Final = b"x-iceberg-access-delegation"
+NO_STORE: Final = (b"cache-control", b"no-store")
+_PASSED_ON: Final = (
+    ("s3.endpoint", S3_ENDPOINT), ("s3.region", REGION), ("client.region", REGION), ("s3.path-style-access", PATH_STYLE),
+)  # fmt: skip
+
+
+def delegates_of(request: Request) -> bool:
+    """Say whether a client wants credentials, wherever they are given out."""
+    header = request.headers.get(DELEGATION)
+    return header is not None and b"vended-credentials" in header.lower()
+
+
+def is_asked(request: Request, properties: Mapping[str, str]) -> bool:
+    """Say whether a client wants credentials of a catalog that gives them out."""
+    return delegates_of(request) and vends(properties)
+
+
+async def credentials_load(request: Request, ctx: Context) -> Response:
+    """GET a table's credentials anew; none where none are given out, or not to the caller."""
+    scope, params = split(request, ctx, 2)
+    namespace, name = levels_of(params[0]), name_of(params[1])
+    through = through_of(request) if request.query_string else ()
+    await ctx.read(scope, lambda scene: tables.table_load(scene, namespace, name, through))
+    levels = (*namespace, name)
+    found = await table_credentials(ctx, scope, levels=levels)
+    entries = [] if found is None else [entry_of(found, scope, levels)]
+    return Response(200, msgspec.json.encode({"storage-credentials": entries}), (JSON, NO_STORE))
+
+
+def entry_of(vended: Vended, scope: Scope, levels: Levels) -> dict[str, object]:
+    """Spell credentials as one entry of `storage-credentials`."""
+    return {"prefix": f"{vended.location}/", "config": config_of(vended, scope, levels)}
+
+
+def config_of(vended: Vended, scope: Scope, levels: Levels) -> dict[str, str]:
+    """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
+    keys, properties = vended.credentials, vended.properties
+    known = {name: stated(properties, names) for name, names in _PASSED_ON}
+    prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
+    namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
+    return {
+        **{key: value for key, value in known.items() if value is not None},
+        "s3.access-key-id": keys.access_key_id,
+        "s3.secret-access-key": keys.secret_access_key,
+        "s3.session-token": keys.session_token,
+        "s3.session-token-expires-at-ms": str(keys.expires_ms),
+        "client.refresh-credentials-endpoint": f"v1/{prefix}/namespaces/{namespace}/tables/{name}/credentials",
+    }
+
+
+def told(vended: Vended | None, scope: Scope, levels: Levels) -> bytes:
+    """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
+    if vended is None:
+        return b',"config":{}}'
+    config = msgspec.json.encode(config_of(vended, scope, levels))
+    entries = msgspec.json.encode([entry_of(vended, scope, levels)])
+    return b"".join((b',"config":', config, b',"storage-credentials":', entries, b"}"))

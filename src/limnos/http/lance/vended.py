@@ -1,0 +1,63 @@
+"""Vended credentials as Lance's clients take them: options for storage, in answers about a table that they open by themselves.
+
+May import `services` and this package. A client asks again when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.lance.idents import is_remote
+from limnos.http.response import Response, json_response
+from limnos.model.errors import LimnosError
+from limnos.services.credentials import table_credentials
+from limnos.services.lance_work import ways_of
+
+if TYPE_CHECKING:
+    from limnos.http.lance.idents import Place
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.credentials import Vended
+
+NO_STORE: Final = (b"cache-control", b"no-store")
+OPTIONS: Final = "storage_options"
+
+
+def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
+    """Say whether a client may be given credentials: unless it says otherwise, or has no use for them."""
+    return wanted is not False and not is_remote(request)
+
+
+async def options_of(
+    request: Request, ctx: Context, place: Place, *, wanted: bool | None = None, made: bool = False
+) -> dict[str, object]:
+    """Return the part of an answer that opens a table's files; nothing where nothing is given out.
+
+    When the table was `made` by this request it stays so whatever STS says: who asks can describe it.
+    """
+    if not delegates_of(request, wanted):
+        return {}
+    try:
+        vended = await table_credentials(ctx, place.scope, levels=place.levels)
+    except LimnosError:
+        if not made:
+            raise
+        return {}
+    return {} if vended is None else {OPTIONS: spelled(vended)}
+
+
+def spelled(vended: Vended) -> dict[str, str]:
+    """Spell credentials as Lance has them."""
+    keys = vended.credentials
+    return {
+        **ways_of(vended.properties),
+        "aws_access_key_id": keys.access_key_id,
+        "aws_secret_access_key": keys.secret_access_key,
+        "aws_session_token": keys.session_token,
+        "expires_at_millis": str(keys.expires_ms),
+    }
+
+
+def answered(answer: dict[str, object]) -> Response:
+    """Answer about a table; one with credentials is kept by nobody."""
+    return json_response(answer, 200, (NO_STORE,) if OPTIONS in answer else ())

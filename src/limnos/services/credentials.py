@@ -1,0 +1,230 @@
+"""Credentials for the files of one table, given out to whom the table is open: asked of STS, kept while they last.
+
+May import the rooms below, and `sources` for who asks STS. Knows no wire format. Whether the caller may read or write decides what is asked for, and
+is looked at once more when an answer has been waited for. Who may alter the catalog sets which role is taken on; without one nothing is given
+out. Decision record 0059.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.files import Shares, is_within, normalise
+from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.model.kinds import Kind
+from limnos.services.places import place_of
+from limnos.services.table_formats import ICEBERG, LANCE
+from limnos.sources.credentials import Credentials, Rights, Role, policy_of, role_of, taken_on
+from limnos.store.documents import claims_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.places import Place
+    from limnos.services.scene import Scene, Scope
+    from limnos.store.interface import Time
+
+log = get_logger("limnos.credentials")
+KEPT_MAX: Final = 10_000
+USABLE_MS: Final = 60_000
+"""Credentials that end sooner are given to nobody."""
+BOTH: Final = Rights(reads=True, writes=True)
+OPEN_TO_WRITERS: Final[Mapping[str, tuple[str, ...]]] = {
+    ICEBERG: ("metadata",),
+    LANCE: ("_versions", "_transactions", "_refs", "tree/*/_versions", "tree/*/_transactions"),
+}
+"""What of a table its writers must read, and which holds no rows."""
+GIVEN = Counter("limnos_table_credentials_total", "Credentials for tables' files, by outcome.", ("outcome",))
+
+
+class Wanted(NamedTuple):
+    """A role to take on, narrowed to what opens one place; equal ones get the same credentials."""
+
+    role: Role
+    policy: str
+
+
+class Vended(NamedTuple):
+    """Credentials for a table's place, and the properties of its catalog, which say how its store is reached."""
+
+    credentials: Credentials
+    location: str
+    rights: Rights
+    properties: Mapping[str, str]
+
+    @property
+    def mark(self) -> str:
+        """What tells these credentials from others for the same table."""
+        rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
+        return f"{rights}{self.credentials.expires_ms}"
+
+
+class Vendor:
+    """Asks STS, each question once at a time, and keeps what it was given for half of its life."""
+
+    def __init__(
+        self, *, timeout_s: float, time: Time, ask: Callable[[Role, str], Credentials] = taken_on
+    ) -> None:  # fmt: skip
+        self._shares = Shares(timeout_s=timeout_s)
+        self._time = time
+        self._ask = ask
+        self._kept: dict[Wanted, Credentials] = {}
+        self._asked: dict[Wanted, asyncio.Task[Credentials]] = {}
+
+    def kept(self, wanted: Wanted, *, at_least_ms: int | None = None) -> Credentials | None:
+        """Return credentials that have at least half of their life before them, or so much time."""
+        found = self._kept.get(wanted)
+        least = wanted.role.duration_s * 500 if at_least_ms is None else at_least_ms
+        if found is None or found.expires_ms - self._time.now_ms() < least:
+            return None
+        return found
+
+    async def given(self, wanted: Wanted) -> Credentials:
+        """Return credentials: those that are kept, else new ones. While STS is away older ones do as long as they last.
+
+        Raises Unavailable, StorageFailed, Unsupported.
+        """
+        found = self.kept(wanted)
+        if found is not None:
+            GIVEN["kept",] += 1
+            return found
+        try:
+            return await self._new(wanted)
+        except LimnosError as error:
+            GIVEN["refused",] += 1
+            log.warning("no credentials for a table", role=wanted.role.arn, error=error.message, **error.context)
+            older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, Unavailable) else None
+            if older is None:
+                raise
+            return older
+
+    async def _new(self, wanted: Wanted) -> Credentials:
+        if asyncio.current_task() is None:
+            await asyncio.sleep(0)  # a request that was begun outside of a task goes on in one
+        task = self._asked.get(wanted)
+        if task is None:
+            task = self._asked[wanted] = asyncio.create_task(self._fetched(wanted))
+            task.add_done_callback(partial(self._done, wanted))
+        return await asyncio.shield(task)
+
+    async def _fetched(self, wanted: Wanted) -> Credentials:
+        role = wanted.role
+        try:
+            found = await self._shares.run((role.endpoint, role.arn), partial(self._ask, role, wanted.policy))
+        except Unavailable as error:
+            if error.context:
+                raise
+            raise Unavailable(  # the threads are stuck, or it took too long
+                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
+                "ask for the table without credentials", retry_after_s=5,
+            ) from error  # fmt: skip
+        if found.expires_ms - self._time.now_ms() < USABLE_MS:
+            raise StorageFailed(
+                "The catalog's token service gives credentials that end at once: have its clock looked at"
+            )
+        self._keep(wanted, found)
+        GIVEN["new",] += 1
+        return found
+
+    def _keep(self, wanted: Wanted, found: Credentials) -> None:
+        self._kept.pop(wanted, None)
+        if len(self._kept) >= KEPT_MAX:
+            now_ms = self._time.now_ms()
+            self._kept = {each: held for each, held in self._kept.items() if held.expires_ms > now_ms}
+            while len(self._kept) >= KEPT_MAX:
+                del self._kept[next(iter(self._kept))]
+        self._kept[wanted] = found
+
+    def _done(self, wanted: Wanted, task: asyncio.Task[Credentials]) -> None:
+        self._asked.pop(wanted, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it; if nobody did, nobody needs it
+
+    def close(self) -> None:
+        """Ask no more."""
+        for task in tuple(self._asked.values()):
+            task.cancel()
+
+
+class _Open(NamedTuple):
+    """A table as far as its files are open to the caller."""
+
+    location: str
+    rights: Rights
+    place: Place
+    table_format: str
+
+
+def vends(properties: Mapping[str, str]) -> bool:
+    """Say whether a catalog gives out credentials at all. Properties that can't be right give out none."""
+    try:
+        return role_of(properties) is not None
+    except BadRequest:
+        return False
+
+
+async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Vended | None:
+    """Return credentials for a table's files, as far as the caller may read or write them by a right of their own; None where none are given out.
+
+    Raises Unavailable, StorageFailed where STS does not answer or refuses.
+    """
+    waited: tuple[Wanted, Credentials] | None = None
+    while True:
+        seen = await ctx.read(scope, lambda scene: _open_to(scene, levels))
+        wanted = None if seen is None else _wanted(seen)
+        if seen is None or wanted is None:
+            return None
+        found = ctx.services.vendor.kept(wanted)
+        if found is None and waited is not None and waited[0] == wanted:
+            found = waited[1]
+        if found is not None:
+            return Vended(found, seen.location, seen.rights, seen.place.catalog.properties)
+        waited = wanted, await ctx.services.vendor.given(wanted)  # then the rights are looked at again
+
+
+def _open_to(scene: Scene, levels: Levels) -> _Open | None:
+    """Return a table's place and what the caller may do there; None where there is no such table, or nothing is given out."""
+    node, chain = scene.find(levels, Kind.TABLE)
+    if node is None or node.kind is not Kind.TABLE or not vends(scene.catalog_record.properties):
+        return None
+    reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
+    return _Open(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)
+
+
+def _wanted(seen: _Open) -> Wanted | None:
+    """Return what is asked of STS; None for a place that the catalog may not use any more, or that no policy can name."""
+    properties = seen.place.catalog.properties
+    role = role_of(properties)
+    if role is None or not is_within(seen.location, seen.place.roots):
+        return None
+    seen.place.allowed.check_endpoints(properties)
+    policy = policy_of(
+        role, normalise(seen.location), rights=seen.rights, open_to_writers=OPEN_TO_WRITERS.get(seen.table_format, ())
+    )
+    return None if policy is None else Wanted(role, policy)
+
+
+async def new_table_credentials(
+    ctx: Context, location: str, *, place: Place, table_format: str, unless_claimed: bool = False
+) -> Vended | None:
+    """Return credentials for the place of a table that is about to be made by the caller, who will own it.
+
+    Asked for before the table is made, so that nothing is made when STS does not answer. `unless_claimed`: they are handed out before it is there, so
+    no other table may lie there, above or below. Raises as `table_credentials` does.
+    """
+    wanted = None if not vends(place.catalog.properties) else _wanted(_Open(location, BOTH, place, table_format))
+    if wanted is None:
+        return None
+    normal = normalise(location)
+    if unless_claimed:
+        claims = await ctx.look_up(partial(claims_read, normal))
+        if claims:
+            return None
+    return Vended(await ctx.services.vendor.given(wanted), normal, BOTH, place.catalog.properties)

@@ -1,0 +1,230 @@
+"""Credentials of an object store that open one table's place and nothing else, as STS gives them out.
+
+May import `model`, and botocore where it is called. Knows no tables and nobody's rights: it is told a place and what may be done there. A catalog's
+properties say which role is taken on, in Gravitino's words or spelled like Iceberg's; its own keys go to STS alone and are in
+no answer. Decision record 0059.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+from limnos.model.errors import BadRequest, StorageFailed, Unavailable, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+ROLE: Final = ("s3.role-arn", "s3-role-arn")
+"""The property that has tables' credentials given out at all."""
+EXTERNAL_ID: Final = ("s3.external-id", "s3-external-id")
+DURATION: Final = ("s3.token-expire-in-secs", "s3-token-expire-in-secs")
+STS_ENDPOINT: Final = ("s3.token-service-endpoint", "s3-token-service-endpoint")
+S3_ENDPOINT: Final = ("s3.endpoint", "s3-endpoint")
+REGION: Final = ("s3.region", "client.region", "s3-region")
+KEY_ID: Final = ("s3.access-key-id", "s3-access-key-id")
+SECRET: Final = ("s3.secret-access-key", "s3-secret-access-key")
+TOKEN: Final = ("s3.session-token", "s3-session-token")
+PATH_STYLE: Final = ("s3.path-style-access", "s3-path-style-access")
+
+DURATION_S: Final = 3600
+DURATION_MIN_S, DURATION_MAX_S = 900, 43_200
+"""What STS takes."""
+POLICY_CHARACTERS_MAX: Final = 2048
+"""What STS takes; a place that needs more gets no credentials."""
+_CONNECT_TIMEOUT_S: Final = 3
+_READ_TIMEOUT_S: Final = 8
+_CLIENTS_MAX: Final = 64
+_KEY_NAMES: Final = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
+_ARN: Final = re.compile(r"arn:[\x21-\x7e]{16,2000}")
+_EXTERNAL_ID: Final = re.compile(r"[\w+=,.@:/-]{2,1224}", re.ASCII)
+_PLACE: Final = re.compile(r"s3://([a-z0-9][a-z0-9.-]{1,62})/([^*?$]+)")
+"""A place whose name means itself in a policy: what has a wildcard or a variable in it would open others."""
+_AMAZON: Final = re.compile(r"https://[^/]*\.amazonaws\.com(\.cn)?(:443)?/?")
+
+
+class Rights(NamedTuple):
+    """What may be done to a table's files."""
+
+    reads: bool
+    writes: bool
+
+
+class Role(NamedTuple):
+    """A role to take on, by whose keys (the environment's without), and where that is asked for."""
+
+    arn: str
+    external_id: str | None
+    duration_s: int
+    endpoint: str | None
+    region: str | None
+    keys: tuple[str | None, str | None, str | None]
+
+    def __repr__(self) -> str:
+        return f"Role({self.arn})"
+
+
+class Credentials(NamedTuple):
+    """Keys for one place, and when they end, in milliseconds since 1970."""
+
+    access_key_id: str
+    secret_access_key: str
+    session_token: str
+    expires_ms: int
+
+    def __repr__(self) -> str:
+        return f"Credentials(expires_ms={self.expires_ms})"
+
+
+class _Sts(Protocol):
+    def assume_role(self, **words: object) -> Mapping[str, Mapping[str, object]]: ...
+
+
+def stated(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
+    """Return a property by the first of its names that is set."""
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def check_role(properties: Mapping[str, str]) -> None:
+    """Refuse what can be no part of a role, whatever else is set. Raises BadRequest."""
+    some = {} if stated(properties, ROLE) is not None else {ROLE[0]: "arn:aws:iam::123456789012:role/any"}
+    role_of({**properties, **some})
+
+
+def role_of(properties: Mapping[str, str]) -> Role | None:
+    """Return the role that a catalog's properties name; None when they name none. Raises BadRequest for what can be none."""
+    arn = stated(properties, ROLE)
+    if arn is None:
+        return None
+    if not _ARN.fullmatch(arn):
+        raise BadRequest(f"Property '{ROLE[1]}' is {arn[:100]!r}: write a role as arn:aws:iam::123456789012:role/NAME")
+    external_id = stated(properties, EXTERNAL_ID)
+    if external_id is not None and not _EXTERNAL_ID.fullmatch(external_id):
+        raise BadRequest(f"Property '{EXTERNAL_ID[1]}' has 2 to 1224 letters, digits or signs of _+=,.@:/-")
+    keys = stated(properties, KEY_ID), stated(properties, SECRET), stated(properties, TOKEN)
+    return Role(arn, external_id, _duration_of(properties), _endpoint_of(properties), stated(properties, REGION), keys)
+
+
+def _duration_of(properties: Mapping[str, str]) -> int:
+    text = stated(properties, DURATION)
+    if text is None:
+        return DURATION_S
+    if not text.isascii() or not text.isdigit() or not DURATION_MIN_S <= int(text[:9]) <= DURATION_MAX_S:
+        raise BadRequest(
+            f"Property '{DURATION[1]}' is {text[:40]!r}: write seconds from {DURATION_MIN_S} to {DURATION_MAX_S}"
+        )
+    return int(text)
+
+
+def _endpoint_of(properties: Mapping[str, str]) -> str | None:
+    """Return where roles are asked for: stores that only speak like Amazon's do it at their own address."""
+    endpoint = stated(properties, S3_ENDPOINT)
+    if endpoint is not None and _AMAZON.fullmatch(endpoint):
+        endpoint = None
+    return stated(properties, STS_ENDPOINT) or endpoint
+
+
+def policy_of(role: Role, location: str, *, rights: Rights, open_to_writers: tuple[str, ...]) -> str | None:
+    """Return the policy that opens one place to who has these rights; None for a place that no policy can name safely.
+
+    It ends in a slash wherever it names files, so that no place whose name only begins alike is opened, nor listed. `open_to_writers`: the
+    directories, relative to the place, that a writer without the right to read must read.
+    """
+    found = _PLACE.fullmatch(location)
+    if found is None or not (rights.reads or rights.writes) or found[2].endswith("/"):
+        return None
+    partition = role.arn.split(":")[1]
+    bucket = f"arn:{partition if partition.startswith('aws') else 'aws'}:s3:::{found[1]}"
+    files = f"{bucket}/{found[2]}"
+    readable = [f"{files}/*"] if rights.reads else [f"{files}/{name}/*" for name in open_to_writers]
+    statements: list[dict[str, object]] = [
+        {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": bucket},
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{found[2]}/*"}}},
+        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": readable},
+    ]  # fmt: skip
+    if rights.writes:
+        actions = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
+        statements.append({"Effect": "Allow", "Action": actions, "Resource": f"{files}/*"})
+    policy = json.dumps({"Version": "2012-10-17", "Statement": statements}, separators=(",", ":"))
+    return policy if len(policy) <= POLICY_CHARACTERS_MAX else None
+
+
+def taken_on(role: Role, policy: str) -> Credentials:
+    """Take on a role, narrowed by a policy; blocks. Raises Unavailable, StorageFailed (STS refuses), Unsupported (botocore is missing)."""
+    client = _client(role)
+    words: dict[str, object] = {"RoleArn": role.arn, "RoleSessionName": "limnos", "Policy": policy}
+    if role.external_id is not None:
+        words["ExternalId"] = role.external_id
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - of the extra `s3`
+
+    try:
+        found = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
+    except ClientError as error:
+        raise _refused(error.response.get("Error", {}).get("Code", ""), error) from error
+    except BotoCoreError as error:
+        raise _failed(error) from error
+    expires = cast("datetime", found["Expiration"])
+    return Credentials(
+        str(found["AccessKeyId"]), str(found["SecretAccessKey"]), str(found["SessionToken"]), int(expires.timestamp() * 1000)
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=_CLIENTS_MAX)
+def _client(role: Role) -> _Sts:
+    """Return the client that asks for a role; it may be used by several threads."""
+    try:
+        from botocore.config import Config  # noqa: PLC0415 - of the extra `s3`
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
+        from botocore.session import Session  # noqa: PLC0415 - as above
+    except ImportError as error:
+        raise Unsupported(
+            "To give out credentials for tables needs a package that is not installed here: pip install 'limnos[s3]'"
+        ) from error
+    config = Config(
+        connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"mode": "standard", "total_max_attempts": 2},
+    )  # fmt: skip
+    region = role.region or ("us-east-1" if role.endpoint is not None else None)
+    try:
+        client = Session().create_client(
+            "sts",
+            region_name=region,
+            endpoint_url=role.endpoint,
+            config=config,
+            **dict(zip(_KEY_NAMES, role.keys, strict=True)),
+        )
+    except (BotoCoreError, ValueError) as error:
+        raise _failed(error) from error
+    return cast("_Sts", client)
+
+
+def _refused(code: str, error: Exception) -> StorageFailed | Unavailable:
+    """Tell who asked that STS said no; what it said is for the log, as it names others' accounts."""
+    if code in ("Throttling", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure", "InternalError", "503"):
+        return _away(error)
+    return StorageFailed(
+        f"The catalog's credentials for tables are refused by its token service ({code or 'without a reason'}): its owner checks {ROLE[1]}, "
+        f"{EXTERNAL_ID[1]}, {DURATION[1]} and the keys that take the role on; the server's log has the service's words",
+        cause=str(error),
+    )
+
+
+def _failed(error: Exception) -> StorageFailed | Unavailable:
+    names = {base.__name__ for base in type(error).__mro__}
+    if names & {"HTTPClientError", "ConnectionError", "ReadTimeoutError", "ConnectTimeoutError"}:
+        return _away(error)
+    return StorageFailed(
+        "The catalog's token service can't be asked for credentials for tables: its owner checks s3.region, the keys and "
+        f"{STS_ENDPOINT[1]}; the server's log has more",
+        cause=str(error),
+    )
+
+
+def _away(error: Exception) -> Unavailable:
+    return Unavailable(
+        "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or ask "
+        "for the table without credentials",
+        retry_after_s=5, cause=str(error),
+    )  # fmt: skip

@@ -1,0 +1,193 @@
+"""An object store and its token service in this process, which hold every session to its policy.
+
+moto keeps objects and gives out sessions; that a session may do what its policy says and nothing else is decided here, from the request as it
+comes over the wire. The key `key` is the store's owner, who may do everything.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+from urllib.parse import parse_qs, unquote
+from xml.etree import ElementTree as ET
+
+import boto3  # type: ignore[import-untyped]
+from moto.core.utils import utcnow
+from moto.moto_server.threaded_moto_server import MotoRequestHandler
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
+from moto.sts.models import AssumedRole, sts_backends
+from werkzeug.serving import make_server
+
+ACCOUNT = "123456789012"
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/tables"
+BUCKET = "lake"
+Environ = dict[str, Any]
+_ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
+
+
+@dataclass
+class Objects:
+    """The server: its address, what was asked of it, and what it refused."""
+
+    uri: str = ""
+    asked: Counter[str] = field(default_factory=Counter)
+    """Requests by access key and action."""
+    refused: list[str] = field(default_factory=list)
+    is_away: bool = False
+    """The token service answers nothing but 503."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """What a catalog's properties say of the store; with a role."""
+        return {
+            "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret", "s3-role-arn": ROLE,
+        }  # fmt: skip
+
+    def client(self, *keys: str) -> Any:  # noqa: ANN401 - boto3 has no types
+        """A plain client, the owner's unless it is given keys and a token."""
+        key, secret, token = keys or ("key", "secret", None)
+        return boto3.client(
+            "s3", endpoint_url=self.uri, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
+            region_name="us-east-1",
+        )  # fmt: skip
+
+    def names(self, prefix: str = "") -> list[str]:
+        """The names of all objects below a prefix."""
+        client = self.client()
+        found = [
+            each["Key"]
+            for page in client.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=prefix)
+            for each in page.get("Contents", ())
+        ]
+        client.close()
+        return found
+
+    @staticmethod
+    def sessions() -> list[AssumedRole]:
+        """Every session that was given out."""
+        return list(sts_backends[ACCOUNT]["aws"].assumed_roles)
+
+    def end_all(self) -> None:
+        """Let every session be over."""
+        for each in self.sessions():
+            each.expiration = utcnow() - timedelta(seconds=1)
+
+
+@contextmanager
+def objects() -> Iterator[Objects]:
+    """Serve an object store with one bucket."""
+    found = Objects()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
+    app = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, _guarded(found, app), threaded=True, request_handler=MotoRequestHandler)
+    server.daemon_threads = True  # type: ignore[attr-defined]  # of socketserver: clients keep their connections
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    found.uri = f"http://127.0.0.1:{server.server_address[1]}"
+    owner = found.client()
+    owner.create_bucket(Bucket=BUCKET)
+    owner.close()
+    try:
+        yield found
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
+    def answer(environ: Environ, start: Callable[..., Any]) -> Any:  # noqa: ANN401 - WSGI's
+        key, _, service = _asker(environ)
+        if service == "sts":
+            if found.is_away:
+                start("503 Service Unavailable", [("content-type", "text/xml")])
+                return [b"<ErrorResponse><Error><Code>ServiceUnavailable</Code></Error></ErrorResponse>"]
+            found.asked["sts"] += 1
+        elif key != "key":
+            for action, resource, prefix in _wants(environ):
+                found.asked[action] += 1
+                if not _may(environ, key, action=action, resource=resource, prefix=prefix):
+                    found.refused.append(f"{action} {resource} {prefix or ''}")
+                    start("403 Forbidden", [("content-type", "application/xml")])
+                    return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
+        return app(environ, start)
+
+    return answer
+
+
+def _asker(environ: Environ) -> tuple[str, str, str]:
+    """Return the access key, region and service of a request."""
+    found = _ACCESS_KEY.search(environ.get("HTTP_AUTHORIZATION", ""))
+    return ("", "", "") if found is None else (found[1], found[2], found[3])
+
+
+def _wants(environ: Environ) -> Iterator[tuple[str, str, str | None]]:
+    """Return what a request does to which resource, and the prefix that it lists."""
+    path = unquote(environ.get("RAW_URI", environ["PATH_INFO"]).partition("?")[0]).lstrip("/")
+    bucket, _, key = path.partition("/")
+    query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
+    method, one = environ["REQUEST_METHOD"], f"arn:aws:s3:::{bucket}/{key}"
+    if not key:
+        if method == "POST" and "delete" in query:
+            for each in _deleted(environ):
+                yield "s3:DeleteObject", f"arn:aws:s3:::{bucket}/{each}", None
+        elif "location" in query:
+            yield "s3:GetBucketLocation", f"arn:aws:s3:::{bucket}", None
+        elif method in ("GET", "HEAD"):
+            yield "s3:ListBucket", f"arn:aws:s3:::{bucket}", query.get("prefix", [""])[0]
+        else:
+            yield "s3:Else", f"arn:aws:s3:::{bucket}", None
+        return
+    if source := environ.get("HTTP_X_AMZ_COPY_SOURCE"):
+        yield "s3:GetObject", f"arn:aws:s3:::{unquote(source).lstrip('/')}", None
+    if method == "DELETE":
+        yield ("s3:AbortMultipartUpload" if "uploadId" in query else "s3:DeleteObject"), one, None
+    elif method in ("GET", "HEAD"):
+        yield ("s3:ListMultipartUploadParts" if "uploadId" in query else "s3:GetObject"), one, None
+    else:
+        yield "s3:PutObject", one, None
+
+
+def _deleted(environ: Environ) -> list[str]:
+    body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+    environ["wsgi.input"] = BytesIO(body)
+    return [each.text or "" for each in ET.fromstring(body).iter() if each.tag.endswith("Key")]
+
+
+def _may(environ: Environ, key: str, *, action: str, resource: str, prefix: str | None) -> bool:
+    """Say whether a session may do something: it is not over, its token is right, and its policy says so."""
+    session = next((each for each in Objects.sessions() if each.access_key_id == key), None)
+    if session is None or environ.get("HTTP_X_AMZ_SECURITY_TOKEN") != session.session_token:
+        return False
+    if session.expiration.replace(tzinfo=None) <= utcnow().replace(tzinfo=None):
+        return False
+    statements = json.loads(session.policy)["Statement"]
+    return any(_allows(each, action=action, resource=resource, prefix=prefix) for each in statements)
+
+
+def _allows(statement: dict[str, Any], *, action: str, resource: str, prefix: str | None) -> bool:
+    assert statement["Effect"] == "Allow"
+    condition = statement.get("Condition")
+    if condition is not None:
+        assert list(condition) == ["StringLike"], condition
+        assert list(condition["StringLike"]) == ["s3:prefix"], condition
+        if prefix is None or not _like(condition["StringLike"]["s3:prefix"], prefix):
+            return False
+    return _like(statement["Action"], action) and _like(statement["Resource"], resource)
+
+
+def _like(patterns: str | list[str], text: str) -> bool:
+    each = [patterns] if isinstance(patterns, str) else patterns
+    return any(
+        re.fullmatch(re.escape(pattern).replace(r"\*", ".*").replace(r"\?", "."), text, re.DOTALL) for pattern in each
+    )

@@ -1,0 +1,156 @@
+"""What a role is, what a policy opens, and how STS is asked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from botocore.exceptions import (  # type: ignore[import-untyped]
+    ClientError,
+    EndpointConnectionError,
+    NoCredentialsError,
+)
+
+from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
+from limnos.sources import credentials
+from limnos.sources.credentials import Rights, Role, check_role, policy_of, role_of, taken_on
+
+ARN = "arn:aws:iam::123456789012:role/tables"
+ROLE = role_of({"s3-role-arn": ARN}) or pytest.fail("no role")
+BOTH, READS, WRITES = Rights(True, True), Rights(True, False), Rights(False, True)
+
+
+def opened(location: str, rights: Rights = BOTH) -> dict[str, object]:
+    """What a policy opens: resources by action; a list's prefix stands for its resource."""
+    policy = policy_of(ROLE, location, rights=rights, open_to_writers=("metadata",))
+    assert policy is not None
+    found: dict[str, object] = {}
+    for each in json.loads(policy)["Statement"]:
+        assert each["Effect"] == "Allow"
+        actions = [each["Action"]] if isinstance(each["Action"], str) else each["Action"]
+        for action in actions:
+            found[action.removeprefix("s3:")] = (
+                each.get("Condition", {}).get("StringLike", {}).get("s3:prefix", each["Resource"])
+            )
+    return found
+
+
+def test_a_catalog_without_a_role_gives_out_nothing() -> None:
+    """Keys, regions and all the rest make no role."""
+    assert role_of({"s3.access-key-id": "k", "s3-external-id": "xx", "s3-token-expire-in-secs": "900"}) is None
+
+
+def test_a_role_is_spelled_in_either_way() -> None:
+    """Gravitino's words and those spelled like Iceberg's say the same; the store's own address is asked where it is not Amazon's."""
+    theirs = {"s3-role-arn": ARN, "s3-external-id": "x1", "s3-token-expire-in-secs": "900", "s3-region": "eu-west-1",
+              "s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-endpoint": "http://minio:9000"}  # fmt: skip
+    ours = {name.replace("s3-", "s3.", 1): value for name, value in theirs.items()}
+
+    assert role_of(ours) == role_of(theirs) == Role(ARN, "x1", 900, "http://minio:9000", "eu-west-1", ("k", "s", None))
+    assert (role_of({**ours, "s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}) or ROLE).endpoint is None
+    assert (role_of({**ours, "s3-token-service-endpoint": "https://sts.here"}) or ROLE).endpoint == "https://sts.here"
+    assert "s" not in repr(role_of(theirs)).removeprefix(f"Role({ARN}")
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"s3-role-arn": "role/tables"}, {"s3.role-arn": f"{ARN} x"}, {"s3-token-expire-in-secs": "899"},
+        {"s3-token-expire-in-secs": "43201"}, {"s3-token-expire-in-secs": "-900"}, {"s3-token-expire-in-secs": "٩٠٠"},
+        {"s3-external-id": "a b"}, {"s3-external-id": "a"},
+    ],
+)  # fmt: skip
+def test_what_can_be_no_role_is_refused(properties: dict[str, str]) -> None:
+    """Each property by itself, whether the others are there or not."""
+    with pytest.raises(BadRequest, match="Property 's3-"):
+        check_role(properties)
+
+
+def test_a_policy_ends_in_a_slash() -> None:
+    """Files and lists are below the place, so a place whose name only begins alike is neither opened nor listed."""
+    place = "arn:aws:s3:::lake/w/t"
+    files = f"{place}/*"
+
+    assert opened("s3://lake/w/t") == {
+        "GetBucketLocation": "arn:aws:s3:::lake", "ListBucket": "w/t/*", "GetObject": [files], "PutObject": files,
+        "DeleteObject": files, "AbortMultipartUpload": files, "ListMultipartUploadParts": files,
+    }  # fmt: skip
+
+
+def test_rights_narrow_a_policy() -> None:
+    """Who reads can't write, and who only writes reads what holds no rows."""
+    assert set(opened("s3://lake/w/t", READS)) == {"GetBucketLocation", "ListBucket", "GetObject"}
+    assert opened("s3://lake/w/t", WRITES)["GetObject"] == ["arn:aws:s3:::lake/w/t/metadata/*"]
+    assert policy_of(ROLE, "s3://lake/w/t", rights=Rights(False, False), open_to_writers=()) is None
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "s3://lake", "s3://lake/", "s3://lake/*", "s3://lake/w/t?", "s3://lake/${aws:userid}", "s3://*/t", "s3://lake/t/", "file:///b/t",
+        "gs://b/t", "s3://lake/" + "x" * 2000, "s3://b*/t",
+    ],
+)  # fmt: skip
+def test_a_place_that_a_policy_cannot_name_gets_none(location: str) -> None:
+    """Whole buckets, wildcards, variables, other stores, and names that are too long."""
+    assert policy_of(ROLE, location, rights=BOTH, open_to_writers=()) is None
+
+
+def test_a_policy_is_plain_ascii_in_its_roles_partition() -> None:
+    """STS takes no other characters; an ARN of China's partition opens buckets of that."""
+    chinese = Role("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
+    policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS, open_to_writers=()) or ""
+
+    assert policy.isascii()
+    assert json.loads(policy)["Statement"][2]["Resource"] == ["arn:aws-cn:s3:::lake/w/tücken/*"]
+
+
+class Sts:
+    """A token service that answers, or fails, as it is told."""
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.asked: dict[str, object] = {}
+
+    def assume_role(self, **words: object) -> dict[str, dict[str, object]]:
+        """Give out what was told."""
+        self.asked = words
+        if self.failure is not None:
+            raise self.failure
+        expires = datetime(2026, 1, 1, tzinfo=UTC)
+        return {"Credentials": {"AccessKeyId": "a", "SecretAccessKey": "b", "SessionToken": "c", "Expiration": expires}}
+
+
+def test_sts_is_asked_for_no_more_than_the_policy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Role, policy, duration and external id go out; what comes is not shown in texts."""
+    sts, role = Sts(), ROLE._replace(external_id="x1", duration_s=900)
+    monkeypatch.setattr(credentials, "_client", lambda _: sts)
+    found = taken_on(role, "{}")
+
+    assert found == ("a", "b", "c", 1_767_225_600_000)
+    assert repr(found) == "Credentials(expires_ms=1767225600000)"
+    assert sts.asked == {
+        "RoleArn": ARN, "RoleSessionName": "limnos", "Policy": "{}", "ExternalId": "x1", "DurationSeconds": 900,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "failure, kind",
+    [
+        (ClientError({"Error": {"Code": "AccessDenied", "Message": "user/x may not"}}, "AssumeRole"), StorageFailed),
+        (ClientError({"Error": {"Code": "Throttling"}}, "AssumeRole"), Unavailable),
+        (EndpointConnectionError(endpoint_url="http://sts"), Unavailable),
+        (NoCredentialsError(), StorageFailed),
+    ],
+)
+def test_failures_of_sts_are_told_without_its_words(
+    monkeypatch: pytest.MonkeyPatch, failure: Exception, kind: type[LimnosError]
+) -> None:
+    """What passes is 'come again', what does not names whom to ask; STS's own words are for the log."""
+    monkeypatch.setattr(credentials, "_client", lambda _: Sts(failure))
+    with pytest.raises(kind) as caught:
+        taken_on(ROLE, "{}")
+
+    assert str(failure) not in caught.value.message
+    assert caught.value.context["cause"] == str(failure)
