@@ -94,4 +94,4 @@ def test_reads_mean_the_default_catalog(node: Node) -> None:
         full = node.ask(route.method, bare(route.path).replace(BARE, f"{BARE}/lake.main"))
         assert plain.status == full.status < 300
         assert plain.body == full.body
-    assert len(reads) == 9
+    assert len(reads) == 10
