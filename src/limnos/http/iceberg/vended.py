@@ -1,7 +1,7 @@
 """Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
 
-May import `services`, `names` and this package. What is answered here is for one caller and ends soon: no answer with credentials is kept, by this server or by
-anybody between it and the client.
+May import `services`, `names`, `sources` for names of properties, and this package. What is answered here is for one caller and ends soon: no answer
+with credentials is kept, by this server or by anybody between it and the client.
 """
 
 from __future__ import annotations
