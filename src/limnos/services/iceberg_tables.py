@@ -119,12 +119,12 @@ async def table_stage(
     draft = await ctx.read(scope, look)
     whole = await settled_whole(ctx.services.chores, await build(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
-    vended = await _credentials(ctx, document, draft, unless_claimed=True) if request.delegates else None
+    vended = await _credentials(ctx, document, draft=draft, unless_claimed=True) if request.delegates else None
     ctx.services.files.prepare(document.location)
     return document.body, vended
 
 
-async def _credentials(ctx: Context, document: Document, draft: NewTable, *, unless_claimed: bool) -> Vended | None:
+async def _credentials(ctx: Context, document: Document, *, draft: NewTable, unless_claimed: bool) -> Vended | None:
     return await new_table_credentials(
         ctx, document.location, place=draft.place, table_format=ICEBERG, unless_claimed=unless_claimed
     )
@@ -174,7 +174,7 @@ async def table_make(
     catalog = draft.place.catalog
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     if delegates:
-        await _credentials(ctx, document, draft, unless_claimed=False)
+        await _credentials(ctx, document, draft=draft, unless_claimed=False)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
         return new_table_of(scene, namespace, name, Action.TABLE_CREATE).command(name, document)

@@ -56,7 +56,7 @@ class End(NamedTuple):
     mark: str = ""
 
 
-_PLAIN_END = End(told(None, Scope(None), ()))
+_PLAIN_END = End(told(None, Scope(None), levels=()))
 _GLANCE_BYTES_MAX = 4 << 10
 """Of requirements: assert-create stands alone."""
 
@@ -168,15 +168,15 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
     delegates = is_asked(request, catalog.properties)
-    end = await _end(ctx, scope, (*namespace, name)) if delegates else _PLAIN_END
-    etag = _etag(document, mode, end.mark)
+    end = await _end(ctx, scope, levels=(*namespace, name)) if delegates else _PLAIN_END
+    etag = _etag(document, mode, mark=end.mark)
     whole = document
     if _matches(request.headers.get(b"if-none-match"), etag):
         response = Response(304, b"", ((b"etag", etag),))
     else:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-        response = _loaded(whole, etag, end)
+        response = _loaded(whole, etag, end=end)
     response.lasting = None if delegates else _as_long_as_its_file(ctx, document, lasting)
     return response
 
@@ -234,11 +234,11 @@ async def table_create(request: Request, ctx: Context) -> Response:
         stages = body.stage_create
     if stages:
         metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
-        end = told(vended, scope, (*namespace, wanted.name))
+        end = told(vended, scope, levels=(*namespace, wanted.name))
         headers = (JSON,) if vended is None else (JSON, NO_STORE)
         return Response(200, b"".join((b'{"metadata":', metadata, end)), headers)
     found = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
-    return await _made(request, ctx, scope, levels=(*namespace, wanted.name), found=found)
+    return await _made(request, ctx, scope=scope, levels=(*namespace, wanted.name), found=found)
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -249,7 +249,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     found = await iceberg_tables.table_register(
         ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
     )
-    return await _made(request, ctx, scope, levels=(*namespace, name), found=found)
+    return await _made(request, ctx, scope=scope, levels=(*namespace, name), found=found)
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
@@ -284,7 +284,7 @@ async def table_shown(request: Request, ctx: Context, table_id: int) -> Response
     name = request.glance(await request.body(), NewName).name
     namespace = levels_of(params[0])
     found = await _kept(ctx, scope, namespace, name, table_id=table_id)
-    return await _made(request, ctx, scope, levels=(*namespace, name), found=found)
+    return await _made(request, ctx, scope=scope, levels=(*namespace, name), found=found)
 
 
 async def commit_shown(request: Request, ctx: Context, table_id: int) -> Response:
@@ -375,12 +375,12 @@ def _new_name(name: str) -> str:
     return check_part(name)
 
 
-def _etag(document: Document, mode: str, mark: str = "") -> bytes:
+def _etag(document: Document, mode: str, *, mark: str = "") -> bytes:
     """Name an answer; one with credentials only for as long as these would be given again, so a 304 leaves nobody with old ones."""
     return f'W/"{document.node_id}-{document.version}-{mode}{mark and "-"}{mark}"'.encode()
 
 
-async def _end(ctx: Context, scope: Scope, levels: Levels, *, made: bool = False) -> End:
+async def _end(ctx: Context, scope: Scope, *, levels: Levels, made: bool = False) -> End:
     """End an answer with credentials. When something was `made` it stays so whatever STS says: who asks can ask again."""
     try:
         vended = await table_credentials(ctx, scope, levels=levels)
@@ -388,21 +388,22 @@ async def _end(ctx: Context, scope: Scope, levels: Levels, *, made: bool = False
         if not made:
             raise
         return _PLAIN_END
-    return _PLAIN_END if vended is None else End(told(vended, scope, levels), vended.mark)
+    return _PLAIN_END if vended is None else End(told(vended, scope, levels=levels), vended.mark)
 
 
-async def _made(request: Request, ctx: Context, scope: Scope, *, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
+async def _made(
+    request: Request, ctx: Context, *, scope: Scope, levels: Levels, found: tuple[Document, CatalogRecord]) -> Response:  # fmt: skip
     """Answer with a table that this request has made, now or when it came before."""
     document, catalog = found
-    end = await _end(ctx, scope, levels, made=True) if is_asked(request, catalog.properties) else _PLAIN_END
-    return _loaded(document, _etag(document, "all", end.mark), end)
+    end = await _end(ctx, scope, levels=levels, made=True) if is_asked(request, catalog.properties) else _PLAIN_END
+    return _loaded(document, _etag(document, "all", mark=end.mark), end=end)
 
 
 def _matches(header: bytes | None, etag: bytes) -> bool:
     return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
 
 
-def _loaded(document: Document, etag: bytes, end: End) -> Response:
+def _loaded(document: Document, etag: bytes, *, end: End) -> Response:
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
     return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))

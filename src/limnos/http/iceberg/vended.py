@@ -52,16 +52,16 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
     await ctx.read(scope, lambda scene: tables.table_load(scene, namespace, name, through))
     levels = (*namespace, name)
     found = await table_credentials(ctx, scope, levels=levels)
-    entries = [] if found is None else [entry_of(found, scope, levels)]
+    entries = [] if found is None else [entry_of(found, scope, levels=levels)]
     return Response(200, msgspec.json.encode({"storage-credentials": entries}), (JSON, NO_STORE))
 
 
-def entry_of(vended: Vended, scope: Scope, levels: Levels) -> dict[str, object]:
+def entry_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, object]:
     """Spell credentials as one entry of `storage-credentials`."""
-    return {"prefix": f"{vended.location}/", "config": config_of(vended, scope, levels)}
+    return {"prefix": f"{vended.location}/", "config": config_of(vended, scope, levels=levels)}
 
 
-def config_of(vended: Vended, scope: Scope, levels: Levels) -> dict[str, str]:
+def config_of(vended: Vended, scope: Scope, *, levels: Levels) -> dict[str, str]:
     """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
     keys, properties = vended.credentials, vended.properties
     known = {name: stated(properties, names) for name, names in _PASSED_ON}
@@ -77,10 +77,10 @@ def config_of(vended: Vended, scope: Scope, levels: Levels) -> dict[str, str]:
     }
 
 
-def told(vended: Vended | None, scope: Scope, levels: Levels) -> bytes:
+def told(vended: Vended | None, scope: Scope, *, levels: Levels) -> bytes:
     """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
     if vended is None:
         return b',"config":{}}'
-    config = msgspec.json.encode(config_of(vended, scope, levels))
-    entries = msgspec.json.encode([entry_of(vended, scope, levels)])
+    config = msgspec.json.encode(config_of(vended, scope, levels=levels))
+    entries = msgspec.json.encode([entry_of(vended, scope, levels=levels)])
     return b"".join((b',"config":', config, b',"storage-credentials":', entries, b"}"))

@@ -29,7 +29,7 @@ def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa:
 
 
 async def options_of(
-    request: Request, ctx: Context, place: Place, *, wanted: bool | None = None, made: bool = False
+    request: Request, ctx: Context, *, place: Place, wanted: bool | None = None, made: bool = False
 ) -> dict[str, object]:
     """Return the part of an answer that opens a table's files; nothing where nothing is given out.
 
