@@ -86,6 +86,7 @@ BODIES: dict[str, object] = {
     "create-token": {"user": "admin"}, "undrop": {}, "protect": {}, "create-webhook": {"url": "https://hooks.example.com/x"}, "retry-webhook": {},
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
+    "create-schema-table": {"name": "n", "columns": [{"name": "id", "type": "long"}]}, "alter-schema-table": {"updates": []}, "add-partitions": {"partitions": []},
     "register-model": {"name": "n"}, "alter-model": {"updates": []}, "link-model-version": {"uri": "s3://x"},
     "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},

@@ -51,7 +51,7 @@ READ_ONLY = {
     "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
     "lance-create-table-scalar-index", "lance-list-table-indices", "lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction", "lance-alter-transaction",
-    "register-job-template", "run-job", "sqlpp-cancel",
+    "register-job-template", "run-job", "sqlpp-cancel", "add-partitions", "drop-partition",
 }  # fmt: skip
 """Operations with a body that write nothing to the store."""
 
@@ -137,6 +137,9 @@ WRITES: dict[str, Write] = {
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
     "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
+    "create-schema-table": Write("POST", f"{MAIN}/schemas/a/tables", {"name": "n", "columns": [{"name": "id", "type": "long"}]}),
+    "alter-schema-table": Write("PUT", f"{MAIN}/schemas/a/tables/t", PROPERTY),
+    "drop-schema-table": Write("DELETE", f"{MAIN}/schemas/a/tables/t"),
     "register-model": Write("POST", MODELS, {"name": "n"}),
     "alter-model": Write("PUT", f"{MODELS}/churn", PROPERTY),
     "delete-model": Write("DELETE", f"{MODELS}/churn"),

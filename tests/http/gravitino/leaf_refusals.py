@@ -24,6 +24,9 @@ CALLERS: dict[str, str] = {
     "model_user": f"{_USE} use_model",
     "linker": f"{_USE} use_model link_model_version",
     "half_linker": f"{_USE} link_model_version",
+    "creator": f"{_USE} create_table",
+    "reader": f"{_USE} select_table",
+    "writer": f"{_USE} modify_table",
     "leaf_owner": _USE,
     "keeper": "use_catalog",
     "owner": "",
@@ -53,6 +56,7 @@ def prepare(node: Node) -> None:
     for name in ("main", *CATALOGS):
         node.done("POST", f"{lake}/catalogs/{name}/schemas", {"name": "there"})
     prepare_models(node)
+    prepare_tables(node)
     for who, privileges in CALLERS.items():
         if privileges:
             cells.grant(node, who, privileges, kind="METALAKE", on="lake")
@@ -72,6 +76,17 @@ def prepare_models(node: Node) -> None:
         own(node, "leaf_owner", "MODEL", f"models.there.{name}")
 
 
+COLUMNS = [{"name": "id", "type": "long"}]
+
+
+def prepare_tables(node: Node) -> None:
+    """The same of tables."""
+    path = f"{API}/lake/catalogs/main/schemas/there/tables"
+    for name in ("churn", *(f"{name}_{who}" for name in ("alter", "rename", "drop") for who in CALLERS)):
+        node.done("POST", path, {"name": name, "columns": COLUMNS})
+        own(node, "leaf_owner", "TABLE", f"main.there.{name}")
+
+
 def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
     return cells.case(route, thing, *names, root="/api", body=body, query=query)
 
@@ -79,6 +94,7 @@ def _case(route: str, thing: str, *names: str, body: object = None, query: str =
 def cases(_node: Node, who: str) -> Iterator[Case]:
     """The rows, as a caller asks them."""
     yield from _of_models(who)
+    yield from _of_tables(who)
 
 
 def _of_models(who: str) -> Iterator[Case]:
@@ -103,9 +119,28 @@ def _of_models(who: str) -> Iterator[Case]:
             yield _case(f"DELETE {one}/{part}", thing, *at, "there", changed, version)
 
 
+def _of_tables(who: str) -> Iterator[Case]:
+    tables, at = f"{SCHEMAS}/tables", ("lake", "main")
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"POST {tables}", f"in {thing}", *at, name, body={"name": f"new_{who}", "columns": COLUMNS})
+    yield _case(f"POST {tables}", "taken name", *at, "there", body={"name": "churn", "columns": COLUMNS})
+    one = f"{tables}/{{t}}"
+    for name, thing in (("churn", "table"), ("gone", "no table")):
+        own_name = {verb: name if name == "gone" else f"{verb}_{who}" for verb in ("alter", "rename", "drop")}
+        rename = {"@type": "rename", "newName": f"named_{who}"}
+        yield _case(f"GET {one}", f"{thing}, to modify", *at, "there", name, query="?privileges=MODIFY_TABLE")
+        yield _case(f"PUT {one}", thing, *at, "there", own_name["alter"], body=PROPERTY)
+        yield _case(f"PUT {one}", f"{thing}, renamed", *at, "there", own_name["rename"], body={"updates": [rename]})
+        yield _case(f"DELETE {one}", thing, *at, "there", own_name["drop"])
+        yield _case(f"GET {one}/partitions", thing, *at, "there", name)
+        yield _case(f"POST {one}/partitions", thing, *at, "there", name, body={"partitions": []})
+        yield _case(f"GET {one}/partitions/{{p}}", thing, *at, "there", name, "p")
+        yield _case(f"DELETE {one}/partitions/{{p}}", thing, *at, "there", name, "p")
+
+
 def same_words(message: str, who: str) -> str:
     """A refusal's message, with the names of what is asked about replaced by one."""
-    for name in (f"alter_{who}", f"drop_{who}", "churn", "gone"):
+    for name in (f"alter_{who}", f"rename_{who}", f"drop_{who}", "churn", "gone"):
         message = message.replace(name, "there")
     return message
 

@@ -40,6 +40,7 @@ BODIES: tuple[object, ...] = (
     {"jobTemplate": {"name": "n"}},
     {"jobTemplateName": "n", "jobConf": {}},
     {"uri": "s3://x"},
+    {"name": "n", "columns": [{"name": "id", "type": "long"}]},
 )
 """For each route that takes a body, one that it understands."""
 

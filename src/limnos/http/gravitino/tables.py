@@ -1,57 +1,83 @@
-"""Tables of a schema, of whichever format: the same objects that Iceberg REST and Lance REST serve, under the same rules. List and load.
+"""Tables of a schema, of whichever format: the same objects that Iceberg REST and Lance REST serve, under the same rules.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Tables are made and changed over the protocol of their format.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Iceberg tables are made, changed and dropped here too; what a
+change says is told in `formats.gravitino`, what it does is a commit like any other. Lance tables are listed and loaded.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.partitions import distribution_of
+from limnos.formats.gravitino.tables import COMMENT, Asked, TableChange, commit_of, stored_of, told_of, wanted_of
 from limnos.http.gravitino import dto, lance_columns
-from limnos.http.gravitino.columns import columns_of
 from limnos.http.gravitino.dto import compact, identifiers, ok
-from limnos.http.gravitino.partitions import partitioning_of, sort_orders_of
-from limnos.http.gravitino.told import names_of, told
-from limnos.http.routing import Route
-from limnos.services import lance_describing, tables
+from limnos.http.gravitino.leaves import dropped, named, place_of
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import VariedUpdate
+from limnos.http.routing import ANY_BODY_BYTES, Route
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege, parse_privilege
+from limnos.model.records import BLANK_TABLE
+from limnos.names.path import check_gravitino_name
+from limnos.services import iceberg_tables, lance_describing, tables
+from limnos.services.evolving import table_evolve
+from limnos.services.iceberg_tables import TableRequest
 from limnos.services.lance_describing import At
 from limnos.services.lance_lists import tables_of
 from limnos.services.lance_roots import levels_within
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
-from limnos.services.table_formats import LANCE, format_of
+from limnos.services.table_formats import ICEBERG, LANCE, format_of
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.http.application import Handler
+    from limnos.http.gravitino.leaves import Place
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.model.entities import Document, Node
+    from limnos.model.entities import Document
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.lance_describing import Told
     from limnos.services.scene import Scene
 
-COMMENT: Final = "comment"
-_NONE: Final = {"strategy": "none", "number": 0, "funcArgs": []}
+_NOT_SPLIT = (
+    "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "
+    "ask an engine for the metadata table `partitions`"
+)
 
 
-class _Stored(msgspec.Struct, rename="kebab"):
-    """What is told of an Iceberg table's metadata."""
+class TableCreate(Body, frozen=True):
+    """The body of a create."""
 
-    format_version: int
-    location: str
-    current_schema_id: int
-    schemas: list[dict[str, object]]
-    default_spec_id: int = 0
-    partition_specs: list[dict[str, object]] = []
-    default_sort_order_id: int = 0
-    sort_orders: list[dict[str, object]] = []
-    properties: dict[str, str] = {}
+    name: str
+    columns: list[dict[str, object]]
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    sort_orders: list[dict[str, object]] | None = None
+    distribution: dict[str, object] | None = None
+    partitioning: list[dict[str, object]] | None = None
+    indexes: list[dict[str, object]] | None = None
+
+
+class RenameTable(VariedUpdate, frozen=True, tag="rename"):
+    """Another name, and another schema if one is named."""
+
+    new_name: str
+    new_schema_name: str | None = None
+
+
+class TableUpdates(Body, frozen=True):
+    """Changes of a table."""
+
+    updates: list[RenameTable | TableChange]
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
@@ -68,15 +94,17 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Answer one table with its columns; a Lance table's are read from its files."""
+    """Answer one table with its columns; a Lance table's are read from its files. `privileges` may ask for more than a load."""
     metalake, catalog, schema, name = names_of(request)
-    scope = Scope(metalake, catalog)
+    scope, action = Scope(metalake, catalog), _action(request)
 
     def read(scene: Scene) -> Levels | Json:
         levels = levels_within(scene, codec_of(scene).split(schema))
         if format_of(scene) == LANCE:
+            if action is not Action.TABLE_LOAD:
+                tables.table_find(scene, levels, name, action, wanted=LANCE)
             return (*levels, name)
-        node = tables.table_find(scene, levels, name, Action.TABLE_LOAD).entity
+        node = tables.table_find(scene, levels, name, action).entity
         return _iceberg_table(node, scene.document(node.id))
 
     found = await ctx.read(scope, read)
@@ -86,17 +114,116 @@ async def table_load(request: Request, ctx: Context) -> Response:
     return ok(table=_lance_table(state))
 
 
-def _iceberg_table(node: Node, document: Document) -> Json:
-    stored = msgspec.json.decode(document.body, type=_Stored)
-    schema = next(each for each in stored.schemas if each.get("schema-id") == stored.current_schema_id)
-    specs = [each for each in stored.partition_specs if each.get("spec-id") == stored.default_spec_id]
-    orders = [each for each in stored.sort_orders if each.get("order-id") == stored.default_sort_order_id]
-    properties = {**stored.properties, "format": f"iceberg v{stored.format_version}", "location": stored.location}
-    return _table(
-        node, properties, columns=columns_of(schema),
-        partitioning=partitioning_of(specs[0], schema) if specs else [],
-        sort_orders=sort_orders_of(orders[0], schema) if orders else [],
+def _action(request: Request) -> Action:
+    """Say what a load asks for: whoever names the privilege to modify gets the table only with that."""
+    text = request.query("privileges") or ""
+    asked = {parse_privilege(each) for each in text.split(",") if each.strip()}
+    if not asked <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
+        raise BadRequest("Query parameter privileges names SELECT_TABLE, MODIFY_TABLE or both")
+    return Action.TABLE_ALTER if Privilege.MODIFY_TABLE in asked else Action.TABLE_LOAD
+
+
+async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
+    """Make an Iceberg table."""
+    place = place_of(request)
+    path = await place.path(ctx, body.name)
+    wanted = wanted_of(
+        Asked(
+            body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
+            body.indexes or (),
+        )
     )  # fmt: skip
+    user = await ctx.read(place.scope, lambda scene: _maker(scene, path))
+    asked = TableRequest(
+        check_gravitino_name(body.name), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
+        wanted.properties,
+    )  # fmt: skip
+    document, _ = await iceberg_tables.table_create(ctx, place.scope, namespace=path[:-1], request=asked)
+    node = Node(
+        document.node_id, 0, 0, Kind.TABLE, "", asked.name, ICEBERG, False, user, ctx.services.store.time.now_ms(), None, None, 0,
+        BLANK_TABLE,
+    )  # fmt: skip
+    return ok(
+        table=_iceberg_table(node, document)
+    )  # nothing is read after the commit: it would be one more thing to fail
+
+
+def _maker(scene: Scene, path: Levels) -> str:
+    """Return who asks, if that is somebody who may make the table. Raises NotFound, AlreadyExists, Forbidden, BadRequest."""
+    tables.new_table_of(scene, path[:-1], path[-1], Action.TABLE_CREATE)
+    return scene.user
+
+
+async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
+    """Change a table: rename it, which stands alone, or change columns and properties, all at once."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    renames = [each for each in body.updates if isinstance(each, RenameTable)]
+    if renames:
+        if len(body.updates) > 1:
+            raise BadRequest("A rename of a table stands alone: send the other changes in a request of their own")
+        return await _renamed(ctx, place, path=path, rename=renames[0])
+    changes = [each for each in body.updates if not isinstance(each, RenameTable)]
+
+    def build(document: Document) -> tuple[list[object], list[object]]:
+        return commit_of(stored_of(document.body), changes)
+
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_ALTER))
+    found = await table_evolve(ctx, place.scope, path=path, build=build)
+    return ok(table=_iceberg_table(found.node, found.document))
+
+
+def _require_changing(scene: Scene, path: Levels, action: Action) -> None:
+    """Refuse to change a table of another format, to who may change it. Raises NotFound, Forbidden, Unsupported."""
+    if format_of(scene) == LANCE:
+        tables.table_find(scene, path[:-1], path[-1], action, wanted=LANCE)
+        raise Unsupported(
+            f"Catalog {scene.catalog.name} holds Lance tables, which are changed and dropped over Lance REST"
+        )
+
+
+async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTable) -> Response:
+    into = path[:-1]
+    if rename.new_schema_name is not None:
+        other = place._replace(schema=rename.new_schema_name)
+        into = await ctx.read(place.scope, other.levels)
+    target = (*into, check_gravitino_name(rename.new_name))
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_RENAME))
+    action = Action.TABLE_RENAME if into == path[:-1] else Action.TABLE_MOVE
+
+    def look(scene: Scene) -> tuple[Node, Document]:
+        node = tables.table_find(scene, path[:-1], path[-1], action).entity
+        return node, scene.document(node.id)
+
+    node, document = await ctx.read(place.scope, look)
+    await tables.table_move(ctx, place.scope, source=path, target=target, wanted=node.format)
+    return ok(table=_iceberg_table(msgspec.structs.replace(node, name=target[-1]), document))
+
+
+async def table_drop(request: Request, ctx: Context) -> Response:
+    """Drop a table, with `purge` its files too; a missing one is no failure."""
+    place, name = named(request)
+    path, purge = await place.path(ctx, name), request.query_flag("purge")
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_DROP))
+    return await dropped(tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table")
+
+
+async def partitions(request: Request, ctx: Context) -> Response:
+    """Say that partitions are not served, to who may load the table; with a change, to who may alter it."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
+
+    def refuse(scene: Scene) -> None:
+        tables.table_find(scene, path[:-1], path[-1], action, wanted=None)
+        raise Unsupported(_NOT_SPLIT)
+
+    await ctx.read(place.scope, refuse)
+    raise Unsupported(_NOT_SPLIT)
+
+
+def _iceberg_table(node: Node, document: Document) -> Json:
+    return {"name": node.name, **told_of(stored_of(document.body)), "audit": dto.audit(node)}
 
 
 def _lance_table(state: Told) -> Json:
@@ -105,23 +232,32 @@ def _lance_table(state: Told) -> Json:
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
     if found is not None:
         properties["lance.version"] = str(found.version)
-    columns = [] if found is None else lance_columns.columns_of(found.logical_fields)
-    return _table(table.node, properties, columns=columns, partitioning=[], sort_orders=[])
-
-
-def _table(
-    node: Node, properties: dict[str, str], *, columns: list[Json], partitioning: list[Json], sort_orders: list[Json]
-) -> Json:
-    comment = properties.pop(COMMENT, None)
     return compact(
-        name=node.name, comment=comment, columns=columns, properties=properties, audit=dto.audit(node),
-        distribution=_NONE, sortOrders=sort_orders, partitioning=partitioning, indexes=[],
+        name=table.node.name, comment=properties.pop(COMMENT, None), properties=properties, audit=dto.audit(table.node),
+        columns=[] if found is None else lance_columns.columns_of(found.logical_fields),
+        distribution=distribution_of(None), sortOrders=[], partitioning=[], indexes=[],
     )  # fmt: skip
 
 
+_TABLES = "/metalakes/{m}/catalogs/{c}/schemas/{s}/tables"
 _LIST = "Failed to operate table(s) operation [LIST] under schema [{2}]"
-_ONE = "Failed to operate table(s) [{3}] operation [LOAD] under schema [{2}]"
+_NEW = "Failed to operate table(s) [{body.name}] operation [CREATE] under schema [{2}]"
+_ONE = "Failed to operate table(s) [{3}] operation [%s] under schema [{2}]"
+_PARTITIONS = "Failed to operate partition(s) operation [%s] of table [{3}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/tables", told(_LIST, tables_list), "list-tables"),
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/tables/{t}", told(_ONE, table_load), "load-table"),
-)
+    Route("GET", _TABLES, told(_LIST, tables_list), "list-tables"),
+    Route(
+        "POST", _TABLES, told_body(_NEW, TableCreate, table_create), "create-schema-table", asks=(Action.TABLE_CREATE,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
+    Route("GET", f"{_TABLES}/{{t}}", told(_ONE % "LOAD", table_load), "load-table"),
+    Route(
+        "PUT", f"{_TABLES}/{{t}}", told_body(_ONE % "ALTER", TableUpdates, table_alter), "alter-schema-table", asks=(Action.TABLE_ALTER,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
+    Route("DELETE", f"{_TABLES}/{{t}}", told(_ONE % "DROP", table_drop), "drop-schema-table"),
+    Route("GET", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "LIST", partitions), "list-partitions"),
+    Route("POST", f"{_TABLES}/{{t}}/partitions", told(_PARTITIONS % "CREATE", partitions), "add-partitions"),
+    Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "GET", partitions), "load-partition"),
+    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", told(_PARTITIONS % "DROP", partitions), "drop-partition"),
+)  # fmt: skip

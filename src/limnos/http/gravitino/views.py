@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino.columns import columns_of, schema_of
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.columns import columns_of, schema_of
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import RemoveProperty, Rename, SetProperty, Update, check_key, checked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from limnos.http.gravitino.partitions import partitioning_of, sort_orders_of
+from limnos.formats.gravitino.partitions import partitioning_of, sort_orders_of
 
 SCHEMA: dict[str, object] = {
     "type": "struct",

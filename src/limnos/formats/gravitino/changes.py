@@ -1,0 +1,245 @@
+"""Changes of a table's columns, applied to its Iceberg schema: ids of fields stay, new fields get new ones (reference section 2.3).
+
+May import `formats.iceberg` for its typed JSON and `model`. Pure. Only what Iceberg's rules of evolution allow is done: a type is widened, a
+column becomes optional, nothing else about the rows that are there.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from limnos.formats.gravitino.columns import Fields, default_of, plain_of, stands_for
+from limnos.formats.iceberg.json_types import Json, shown
+from limnos.formats.iceberg.schema import columns
+from limnos.model.errors import BadRequest, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
+_WIDER: Final = {("int", "long"), ("float", "double"), ("date", "timestamp"), ("date", "timestamp_ns")}
+_FROM_DATE: Final = {("date", "timestamp"), ("date", "timestamp_ns")}
+PRIMARY: Final = "PRIMARY_KEY"
+
+
+class Place(NamedTuple):
+    """Where a field stands: the list that holds it, and its position in that."""
+
+    fields: list[Json]
+    position: int
+
+    @property
+    def field(self) -> Json:
+        """The field itself."""
+        return self.fields[self.position]
+
+
+class Draft:
+    """A schema under change. What it was made from is left as it is."""
+
+    def __init__(self, schema: Json, *, kept: Mapping[str, str], last_id: int, version: int) -> None:
+        self.schema: Json = copy.deepcopy(schema)
+        self.kept = dict(kept)
+        self.last_id = last_id
+        self.version = version
+
+    def settled(self) -> tuple[Json, dict[str, str]]:
+        """Return the schema, and the kept words of the fields that it still has. Raises BadRequest for one that is none."""
+        found = columns(self.schema)
+        types = {str(each.id): each.primitive.text for each in found.by_id.values() if each.primitive is not None}
+        kept = {key: word for key, word in self.kept.items() if key in types and stands_for(word, types[key])}
+        return self.schema, kept
+
+    def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
+        """Add a column. One that must have a value needs one for the rows that are there."""
+        *above, name = path
+        fields = self._fields(above)
+        self._refuse_taken(fields, name)
+        maker = Fields(self.last_id + 1)
+        built = maker.field({**column, "name": name})
+        if built["required"] and built.get("write-default") is None:
+            raise BadRequest(
+                f"Column {_told(path)} is not nullable, and the rows that are there have no value for it: make it nullable"
+            )
+        if "write-default" in built:
+            built["initial-default"] = built["write-default"]
+        self.kept |= maker.kept
+        self.last_id = columns({"type": "struct", "fields": [built]}).highest_id
+        fields.append(built)
+        self._put(fields, len(fields) - 1, position=position)
+
+    def rename(self, path: Sequence[str], new_name: str) -> None:
+        """Give a column another name; its id stays, and so does what hangs on that."""
+        if not new_name:
+            raise BadRequest(f"Column {_told(path)} needs a name: the new one is empty")
+        place = self._find(path)
+        if new_name != place.field["name"]:
+            self._refuse_taken(place.fields, new_name)
+        place.field["name"] = new_name
+
+    def retype(self, path: Sequence[str], new_type: object) -> None:
+        """Give a column another type, which holds all values of the old one."""
+        field = self._find(path).field
+        old, name = field["type"], _told(path)
+        if not isinstance(old, str) or not isinstance(new_type, str):
+            raise BadRequest(
+                f"Column {name}: only a type without parts can change; add, rename or delete the columns within it"
+            )
+        new = plain_of(new_type, name)
+        if new.iceberg != old and not self._is_wider(old, new.iceberg):
+            raise BadRequest(f"Column {name} of type {old} cannot become {shown(new_type)}: Iceberg only widens types")
+        field["type"] = new.iceberg
+        self.kept.pop(str(field["id"]), None)
+        if new.word is not None:
+            self.kept[str(field["id"])] = new.word
+
+    def _is_wider(self, old: str, new: str) -> bool:
+        was, becomes = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
+        if was is not None and becomes is not None:
+            return was[2] == becomes[2] and int(was[1]) <= int(becomes[1])
+        return (old, new) in _WIDER and (self.version > 2 or (old, new) not in _FROM_DATE)
+
+    def comment(self, path: Sequence[str], comment: str | None) -> None:
+        """Change a column's comment."""
+        field = self._find(path).field
+        field.pop("doc", None)
+        if comment is not None:
+            field["doc"] = comment
+
+    def nullability(self, path: Sequence[str], *, nullable: bool) -> None:
+        """Let a column be null; the reverse is not known of the rows that are there."""
+        field = self._find(path).field
+        if not nullable and field.get("required") is not True:
+            raise BadRequest(f"Column {_told(path)} is nullable and may hold nulls: it cannot become required")
+        field["required"] = not nullable
+
+    def default(self, path: Sequence[str], value: object) -> None:
+        """Change what writers write where a row says nothing."""
+        field = self._find(path).field
+        made = None if value is None else default_of(value, field["type"], name=_told(path))
+        field.pop("write-default", None)
+        if made is not None:
+            field["write-default"] = made
+
+    def refuse_counting(self, *, counts: bool) -> None:
+        """Let columns count nothing up, as they do not."""
+        if counts:
+            raise Unsupported("Iceberg counts nothing up: a column cannot become one of autoIncrement")
+
+    def reposition(self, path: Sequence[str], position: object) -> None:
+        """Put a column elsewhere among those beside it."""
+        place = self._find(path)
+        self._put(place.fields, place.position, position=position)
+
+    def delete(self, path: Sequence[str], *, if_exists: bool, used: Mapping[object, str]) -> None:
+        """Take a column away. `used`: what needs a field, by its id."""
+        try:
+            place = self._find(path)
+        except BadRequest:
+            if if_exists:
+                return
+            raise
+        gone = columns({"type": "struct", "fields": [place.field]}).by_id
+        for field_id in gone:
+            if field_id in used:
+                raise BadRequest(f"Column {_told(path)} cannot be deleted: {used[field_id]} needs it")
+            if field_id in self._identifiers():
+                raise BadRequest(f"Column {_told(path)} cannot be deleted: the primary key needs it")
+        del place.fields[place.position]
+
+    def add_index(self, index: Json) -> None:
+        """Make columns the primary key: Iceberg's identifier fields."""
+        set_identifiers(self.schema, index)
+
+    def delete_index(self, name: str, *, if_exists: bool) -> None:
+        """Take the primary key away."""
+        if not self._identifiers() or name.upper() not in (PRIMARY, "PRIMARY"):
+            if if_exists:
+                return
+            raise BadRequest(f"The table has no index {shown(name)}: Iceberg has primary keys alone, called {PRIMARY}")
+        self.schema.pop("identifier-field-ids", None)
+
+    def _identifiers(self) -> list[object]:
+        return cast("list[object]", self.schema.get("identifier-field-ids") or [])
+
+    def _find(self, path: Sequence[str]) -> Place:
+        *above, name = path
+        fields = self._fields(above)
+        for index, field in enumerate(fields):
+            if field["name"] == name:
+                return Place(fields, index)
+        raise BadRequest(f"The table has no column {_told(path)}")
+
+    def _fields(self, path: Sequence[str]) -> list[Json]:
+        """The list of fields that a path leads to: of the table, or of a struct in it."""
+        found: object = self.schema
+        walked: list[str] = []
+        for name in path:
+            walked.append(name)
+            found = _within(found, name)
+            if found is None:
+                raise BadRequest(f"The table has no column {_told(walked)}")
+        if not isinstance(found, dict) or found.get("type") != "struct":
+            raise BadRequest(f"Column {_told(path)} is no struct: it has no columns within it")
+        return cast("list[Json]", found["fields"])
+
+    def _refuse_taken(self, fields: list[Json], name: str) -> None:
+        if any(each["name"] == name for each in fields):
+            raise BadRequest(f"The table has a column {shown(name)} already")
+
+    def _put(self, fields: list[Json], index: int, *, position: object) -> None:
+        """Move a field to where a position says: first, after another, or where it is."""
+        if isinstance(position, str) and position.lower() == "first":
+            fields.insert(0, fields.pop(index))
+        elif isinstance(position, dict) and isinstance(position.get("after"), str):
+            after = next((each for each in fields if each["name"] == position["after"]), None)
+            if after is None:
+                raise BadRequest(f"There is no column {shown(position['after'])} beside it to come after")
+            moved = fields.pop(index)
+            fields.insert(fields.index(after) + 1 if after is not moved else index, moved)
+        elif not (position is None or (isinstance(position, str) and position.lower() == "default")):
+            raise BadRequest("A position is first, default or an object with after")
+
+
+def set_identifiers(schema: Json, index: Json) -> None:
+    """Make the columns of a primary key a schema's identifier fields. Raises Unsupported for another index, BadRequest."""
+    kind = str(index.get("indexType", "")).upper()
+    if kind != PRIMARY:
+        raise Unsupported(
+            f"Iceberg has no index of type {shown(kind)}: only {PRIMARY}, which names the identifier fields"
+        )
+    if schema.get("identifier-field-ids"):
+        raise BadRequest("The table has a primary key already: delete it first")
+    found = columns(schema)
+    ids: list[object] = []
+    for path in cast("list[list[str]]", index.get("fieldNames") or []):
+        column = found.by_name.get(_told(path))
+        if column is None:
+            raise BadRequest(f"The table has no column {_told(path)}")
+        ids.append(column.id)
+    schema["identifier-field-ids"] = ids
+
+
+def indexes_of(schema: Json) -> list[Json]:
+    """Tell a schema's identifier fields as a primary key."""
+    ids = schema.get("identifier-field-ids")
+    if not ids:
+        return []
+    found = columns(schema)
+    names = [found.by_id[cast("int", each)].name.split(".") for each in cast("list[object]", ids)]
+    return [{"indexType": PRIMARY, "name": PRIMARY, "fieldNames": names}]
+
+
+def _within(value: object, name: str) -> object:
+    """The type of a part of a struct, list or map; what is within a list's struct is named `element`."""
+    if not isinstance(value, dict):
+        return None
+    if value["type"] == "struct":
+        return next((each["type"] for each in value["fields"] if each["name"] == name), None)
+    return value.get(name) if name in ("element", "key", "value") else None
+
+
+def _told(path: Sequence[str]) -> str:
+    return ".".join(path)

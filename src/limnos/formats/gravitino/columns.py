@@ -1,0 +1,251 @@
+"""Columns: Gravitino's JSON types to Iceberg's schemas and back (JsonUtils of 1.3; reference section 2.1).
+
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. A type that Iceberg has under no name of its own (`varchar(20)`) becomes
+the one that holds its values, and its word is kept by the field's id, to be told again as long as the field still has that type. What
+neither has is refused on the way in and told as `external` on the way out.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import count
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.iceberg.json_types import Json, as_object, objects_at, shown, text_at
+from limnos.formats.iceberg.schema import DEPTH_MAX, with_fresh_ids
+from limnos.formats.iceberg.types import primitive
+from limnos.model.errors import BadRequest, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+KEPT: Final = "gravitino.types"
+"""The property of an Iceberg table that holds the kept words: JSON, by field ids."""
+_INTO = {
+    "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
+    "time": "time", "timestamp": "timestamp", "timestamp_tz": "timestamptz", "string": "string", "binary": "binary",
+    "uuid": "uuid", "null": "unknown", "variant": "variant",
+}  # fmt: skip
+_OUT_OF = {iceberg: ours for ours, iceberg in _INTO.items()} | {
+    "timestamp_ns": "timestamp(9)", "timestamptz_ns": "timestamp_tz(9)"
+}  # fmt: skip
+_HELD_BY = {
+    "byte": "int", "short": "int", "byte unsigned": "int", "short unsigned": "int", "integer unsigned": "long",
+    "long unsigned": "decimal(20, 0)", "timestamp(7)": "timestamp_ns", "timestamp(8)": "timestamp_ns",
+    "timestamp_tz(7)": "timestamptz_ns", "timestamp_tz(8)": "timestamptz_ns",
+}  # fmt: skip
+"""The Iceberg types that hold the values of types which Iceberg has no word for."""
+_SIZED = re.compile(r"(time|timestamp|timestamp_tz|fixed|char|varchar)\(\s*(\d{1,9})\s*\)")
+_DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
+_SPATIAL = re.compile(r"(geometry|geography)(\(.*\))?")
+_UNDER = {"struct": "fields", "list": "elementType", "map": "valueType"}
+_NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
+    "int": int, "long": int, "float": float, "double": float, "boolean": lambda text: {"true": True, "false": False}[text.lower()]
+}  # fmt: skip
+
+
+class Plain(NamedTuple):
+    """A type without parts: Iceberg's name, and Gravitino's where Iceberg's does not say it."""
+
+    iceberg: str
+    word: str | None = None
+
+
+class Table(NamedTuple):
+    """A schema, and the words that it cannot say, by the ids of its fields."""
+
+    schema: Json
+    kept: dict[str, str]
+
+
+class Fields:
+    """Makes fields of columns: hands out their ids, and gathers the words that are kept."""
+
+    def __init__(self, first: int = 1) -> None:
+        self._ids = count(first)
+        self.kept: dict[str, str] = {}
+
+    def field(self, column: Json, *, depth: int = 0) -> Json:
+        """Make a field. Raises BadRequest for what is no column, Unsupported for what Iceberg has not."""
+        name = text_at(column, "name", where="Column")
+        if column.get("autoIncrement") is True:
+            raise Unsupported(f"Column {shown(name)}: Iceberg counts nothing up: leave autoIncrement out")
+        field_id = next(self._ids)
+        built: Json = {"id": field_id, "name": name, "required": column.get("nullable") is False}
+        built["type"] = self.type(column.get("type"), name, field_id=field_id, depth=depth)
+        if isinstance(column.get("comment"), str):
+            built["doc"] = column["comment"]
+        if column.get("defaultValue") is not None:
+            built["write-default"] = default_of(column["defaultValue"], built["type"], name=name)
+        return built
+
+    def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
+        """Make the type of a field, whose word is kept where that is needed."""
+        if depth > DEPTH_MAX:
+            raise BadRequest(f"Column {shown(name)} is nested more than {DEPTH_MAX} levels deep")
+        if isinstance(value, str):
+            found = plain_of(value, name)
+            if found.word is not None:
+                self.kept[str(field_id)] = found.word
+            return found.iceberg
+        nested, where = as_object(value, f"The type of column {shown(name)}"), f"Column {shown(name)}"
+        kind, deeper = text_at(nested, "type", where=where).lower(), depth + 1
+        if kind == "struct":
+            fields = objects_at(nested, "fields", where=where)
+            return {"type": "struct", "fields": [self.field(one, depth=deeper) for one in fields]}
+        if kind == "external":
+            return _external(text_at(nested, "catalogString", where=where), name)
+        if kind not in _UNDER:
+            raise BadRequest(f"Column {shown(name)}: Iceberg has no type {shown(kind)}")
+        return self._list_or_map(nested, kind, name=name, depth=deeper)
+
+    def _list_or_map(self, nested: Json, kind: str, *, name: str, depth: int) -> Json:
+        if kind == "list":
+            element, required = next(self._ids), nested.get("containsNull") is False
+            made = self.type(nested.get("elementType"), name, field_id=element, depth=depth)
+            return {"type": "list", "element-id": element, "element-required": required, "element": made}
+        key, value = next(self._ids), next(self._ids)
+        keyed: Json = {"type": "map", "key-id": key}
+        keyed["key"] = self.type(nested.get("keyType"), name, field_id=key, depth=depth)
+        keyed |= {"value-id": value, "value-required": nested.get("valueContainsNull") is False}
+        return {**keyed, "value": self.type(nested.get("valueType"), name, field_id=value, depth=depth)}
+
+
+def schema_of(columns: list[Json]) -> Json:
+    """Build an Iceberg schema; ids are counted from 1. Raises BadRequest for what it cannot say: nothing is kept."""
+    made = table_schema_of(columns)
+    if made.kept:
+        words = ", ".join(sorted(set(made.kept.values())))
+        raise BadRequest(f"Iceberg has no type {words}: use one that it has, such as string, integer or timestamp")
+    return made.schema
+
+
+def table_schema_of(columns: list[Json]) -> Table:
+    """Build an Iceberg schema, and tell the words to be kept beside it."""
+    fields = Fields()
+    schema, ids = with_fresh_ids({"type": "struct", "fields": [fields.field(one) for one in columns]})
+    return Table(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.kept.items()})
+
+
+def plain_of(text: str, name: str) -> Plain:
+    """Say a type without parts as Iceberg does. Raises BadRequest."""
+    word = " ".join(text.lower().split())
+    if word in _INTO:
+        return Plain(_INTO[word])
+    if word in _HELD_BY:
+        return Plain(_HELD_BY[word], word)
+    decimal, sized = _DECIMAL.fullmatch(word), _SIZED.fullmatch(word)
+    if decimal is not None:
+        return Plain(primitive(f"decimal({decimal[1]}, {decimal[2]})").text)
+    if sized is not None:
+        kind, size = sized[1], int(sized[2])
+        if kind == "fixed":
+            return Plain(f"fixed[{size}]")
+        if kind in ("char", "varchar"):
+            return Plain("string", f"{kind}({size})")
+        if size <= 6:
+            return Plain(_INTO[kind], f"{kind}({size})")
+        if size == 9 and kind != "time":
+            return Plain("timestamp_ns" if kind == "timestamp" else "timestamptz_ns")
+    if _SPATIAL.fullmatch(word):
+        return Plain(primitive(text.strip()).text)
+    raise BadRequest(
+        f"Column {shown(name)}: Iceberg has no type {shown(text)}; known are {', '.join((*_INTO, *_HELD_BY))}, decimal(p,s), fixed(n), "
+        "char(n), varchar(n)"
+    )
+
+
+def _external(text: str, name: str) -> str:
+    try:
+        return primitive(text).text
+    except BadRequest:
+        raise BadRequest(f"Column {shown(name)}: Iceberg has no type {shown(text)}") from None
+
+
+def default_of(value: object, kind: object, *, name: str) -> object:
+    """Say a literal as a default of an Iceberg field. Raises Unsupported for what is no literal, BadRequest for a wrong one."""
+    told = as_object(value, f"The default of column {shown(name)}")
+    if told.get("type") != "literal" or not isinstance(kind, str):
+        raise Unsupported(f"Column {shown(name)}: an Iceberg column's default is a literal of a plain type")
+    text = told.get("value")
+    if not isinstance(text, str):
+        raise BadRequest(f"Column {shown(name)}: the value of a literal is a string")
+    if text == "NULL" and str(told.get("dataType", "")).lower() == "null":
+        return None
+    try:
+        return _NUMBERS.get(kind, str)(text)
+    except (KeyError, ValueError):
+        raise BadRequest(f"Column {shown(name)}: {shown(text)} is no value of type {kind}") from None
+
+
+def kept_of(properties: Mapping[str, str]) -> dict[str, str]:
+    """Read the kept words of a table; what is none of ours is as good as nothing."""
+    try:
+        return msgspec.json.decode(properties.get(KEPT, "{}"), type=dict[str, str])
+    except msgspec.MsgspecError:
+        return {}
+
+
+def kept_text(kept: Mapping[str, str]) -> str:
+    """Write kept words as a property."""
+    return msgspec.json.encode(dict(kept), order="sorted").decode()
+
+
+def columns_of(schema: Json, kept: Mapping[str, str] | None = None) -> list[Json]:
+    """Tell the columns of a stored Iceberg schema, with the words that were kept."""
+    words = kept or {}
+    return [
+        {**_told_field(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
+    ]  # fmt: skip
+
+
+def _told_field(field: Json, kept: Mapping[str, str]) -> Json:
+    kind = _told(field["type"], kept, field_id=field.get("id"))
+    told: Json = {"name": field["name"], "type": kind, "nullable": field.get("required") is not True}
+    if isinstance(field.get("doc"), str):
+        told["comment"] = field["doc"]
+    default = field.get("write-default")
+    if default is not None and isinstance(kind, str):
+        text = str(default).lower() if isinstance(default, bool) else str(default)
+        told["defaultValue"] = {"type": "literal", "dataType": kind, "value": text}
+    return told
+
+
+def _told(value: object, kept: Mapping[str, str], *, field_id: object) -> object:
+    if isinstance(value, dict):
+        if value["type"] == "struct":
+            fields = objects_at(value, "fields", where="Schema")
+            return {"type": "struct", "fields": [_told_field(one, kept) for one in fields]}
+        if value["type"] == "list":
+            none = value.get("element-required") is not True
+            element = _told(value["element"], kept, field_id=value.get("element-id"))
+            return {"type": "list", "containsNull": none, "elementType": element}
+        none = value.get("value-required") is not True
+        return {
+            "type": "map",
+            "valueContainsNull": none,
+            "keyType": _told(value["key"], kept, field_id=value.get("key-id")),
+            "valueType": _told(value["value"], kept, field_id=value.get("value-id")),
+        }
+    return _told_plain(str(value), kept.get(str(field_id)))
+
+
+def _told_plain(text: str, word: str | None) -> object:
+    """Tell a type without parts: by the kept word, if that still stands for it."""
+    if word is not None and stands_for(word, text):
+        return word
+    if text.startswith("decimal"):
+        return text.replace(" ", "")
+    if text.startswith("fixed"):
+        return text.replace("[", "(").replace("]", ")")
+    return _OUT_OF.get(text) or {"type": "external", "catalogString": text}
+
+
+def stands_for(word: str, iceberg: str) -> bool:
+    """Say whether a kept word means an Iceberg type."""
+    try:
+        return plain_of(word, "") == Plain(iceberg, word)
+    except BadRequest:
+        return False

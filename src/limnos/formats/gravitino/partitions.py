@@ -1,0 +1,191 @@
+"""How an Iceberg table is partitioned and sorted, in Gravitino's expressions (reference section 2.2).
+
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. A transform that Gravitino has no word for is told as a function of its
+own name; what Iceberg has no transform for is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from limnos.formats.iceberg.json_types import (
+    Json,
+    as_object,
+    integer_at,
+    list_at,
+    objects_at,
+    shown,
+    strings_at,
+    text_at,
+)
+from limnos.model.errors import BadRequest, Unsupported
+
+_PLAIN: Final = frozenset({"identity", "year", "month", "day", "hour"})
+_SUFFIXES: Final = {
+    "year": "_year",
+    "month": "_month",
+    "day": "_day",
+    "hour": "_hour",
+    "bucket": "_bucket",
+    "truncate": "_trunc",
+}
+"""What Iceberg's own builder adds to the name of a column that a partition field is made of."""
+_DIRECTIONS: Final = ("asc", "desc")
+_NULLS: Final = {"nulls_first": "nulls-first", "nulls_last": "nulls-last"}
+_MODES: Final = ("none", "hash", "range")
+_SIZED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
+
+
+def partitioning_of(spec: Json, schema: Json) -> list[Json]:
+    """Tell a partition spec."""
+    names = paths_of(schema)
+    found: list[Json] = []
+    for field in objects_at(spec, "fields", where="Partition spec"):
+        path = names.get(field.get("source-id"), [str(field.get("name"))])
+        transform = str(field.get("transform"))
+        sized = _SIZED.fullmatch(transform)
+        if transform in _PLAIN:
+            found.append({"strategy": transform, "fieldName": path})
+        elif sized is not None and sized[1] == "bucket":
+            found.append({"strategy": "bucket", "numBuckets": int(sized[2]), "fieldNames": [path]})
+        elif sized is not None:
+            found.append({"strategy": "truncate", "width": int(sized[2]), "fieldName": path})
+        elif transform != "void":  # a field that was dropped from the spec
+            found.append({"strategy": "function", "funcName": transform, "funcArgs": [_field(path)]})
+    return found
+
+
+def sort_orders_of(order: Json, schema: Json) -> list[Json]:
+    """Tell a sort order."""
+    names = paths_of(schema)
+    found: list[Json] = []
+    for field in objects_at(order, "fields", where="Sort order"):
+        path, transform = names.get(field.get("source-id"), []), str(field.get("transform"))
+        sized = _SIZED.fullmatch(transform)
+        term = _field(path)
+        if sized is not None:
+            size: Json = {"type": "literal", "dataType": "integer", "value": sized[2]}
+            term = {"type": "function", "funcName": sized[1], "funcArgs": [size, term]}
+        elif transform != "identity":
+            term = {"type": "function", "funcName": transform, "funcArgs": [term]}
+        nulls = "nulls_last" if field.get("null-order") == "nulls-last" else "nulls_first"
+        found.append({"sortTerm": term, "direction": str(field.get("direction", "asc")), "nullOrdering": nulls})
+    return found
+
+
+def _field(path: list[str]) -> Json:
+    return {"type": "field", "fieldName": path}
+
+
+def paths_of(schema: Json) -> dict[object, list[str]]:
+    """Return the path of each field of a schema's structs, by its id."""
+    found: dict[object, list[str]] = {}
+    for field in objects_at(schema, "fields", where="Schema"):
+        own = [str(field.get("name"))]
+        found[field.get("id")] = own
+        inner = field.get("type")
+        if isinstance(inner, dict) and inner.get("type") == "struct":
+            found |= {key: own + path for key, path in paths_of(inner).items()}
+    return found
+
+
+def spec_of(partitioning: list[Json], schema: Json) -> Json:
+    """Build the partition spec of a new table. Raises BadRequest, Unsupported for what Iceberg cannot partition by."""
+    ids, fields = _ids_of(schema), list[Json]()
+    for one in partitioning:
+        transform, path = _transform_of(one)
+        name = ".".join(path) + _SUFFIXES.get(transform.partition("[")[0], "")
+        taken = [each["name"] for each in fields]
+        if name in taken:
+            name = f"{name}_{len(taken)}"
+        fields.append({"name": name, "transform": transform, "source-id": _source(ids, path)})
+    return {"fields": fields}
+
+
+def _transform_of(told: Json) -> tuple[str, list[str]]:
+    where = "Partitioning"
+    strategy = text_at(told, "strategy", where=where).lower()
+    if strategy in _PLAIN:
+        return strategy, strings_at(told, "fieldName", where=where)
+    if strategy == "truncate":
+        return f"truncate[{_width(told, 'width')}]", strings_at(told, "fieldName", where=where)
+    if strategy == "bucket":
+        paths = list_at(told, "fieldNames", where=where)
+        if len(paths) != 1:
+            raise Unsupported(f"Iceberg buckets by one column, not by {len(paths)}: name one in fieldNames")
+        return f"bucket[{_width(told, 'numBuckets')}]", strings_at({"fieldNames": paths[0]}, "fieldNames", where=where)
+    raise Unsupported(
+        f"Iceberg does not partition by {shown(strategy)}: use identity, year, month, day, hour, bucket or truncate"
+    )
+
+
+def _width(told: Json, key: str) -> int:
+    return integer_at(told, key, where="Partitioning", low=1, high=(1 << 31) - 1)
+
+
+def _source(ids: dict[tuple[str, ...], object], path: list[str]) -> object:
+    found = ids.get(tuple(path))
+    if found is None:
+        raise BadRequest(f"The table has no column {shown('.'.join(path))}")
+    return found
+
+
+def _ids_of(schema: Json) -> dict[tuple[str, ...], object]:
+    return {tuple(path): field_id for field_id, path in paths_of(schema).items()}
+
+
+def order_of(sort_orders: list[Json], schema: Json) -> Json:
+    """Build the sort order of a new table. Raises BadRequest, Unsupported."""
+    ids, fields = _ids_of(schema), list[Json]()
+    for one in sort_orders:
+        transform, path = _term_of(as_object(one.get("sortTerm"), "sortTerm"))
+        direction = str(one.get("direction") or "asc").lower()
+        nulls = str(one.get("nullOrdering") or ("nulls_first" if direction == "asc" else "nulls_last")).lower()
+        if direction not in _DIRECTIONS or nulls not in _NULLS:
+            raise BadRequest("A sort order's direction is asc or desc, its nullOrdering nulls_first or nulls_last")
+        fields.append(
+            {
+                "transform": transform,
+                "source-id": _source(ids, path),
+                "direction": direction,
+                "null-order": _NULLS[nulls],
+            }
+        )
+    return {"order-id": 1 if fields else 0, "fields": fields}
+
+
+def _term_of(term: Json) -> tuple[str, list[str]]:
+    """Say a sort term as a transform and the column that it is of."""
+    where = "sortTerm"
+    kind = text_at(term, "type", where=where).lower()
+    if kind == "field":
+        return "identity", strings_at(term, "fieldName", where=where)
+    if kind != "function":
+        raise Unsupported(f"Iceberg does not sort by {shown(kind)}: use a field or a function of one")
+    name, args = text_at(term, "funcName", where=where).lower(), objects_at(term, "funcArgs", where=where)
+    fields = [strings_at(each, "fieldName", where=where) for each in args if each.get("type") == "field"]
+    sizes = [str(each.get("value")) for each in args if each.get("type") == "literal"]
+    if len(fields) != 1 or name not in _SUFFIXES or len(sizes) != (name in ("bucket", "truncate")):
+        raise Unsupported(
+            f"Iceberg does not sort by {shown(name)} of that: use year, month, day, hour, bucket or truncate"
+        )
+    return f"{name}[{sizes[0]}]" if sizes else name, fields[0]
+
+
+def mode_of(distribution: Json) -> str | None:
+    """Say a distribution as the mode in which Iceberg's writers distribute; None for none. Raises Unsupported."""
+    strategy = text_at(distribution, "strategy", where="distribution").lower()
+    if strategy not in _MODES:
+        raise Unsupported(f"Iceberg does not distribute by {shown(strategy)}: use {', '.join(_MODES)}")
+    if distribution.get("funcArgs") or distribution.get("number") not in (None, 0, -1):
+        raise Unsupported(
+            "Iceberg distributes rows by the table's partitions: leave number and funcArgs of the distribution out, and partition by "
+            "bucket instead"
+        )
+    return None if strategy == "none" else strategy
+
+
+def distribution_of(mode: str | None) -> Json:
+    """Tell the mode in which writers distribute."""
+    return {"strategy": mode if mode in _MODES else "none", "number": 0, "funcArgs": []}

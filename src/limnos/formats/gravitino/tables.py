@@ -1,0 +1,384 @@
+"""Tables: what a create and an alter of Gravitino's say, as a request and as updates of Iceberg's; and a stored table, told.
+
+May import `formats.iceberg`, `model` and this package. Pure. The shapes of changes are Gravitino's own (its `*UpdateRequest` classes of 1.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.gravitino import partitions
+from limnos.formats.gravitino.changes import Draft, indexes_of, set_identifiers
+from limnos.formats.gravitino.columns import KEPT, columns_of, kept_of, kept_text, table_schema_of
+from limnos.formats.iceberg.json_types import Json
+from limnos.model.errors import BadRequest
+
+COMMENT: Final = "comment"
+LOCATION: Final = "location"
+FORMAT: Final = "format"
+PROVIDER: Final = "provider"
+FORMAT_VERSION: Final = "format-version"
+MODE: Final = "write.distribution-mode"
+RESERVED: Final = frozenset(
+    {
+        COMMENT,
+        KEPT,
+        PROVIDER,
+        "creator",
+        "current-snapshot-id",
+        "cherry-pick-snapshot-id",
+        "sort-order",
+        "identifier-fields",
+    }
+)
+"""Properties that nobody sets: other words of a request say them, or the table's own state."""
+_FILES: Final = frozenset({"parquet", "orc", "avro"})
+
+
+class _Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
+    """One change."""
+
+
+class SetTableProperty(_Change, frozen=True, tag="setProperty"):
+    """A property's new value."""
+
+    property: str
+    value: str
+
+
+class RemoveTableProperty(_Change, frozen=True, tag="removeProperty"):
+    """A property less."""
+
+    property: str
+
+
+class UpdateTableComment(_Change, frozen=True, tag="updateComment"):
+    """Another comment, or none."""
+
+    new_comment: str | None = None
+
+
+class AddColumn(_Change, frozen=True, tag="addColumn"):
+    """A column more."""
+
+    field_name: tuple[str, ...]
+    type: object
+    comment: str | None = None
+    position: object = None
+    nullable: bool = True
+    auto_increment: bool = False
+    default_value: object = None
+
+
+class RenameColumn(_Change, frozen=True, tag="renameColumn"):
+    """Another name of a column."""
+
+    old_field_name: tuple[str, ...]
+    new_field_name: str
+
+
+class UpdateColumnDefaultValue(_Change, frozen=True, tag="updateColumnDefaultValue"):
+    """Another default of a column."""
+
+    field_name: tuple[str, ...]
+    new_default_value: object = None
+
+
+class UpdateColumnType(_Change, frozen=True, tag="updateColumnType"):
+    """Another type of a column."""
+
+    field_name: tuple[str, ...]
+    new_type: object
+
+
+class UpdateColumnComment(_Change, frozen=True, tag="updateColumnComment"):
+    """Another comment of a column."""
+
+    field_name: tuple[str, ...]
+    new_comment: str | None = None
+
+
+class UpdateColumnPosition(_Change, frozen=True, tag="updateColumnPosition"):
+    """Another place of a column."""
+
+    field_name: tuple[str, ...]
+    new_position: object
+
+
+class UpdateColumnNullability(_Change, frozen=True, tag="updateColumnNullability"):
+    """Whether a column may be null."""
+
+    field_name: tuple[str, ...]
+    nullable: bool
+
+
+class UpdateColumnAutoIncrement(_Change, frozen=True, tag="updateColumnAutoIncrement"):
+    """Whether a column counts up."""
+
+    field_name: tuple[str, ...]
+    auto_increment: bool
+
+
+class DeleteColumn(_Change, frozen=True, tag="deleteColumn"):
+    """A column less."""
+
+    field_name: tuple[str, ...]
+    if_exists: bool = False
+
+
+class AddTableIndex(_Change, frozen=True, tag="addTableIndex"):
+    """An index more."""
+
+    index: dict[str, object]
+
+
+class DeleteTableIndex(_Change, frozen=True, tag="deleteTableIndex"):
+    """An index less."""
+
+    name: str
+    if_exists: bool = False
+
+
+ColumnChange = (
+    AddColumn | RenameColumn | UpdateColumnDefaultValue | UpdateColumnType | UpdateColumnComment | UpdateColumnPosition
+    | UpdateColumnNullability | UpdateColumnAutoIncrement | DeleteColumn | AddTableIndex | DeleteTableIndex
+)  # fmt: skip
+TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | ColumnChange
+
+
+class Stored(msgspec.Struct, rename="kebab"):
+    """What is looked at of an Iceberg table's metadata."""
+
+    format_version: int
+    location: str
+    current_schema_id: int
+    schemas: list[dict[str, object]]
+    last_column_id: int = 0
+    default_spec_id: int = 0
+    partition_specs: list[dict[str, object]] = []
+    default_sort_order_id: int = 0
+    sort_orders: list[dict[str, object]] = []
+    properties: dict[str, str] = {}
+
+    @property
+    def schema(self) -> Json:
+        """The current schema."""
+        return next(each for each in self.schemas if each.get("schema-id") == self.current_schema_id)
+
+    @property
+    def spec(self) -> Json:
+        """The spec that is written by."""
+        found = [each for each in self.partition_specs if each.get("spec-id") == self.default_spec_id]
+        return found[0] if found else {"fields": []}
+
+    @property
+    def order(self) -> Json:
+        """The order that is written in."""
+        found = [each for each in self.sort_orders if each.get("order-id") == self.default_sort_order_id]
+        return found[0] if found else {"fields": []}
+
+
+def stored_of(body: bytes) -> Stored:
+    """Read the metadata of a table."""
+    return msgspec.json.decode(body, type=Stored)
+
+
+class Wanted(NamedTuple):
+    """A new table, as Iceberg's create has it."""
+
+    location: str | None
+    schema: Json
+    partition_spec: Json
+    write_order: Json
+    properties: dict[str, str]
+
+
+class Asked(NamedTuple):
+    """A new table, as Gravitino's create has it."""
+
+    comment: str | None
+    columns: Sequence[Json]
+    properties: dict[str, str]
+    partitioning: Sequence[Json]
+    sort_orders: Sequence[Json]
+    distribution: Json | None
+    indexes: Sequence[Json]
+
+
+def wanted_of(asked: Asked) -> Wanted:
+    """Say a create as Iceberg does. Raises BadRequest, Unsupported."""
+    if not asked.columns:
+        raise BadRequest("A table has at least one column: columns is empty")
+    schema, kept = table_schema_of(list(asked.columns))
+    for index in asked.indexes:
+        set_identifiers(schema, index)
+    properties = dict(asked.properties)
+    location = properties.pop(LOCATION, None)
+    _take_format(properties)
+    for key in properties:
+        _refuse_reserved(key)
+    mode = None if asked.distribution is None else partitions.mode_of(asked.distribution)
+    properties |= {} if mode is None else {MODE: mode}
+    properties |= {} if asked.comment is None else {COMMENT: asked.comment}
+    properties |= {KEPT: kept_text(kept)} if kept else {}
+    spec = partitions.spec_of(list(asked.partitioning), schema)
+    return Wanted(location, schema, spec, partitions.order_of(list(asked.sort_orders), schema), properties)
+
+
+def _take_format(properties: dict[str, str]) -> None:
+    """Say what kind of table and of files is asked for in Iceberg's properties. Raises BadRequest for another format."""
+    provider = properties.pop(PROVIDER, "iceberg").lower()
+    text = properties.pop(FORMAT, "iceberg").lower()
+    table, _, rest = text.replace("/", " ").partition(" ")
+    if table in _FILES:
+        table, rest = "iceberg", table
+    if provider in _FILES:
+        provider, rest = "iceberg", provider
+    if "iceberg" not in (table, provider) or table != "iceberg" or provider != "iceberg":
+        raise BadRequest(f"This catalog holds Iceberg tables: leave format {text} out, or name parquet, orc or avro")
+    if rest in _FILES:
+        properties.setdefault("write.format.default", rest)
+    elif rest.startswith("v"):
+        properties.setdefault(FORMAT_VERSION, rest[1:])
+
+
+def _refuse_reserved(key: str) -> None:
+    if key in RESERVED:
+        raise BadRequest(
+            f"Property {key} is reserved: it is told by the table itself, and other fields of the request say it"
+        )
+
+
+class Commit(NamedTuple):
+    """An alter, as Iceberg's commit has it."""
+
+    requirements: list[object]
+    updates: list[object]
+
+
+def commit_of(stored: Stored, changes: Sequence[TableChange]) -> Commit:
+    """Say an alter as Iceberg does, on what is stored. Raises BadRequest, Unsupported."""
+    kept = kept_of(stored.properties)
+    draft = Draft(stored.schema, kept=kept, last_id=stored.last_column_id, version=_version_after(stored, changes))
+    updates: list[object] = []
+    for change in changes:
+        if isinstance(change, SetTableProperty | RemoveTableProperty | UpdateTableComment):
+            updates += _property_updates(change)
+        else:
+            _apply(draft, change, stored)
+    schema, words = draft.settled()
+    if words != kept:
+        removed: Json = {"action": "remove-properties", "removals": [KEPT]}
+        updates.append(_set(KEPT, kept_text(words)) if words else removed)
+    if schema == stored.schema:
+        return Commit([], updates)
+    requirements: list[object] = [
+        {"type": "assert-current-schema-id", "current-schema-id": stored.current_schema_id},
+        {"type": "assert-last-assigned-field-id", "last-assigned-field-id": stored.last_column_id},
+    ]
+    updates.append({"action": "add-schema", "schema": schema, "last-column-id": draft.last_id})
+    updates.append({"action": "set-current-schema", "schema-id": -1})
+    return Commit(requirements, updates)
+
+
+def _version_after(stored: Stored, changes: Sequence[TableChange]) -> int:
+    asked = [each.value for each in changes if isinstance(each, SetTableProperty) and each.property == FORMAT_VERSION]
+    return _version(asked[-1]) if asked else stored.format_version
+
+
+def _version(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 2:
+        raise BadRequest(f"Property {FORMAT_VERSION} is a number, such as 2 or 3")
+    return int(text)
+
+
+def _set(key: str, value: str) -> Json:
+    return {"action": "set-properties", "updates": {key: value}}
+
+
+def _property_updates(change: SetTableProperty | RemoveTableProperty | UpdateTableComment) -> list[object]:
+    match change:
+        case UpdateTableComment(None):
+            return [{"action": "remove-properties", "removals": [COMMENT]}]
+        case UpdateTableComment(comment):
+            return [_set(COMMENT, str(comment))]
+        case SetTableProperty(property=key, value=value):
+            _refuse_reserved(key)
+            if key == LOCATION:
+                return [{"action": "set-location", "location": value}]
+            if key == FORMAT_VERSION:
+                return [{"action": "upgrade-format-version", "format-version": _version(value)}]
+            if key == FORMAT:
+                raise BadRequest(f"Property {FORMAT} cannot change: set {FORMAT_VERSION} or write.format.default")
+            return [_set(_key(key), value)]
+        case RemoveTableProperty(property=key):
+            _refuse_reserved(key)
+            if key in (LOCATION, FORMAT, FORMAT_VERSION):
+                raise BadRequest(f"Property {key} cannot be removed: every table has it")
+            return [{"action": "remove-properties", "removals": [_key(key)]}]
+    raise AssertionError(change)
+
+
+def _key(key: str) -> str:
+    if not key:
+        raise BadRequest("A property needs a name: it is empty")
+    return key
+
+
+def _apply(draft: Draft, change: ColumnChange, stored: Stored) -> None:
+    for path in (getattr(change, "field_name", None), getattr(change, "old_field_name", None)):
+        if path is not None and (not path or not all(path)):
+            raise BadRequest("A column's name is a list of at least one part, none of them empty")
+    match change:
+        case AddColumn(field_name=path):
+            column: Json = {"type": change.type, "nullable": change.nullable, "autoIncrement": change.auto_increment}
+            column |= {"comment": change.comment, "defaultValue": change.default_value}
+            draft.add(path, column, position=change.position)
+        case RenameColumn(old_field_name=path, new_field_name=name):
+            draft.rename(path, name)
+        case UpdateColumnDefaultValue(field_name=path, new_default_value=value):
+            draft.default(path, value)
+        case UpdateColumnType(field_name=path, new_type=kind):
+            draft.retype(path, kind)
+        case UpdateColumnComment(field_name=path, new_comment=comment):
+            draft.comment(path, comment)
+        case UpdateColumnPosition(field_name=path, new_position=position):
+            draft.reposition(path, position)
+        case UpdateColumnNullability(field_name=path, nullable=nullable):
+            draft.nullability(path, nullable=nullable)
+        case UpdateColumnAutoIncrement(auto_increment=counts):
+            draft.refuse_counting(counts=counts)
+        case DeleteColumn(field_name=path, if_exists=if_exists):
+            draft.delete(path, if_exists=if_exists, used=_used(stored))
+        case AddTableIndex(index=index):
+            draft.add_index(index)
+        case DeleteTableIndex(name=name, if_exists=if_exists):
+            draft.delete_index(name, if_exists=if_exists)
+
+
+def _used(stored: Stored) -> dict[object, str]:
+    """What needs a field, by its id: the partitions and the order of the table."""
+    found: dict[object, str] = {}
+    for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
+        fields = holder.get("fields")
+        for each in fields if isinstance(fields, list) else []:
+            if each.get("transform") != "void":
+                found[each.get("source-id")] = what
+    return found
+
+
+def told_of(stored: Stored) -> Json:
+    """Tell a stored table, without its name and audit."""
+    schema, properties = stored.schema, dict(stored.properties)
+    kept, comment, mode = kept_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
+    properties.pop(KEPT, None)
+    properties |= {FORMAT: f"iceberg v{stored.format_version}", LOCATION: stored.location}
+    told: Json = {
+        "columns": columns_of(schema, kept), "properties": properties, "distribution": partitions.distribution_of(mode),
+        "sortOrders": partitions.sort_orders_of(stored.order, schema),
+        "partitioning": partitions.partitioning_of(stored.spec, schema), "indexes": indexes_of(schema),
+    }  # fmt: skip
+    return told if comment is None else {**told, COMMENT: comment}

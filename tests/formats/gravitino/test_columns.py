@@ -1,0 +1,120 @@
+"""Columns of Gravitino's as Iceberg schemas and back: what is sent is what is told."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.formats.gravitino.columns import columns_of, kept_of, kept_text, plain_of, schema_of, table_schema_of
+from limnos.formats.iceberg.schema import columns, with_fresh_ids
+from limnos.model.errors import BadRequest, Unsupported
+
+Json = dict[str, object]
+PLAIN = st.sampled_from(
+    [
+        "boolean", "byte", "short", "integer", "long", "float", "double", "byte unsigned", "short unsigned", "integer unsigned",
+        "long unsigned", "decimal(10,2)", "decimal(38,0)", "date", "time", "time(3)", "timestamp", "timestamp(0)", "timestamp(6)",
+        "timestamp(8)", "timestamp(9)", "timestamp_tz", "timestamp_tz(3)", "timestamp_tz(9)", "string", "char(4)", "varchar(20)",
+        "fixed(16)", "binary", "uuid", "variant", "null",
+    ]
+)  # fmt: skip
+NAMES = st.text("abcXYZ é", min_size=1, max_size=6)
+
+
+def nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Structs, lists and maps of some type."""
+    fields = st.dictionaries(NAMES, st.tuples(inner, st.booleans()), min_size=1, max_size=3)
+    return st.one_of(
+        fields.map(lambda told: {"type": "struct", "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in told.items()]}),
+        st.builds(lambda kind, none: {"type": "list", "containsNull": none or kind == "null", "elementType": kind}, inner, st.booleans()),
+        st.builds(
+            lambda value, none: {"type": "map", "valueContainsNull": none or value == "null", "keyType": "varchar(9)", "valueType": value},
+            inner, st.booleans(),
+        ),
+    )  # fmt: skip
+
+
+TYPES: st.SearchStrategy[object] = st.recursive(PLAIN, nested, max_leaves=6)
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> list[Json]:
+    """Columns of a table, as a create sends them."""
+    names = draw(st.lists(NAMES, min_size=1, max_size=5, unique=True))
+    made = []
+    for name in names:
+        kind = draw(TYPES)
+        column: Json = {"name": name, "type": kind, "nullable": kind == "null" or draw(st.booleans())}
+        comment = draw(st.none() | st.text(max_size=5))
+        made.append(column if comment is None else {**column, "comment": comment})
+    return made
+
+
+@given(tables())
+def test_what_is_sent_is_told(wanted: list[Json]) -> None:
+    """Whatever the types and however they nest; the schema is one of Iceberg's, and the ids are those of a new table."""
+    made = table_schema_of(wanted)
+
+    told = columns_of(made.schema, kept_of({"gravitino.types": kept_text(made.kept)}))
+    assert told == [{**each, "autoIncrement": False} for each in wanted]
+    assert columns(made.schema).by_id
+    assert with_fresh_ids(made.schema)[0] == made.schema
+
+
+def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
+    """What another engine has widened is told by its own type, and so is what was kept by somebody else."""
+    made = table_schema_of([{"name": "n", "type": "short"}, {"name": "c", "type": "varchar(3)"}])
+    fields = made.schema["fields"]
+    assert isinstance(fields, list)
+    fields[0]["type"] = "long"
+
+    told = [each["type"] for each in columns_of(made.schema, made.kept)]
+
+    assert told == ["long", "varchar(3)"]
+    assert [each["type"] for each in columns_of(made.schema, {"2": "uuid"})] == ["long", "string"]
+    assert kept_of({"gravitino.types": "no json"}) == {}
+
+
+@pytest.mark.parametrize(
+    "kind", ["interval_year", "interval_day", "timestamp(12)", "money", "decimal(50,1)", "decimal(2,3)", "", 3, None]
+)
+def test_what_iceberg_has_not(kind: object) -> None:
+    """A type that cannot be held is refused, and not replaced."""
+    with pytest.raises(BadRequest):
+        table_schema_of([{"name": "c", "type": kind}])
+
+
+@pytest.mark.parametrize("kind", [{"type": "union", "types": ["integer"]}, {"type": "unparsed", "unparsedType": "x"}])
+def test_what_iceberg_has_no_form_for(kind: object) -> None:
+    """Neither unions nor what nobody could read."""
+    with pytest.raises(BadRequest, match="Iceberg has no type"):
+        table_schema_of([{"name": "c", "type": kind}])
+
+
+def test_nothing_is_kept_of_views() -> None:
+    """A view's schema has nowhere to keep a word: it is refused."""
+    with pytest.raises(BadRequest, match=r"varchar\(3\)"):
+        schema_of([{"name": "c", "type": "varchar(3)"}])
+
+
+def test_defaults_and_counting() -> None:
+    """A literal is told again in its own type; an expression and what counts up are refused."""
+    literal = {"type": "literal", "dataType": "integer", "value": "3"}
+    made = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])
+
+    (told,) = columns_of(made.schema, made.kept)
+    assert told["defaultValue"] == literal
+    for wrong in ({"type": "function", "funcName": "now", "funcArgs": []}, {**literal, "type": "field"}):
+        with pytest.raises(Unsupported):
+            table_schema_of([{"name": "n", "type": "integer", "defaultValue": wrong}])
+    with pytest.raises(BadRequest, match="no value"):
+        table_schema_of([{"name": "n", "type": "integer", "defaultValue": {**literal, "value": "x"}}])
+    with pytest.raises(Unsupported):
+        table_schema_of([{"name": "n", "type": "integer", "autoIncrement": True}])
+
+
+def test_types_are_read_in_any_case() -> None:
+    """As upstream reads them."""
+    assert plain_of("DECIMAL( 10 , 2 )", "c") == plain_of("decimal(10,2)", "c")
+    assert plain_of("Integer  Unsigned", "c").word == "integer unsigned"

@@ -1,0 +1,160 @@
+"""Tables made and changed over Gravitino REST: Iceberg's at once, one object with two faces."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node, grant
+from tests.http.iceberg.wire import make_space, make_table, set_properties, table_path
+
+TABLES = f"{API}/lake/catalogs/main/schemas/a%3Ab/tables"
+COLUMNS = [
+    {"name": "id", "type": "long", "nullable": False, "autoIncrement": False},
+    {"name": "name", "type": "varchar(20)", "nullable": True, "comment": "short", "autoIncrement": False},
+    {"name": "at", "type": "timestamp(3)", "nullable": True, "autoIncrement": False},
+]  # fmt: skip
+NEW = {
+    "name": "t", "comment": "of the day", "columns": COLUMNS, "properties": {"k": "v"},
+    "partitioning": [{"strategy": "day", "fieldName": ["at"]}], "sortOrders": [], "distribution": {"strategy": "none", "number": 0, "funcArgs": []},
+    "indexes": [],
+}  # fmt: skip
+
+
+@pytest.fixture
+def lake(node: Node) -> Node:
+    """A node with a schema in another, and a table in that."""
+    make_space(node, "a", "b")
+    node.done("POST", TABLES, NEW)
+    return node
+
+
+def metadata(node: Node, *levels: str) -> dict:
+    """The table as Iceberg REST has it."""
+    return node.done("GET", table_path(*levels))["metadata"]
+
+
+def alter(node: Node, *changes: dict, name: str = "t") -> dict:
+    """Change a table."""
+    return node.done("PUT", f"{TABLES}/{name}", {"updates": list(changes)})["table"]
+
+
+def test_a_create_is_an_iceberg_table(lake: Node) -> None:
+    """It is told as it was sent, by the create and by a load, and Iceberg REST has its schema, spec and properties."""
+    made = lake.done("POST", TABLES, {**NEW, "name": "u"})["table"]
+    loaded = lake.done("GET", f"{TABLES}/u")["table"]
+    iceberg = metadata(lake, "a", "b", "u")
+
+    assert made["audit"]["creator"] == loaded["audit"]["creator"] == "admin"
+    assert {**made, "audit": None} == {**loaded, "audit": None}
+    for key in ("comment", "columns", "partitioning", "sortOrders", "distribution", "indexes"):
+        assert loaded[key] == NEW[key], key
+    assert loaded["properties"]["k"] == "v"
+    assert [each["type"] for each in iceberg["schemas"][0]["fields"]] == ["long", "string", "timestamp"]
+    assert iceberg["partition-specs"][0]["fields"][0]["name"] == "at_day"
+    assert iceberg["properties"]["comment"] == "of the day"
+
+
+def test_both_faces_change_one_table(lake: Node) -> None:
+    """A change by one is seen by the other, and what one cannot say is not lost by the other's changes."""
+    before = metadata(lake, "a", "b", "t")
+    schema = {**before["schemas"][0], "schema-id": 1}
+    schema["fields"] = [{**schema["fields"][1], "name": "label"}, schema["fields"][0], schema["fields"][2]]
+    updates = [
+        {"action": "add-schema", "schema": schema},
+        {"action": "set-current-schema", "schema-id": -1},
+        set_properties(seen="yes"),
+    ]
+    lake.done("POST", table_path("a", "b", "t"), {"updates": updates})
+
+    after = alter(lake, {"@type": "addColumn", "fieldName": ["n"], "type": "short", "position": "first"})
+
+    assert [(each["name"], each["type"]) for each in after["columns"]] == [
+        ("n", "short"), ("label", "varchar(20)"), ("id", "long"), ("at", "timestamp(3)"),
+    ]  # fmt: skip
+    assert after["properties"]["seen"] == "yes"
+    now = metadata(lake, "a", "b", "t")
+    fields = next(each for each in now["schemas"] if each["schema-id"] == now["current-schema-id"])["fields"]
+    assert [(each["name"], each["id"]) for each in fields] == [("n", 4), ("label", 2), ("id", 1), ("at", 3)]
+
+
+def test_a_table_of_others_is_changed(node: Node) -> None:
+    """One that Iceberg REST has made takes every change, all at once or none."""
+    make_table(node, "a", "b", "x")
+    changes = [
+        {"@type": "deleteColumn", "fieldName": ["city"]},
+        {"@type": "setProperty", "property": "p", "value": "1"},
+    ]
+
+    refused = node.put(f"{TABLES}/x", {"updates": [*changes, {"@type": "deleteColumn", "fieldName": ["none"]}]})
+    before = node.done("GET", f"{TABLES}/x")["table"]
+    after = alter(node, *changes, name="x")
+
+    assert (refused.status, refused["code"]) == (400, 1001)
+    assert [each["name"] for each in before["columns"]] == ["id", "city"]
+    assert ([each["name"] for each in after["columns"]], after["properties"]["p"]) == (["id"], "1")
+
+
+def test_rename_drop_and_purge(lake: Node) -> None:
+    """A rename stands alone, keeps the table's grants, and may go to another schema; drops that find nothing say so."""
+    make_space(lake, "c")
+    grant(lake, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.a:b.t")
+    rename = {"@type": "rename", "newName": "u"}
+
+    both = lake.put(f"{TABLES}/t", {"updates": [rename, {"@type": "updateComment", "newComment": "x"}]})
+    renamed = alter(lake, rename)
+    moved = alter(lake, {"@type": "rename", "newName": "u", "newSchemaName": "c"}, name="u")
+    there = lake.get(f"{API}/lake/catalogs/main/schemas/c/tables/u", user="ana")
+    path = f"{API}/lake/catalogs/main/schemas/c/tables/u"
+    dropped = [lake.done("DELETE", f"{path}?purge=True")["dropped"] for _ in range(2)]
+
+    assert both.status == 400
+    assert (renamed["name"], moved["name"], there.status) == ("u", "u", 200)
+    assert dropped == [True, False]
+    assert lake.get(path)["type"] == "NoSuchTableException"
+
+
+def test_taken_names_and_missing_schemas(lake: Node) -> None:
+    """Codes and exceptions are those that clients know."""
+    taken = lake.post(TABLES, NEW)
+    missing = lake.post(f"{API}/lake/catalogs/main/schemas/none/tables", NEW)
+    illegal = lake.post(TABLES, {**NEW, "name": "a:b"})
+    outside = lake.post(TABLES, {**NEW, "name": "o", "properties": {"location": "file:///etc/x"}})
+
+    assert (taken.status, taken["type"]) == (409, "TableAlreadyExistsException")
+    assert (missing.status, missing["type"]) == (404, "NoSuchSchemaException")
+    assert (illegal.status, illegal["code"]) == (400, 1001)
+    assert (outside.status, outside["code"]) == (400, 1001)
+
+
+def test_unknown_changes_and_lance(lake: Node) -> None:
+    """A change that nobody knows is the caller's mistake; a Lance table is changed over Lance REST."""
+    unknown = lake.put(f"{TABLES}/t", {"updates": [{"@type": "explode"}]})
+    lake.post(f"{API}/lake/catalogs", {"name": "lance", "type": "relational", "provider": "lakehouse-generic"})
+    lake.done("POST", f"{API}/lake/catalogs/lance/schemas", {"name": "s"})
+    lance = f"{API}/lake/catalogs/lance/schemas/s/tables"
+    lake.done("POST", "/lance/v1/table/lance$s$t/declare", {})
+
+    answers = [lake.post(lance, NEW), lake.put(f"{lance}/t", {"updates": []}), lake.delete(f"{lance}/t")]
+
+    assert (unknown.status, unknown["code"]) == (400, 1001)
+    assert [answer.status for answer in answers] == [400, 405, 405]
+
+
+def test_a_load_may_ask_for_more(lake: Node) -> None:
+    """Who reads a table gets it for reading alone."""
+    grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+
+    plain, more = (lake.get(f"{TABLES}/t{query}", user="ana") for query in ("", "?privileges=MODIFY_TABLE"))
+    wrong = lake.get(f"{TABLES}/t?privileges=fly")
+
+    assert (plain.status, more.status, wrong.status) == (200, 403, 400)
+
+
+def test_partitions_are_those_of_the_rows(lake: Node) -> None:
+    """They cannot be listed or added here, and the answer says where they are seen."""
+    answers = [lake.get(f"{TABLES}/t/partitions"), lake.post(f"{TABLES}/t/partitions", {"partitions": []})]
+
+    assert [(answer.status, answer["code"]) for answer in answers] == [(405, 1006)] * 2
+    assert "metadata table" in str(answers[0]["message"])
+    assert lake.get(f"{TABLES}/none/partitions").status == 404
