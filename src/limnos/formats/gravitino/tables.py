@@ -268,7 +268,7 @@ def commit_of(stored: Stored, changes: Sequence[TableChange]) -> Commit:
         if isinstance(change, SetTableProperty | RemoveTableProperty | UpdateTableComment):
             updates += _property_updates(change)
         else:
-            _apply(draft, change, stored)
+            _apply(draft, change, stored=stored)
     schema, words = draft.settled()
     if words != kept:
         removed: Json = {"action": "remove-properties", "removals": [KEPT]}
@@ -328,7 +328,7 @@ def _key(key: str) -> str:
     return key
 
 
-def _apply(draft: Draft, change: ColumnChange, stored: Stored) -> None:
+def _apply(draft: Draft, change: ColumnChange, *, stored: Stored) -> None:
     for path in (getattr(change, "field_name", None), getattr(change, "old_field_name", None)):
         if path is not None and (not path or not all(path)):
             raise BadRequest("A column's name is a list of at least one part, none of them empty")

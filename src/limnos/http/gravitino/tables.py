@@ -168,12 +168,12 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
     def build(document: Document) -> tuple[list[object], list[object]]:
         return commit_of(stored_of(document.body), changes)
 
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_ALTER))
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_ALTER))
     found = await table_evolve(ctx, place.scope, path=path, build=build)
     return ok(table=_iceberg_table(found.node, found.document))
 
 
-def _require_changing(scene: Scene, path: Levels, action: Action) -> None:
+def _require_changing(scene: Scene, path: Levels, *, action: Action) -> None:
     """Refuse to change a table of another format, to who may change it. Raises NotFound, Forbidden, Unsupported."""
     if format_of(scene) == LANCE:
         tables.table_find(scene, path[:-1], path[-1], action, wanted=LANCE)
@@ -188,7 +188,7 @@ async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTa
         other = place._replace(schema=rename.new_schema_name)
         into = await ctx.read(place.scope, other.levels)
     target = (*into, check_gravitino_name(rename.new_name))
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_RENAME))
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_RENAME))
     action = Action.TABLE_RENAME if into == path[:-1] else Action.TABLE_MOVE
 
     def look(scene: Scene) -> tuple[Node, Document]:
@@ -204,7 +204,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table, with `purge` its files too; a missing one is no failure."""
     place, name = named(request)
     path, purge = await place.path(ctx, name), request.query_flag("purge")
-    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, Action.TABLE_DROP))
+    await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_DROP))
     return await dropped(tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table")
 
 
