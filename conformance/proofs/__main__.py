@@ -1,7 +1,7 @@
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
 
 May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness`, `tests/sqlpp`, the
-workloads of locks, and, as they have one Spark between
+workloads of locks, wrong bodies of Lance's operations, and, as they have one Spark between
 them, after these and by themselves those of runs of pipelines. Takes about an hour on two cores.
 """
 
@@ -21,10 +21,18 @@ WHOLE = {
     "LIMNOS_FEED_MUTATIONS": "10000",
     "LIMNOS_TEST_STATEMENTS": "100000",
     "LIMNOS_TEST_LOCKS": "10000",
+    "LIMNOS_TEST_BODIES": "5000",
     "LIMNOS_TEST_READS": "10000",
     "LIMNOS_TEST_STORIES": "60",
 }
-SUITES = ("tests/nodes", "tests/faults", "tests/freshness", "tests/sqlpp", "tests/services/test_sqlpp_locking.py")
+SUITES = (
+    "tests/nodes",
+    "tests/faults",
+    "tests/freshness",
+    "tests/sqlpp",
+    "tests/services/test_sqlpp_locking.py",
+    "tests/http/lance/test_mutations.py",
+)
 SPARK_SUITES = ("tests/pipeline/run", "tests/pipeline/engine/test_modes.py")
 
 

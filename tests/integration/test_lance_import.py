@@ -53,3 +53,8 @@ def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -
     for table in (["taken", "ml", "text", "docs"], ["taken", "ml", "top"], ["shown", "text", "docs"], ["shown", "top"]):
         assert lance.dataset(namespace_client=ours, table_id=table).count_rows() == 3
     assert ours.list_tables(ListTablesRequest(id=["shown"])).tables == ["foreign", "top"]
+    _, listed = limnos(server, "ls", "shown")
+    assert [(row["name"], row["kind"]) for row in listed] == [
+        ("shown.text", "namespace"), ("shown.foreign", "table"), ("shown.top", "table"),
+    ]  # fmt: skip
+    assert [row["name"] for row in limnos(server, "ls", "shown.text")[1]] == ["shown.text.docs"]

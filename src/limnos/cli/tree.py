@@ -118,12 +118,28 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if path is None:
         return [_row((found.name,), "catalog") for found in client.catalogs.list()]
     parts = display.parse(path)
+    missing: NotFoundError | None = None
+    rows: list[Row] = []
+    try:
+        rows = _nodes(client, parts)
+    except NotFoundError as error:
+        missing = error
+    with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
+        if not any(row["kind"] == "namespace" for row in rows):  # those of a directory are no nodes
+            rows = [*(_row(child, "namespace") for child in client.lance.namespaces(parts)), *rows]
+            missing = None
+        rows += [_row(table, "table") for table in client.lance.list(parts)]
+    if missing is not None:
+        raise missing
+    return rows
+
+
+def _nodes(client: Client, parts: Parts) -> list[Row]:
+    """List what lies in a catalog or namespace of the tree, but for Lance tables."""
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
     if len(parts) > 1:
         rows += [_row(table, "table") for table in client.tables.list(parts)]
         rows += [_row(view, "view") for view in client.views.list(parts)]
-    with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
-        rows += [_row(table, "table") for table in client.lance.list(parts)]
     return rows
 
 

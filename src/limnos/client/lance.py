@@ -18,8 +18,12 @@ from limnos.names import lance
 ROOT = "/lance/v1"
 
 
+_OF_NAMESPACES = ("list", "table/list")
+
+
 class _ListAnswer(msgspec.Struct):
-    tables: tuple[str, ...]
+    tables: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
     page_token: str | None = None
 
 
@@ -43,7 +47,7 @@ def lance_request(
 ) -> Request:
     """Describe a request about a table or namespace; the names are joined by what none of them holds."""
     delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _parts(parts, each))
-    kind = "namespace" if action == "table/list" else "table"
+    kind = "namespace" if action in _OF_NAMESPACES else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
     asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
     return (
@@ -66,13 +70,22 @@ class LanceTables(Resource[S]):
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the Lance tables of a catalog or namespace, as whole paths, sorted by the server."""
-        parts = parts_of(namespace)
+        found = yield from self._listed(parts_of(namespace), "table/list")
+        return found
+
+    @verb
+    def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the namespaces directly in a catalog or namespace, as whole paths: also those of a directory that a catalog shows."""
+        found = yield from self._listed(parts_of(parent), "list")
+        return found
+
+    def _listed(self, parts: Parts, action: str) -> Flow[tuple[Parts, ...]]:
         found: tuple[Parts, ...] = ()
         more = {"limit": PAGE_SIZE}
         while True:
-            reply = yield lance_request(self.scope.metalake, parts, action="table/list", query=more)
+            reply = yield lance_request(self.scope.metalake, parts, action=action, query=more)
             answer = decode(reply, _ListAnswer)
-            found += tuple((*parts, name) for name in answer.tables)
+            found += tuple((*parts, name) for name in (*answer.namespaces, *answer.tables))
             if not answer.page_token:
                 return found
             more["page_token"] = answer.page_token

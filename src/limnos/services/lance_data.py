@@ -16,6 +16,7 @@ from limnos.files import is_local, leads_within
 from limnos.model.errors import BadRequest, CommitConflict, NotFound, OutsideRoots
 from limnos.services.lance_calls import Calls, newest_of
 from limnos.services.lance_describing import VERSION_END, At, state_of
+from limnos.services.lance_sights import readable
 from limnos.services.lance_tables import holds_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
 from limnos.sources.lance.questions import Explain, Merge, Query, Question, Write, Written
@@ -40,7 +41,7 @@ async def table_for_rows(
 
     Raises NotFound, also where nothing was written yet, Forbidden.
     """
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels, action=action))
+    table = await readable(ctx, scope, levels=levels, action=action)
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
     state = await state_of(ctx, table, at=at)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import check_branch
-from limnos.model.errors import BadRequest, InvalidTable, NotFound
+from limnos.model.errors import BadRequest, NotFound
 from limnos.services.lance_named import references_of
-from limnos.services.lance_sights import Sight, sight_of, table_in
+from limnos.services.lance_sights import Sight, no_table, sight_of, table_in
 from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of, options_of
@@ -96,9 +96,7 @@ async def _described_in(ctx: Context, sight: Sight, *, levels: Levels, at: At, d
         return Told(table, lain.declared, None)
     found = await _read(ctx, table, at=at)
     if found is None:
-        raise InvalidTable(
-            f"The folder {table.location} does not comply with the Lance table format: no table was written there"
-        )
+        raise no_table(table)
     return Told(table, False, found)
 
 

@@ -19,6 +19,7 @@ from limnos.model.lance import LanceVersion
 from limnos.services.lance_commits import announce
 from limnos.services.lance_data import asked_of, settled
 from limnos.services.lance_named import references_of
+from limnos.services.lance_sights import readable
 from limnos.services.lance_tables import lance_find, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of
@@ -53,7 +54,7 @@ class Target(msgspec.Struct, frozen=True):
 
 async def references_list(ctx: Context, scope: Scope, *, levels: Levels) -> Referenced:
     """List a table's tags and branches. Raises NotFound, Forbidden, InvalidTable."""
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
+    table = await readable(ctx, scope, levels=levels)
     return await references_of(ctx, table)
 
 

@@ -1,7 +1,7 @@
 """A catalog that shows a directory: what lies in it is listed and described as it is now, under the rights that the catalog gives.
 
 May import the rooms below, and `sources` for the shapes of questions. Nothing of a directory is a node of the tree: rights are those on the catalog and above, and
-nothing is made, moved or dropped there by this server. Decision record 0054.
+nothing is made, moved or dropped there by this server; rows are read as those of any table. Decision record 0054.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.files import is_local, leads_within
-from limnos.model.errors import NotFound, OutsideRoots
+from limnos.model.errors import InvalidTable, NotFound, OutsideRoots
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
-from limnos.services.lance_tables import LanceTable
+from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
 from limnos.services.places import DIRECTORY, place_of
 from limnos.sources.lance.questions import Contents, Lain, Listed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.pages import Asked
     from limnos.services.places import Place
-    from limnos.services.scene import Scene
+    from limnos.services.scene import Scene, Scope
 
 
 class Sight(NamedTuple):
@@ -112,5 +112,27 @@ async def table_in(ctx: Context, sight: Sight, *, levels: Levels) -> tuple[Lance
         if each.path == levels:
             _require_within(sight, each.location)
             record = TableRecord(None, each.properties, declared=each.declared)
-            return LanceTable(sight.catalog, record, each.location, sight.place), each
+            place = sight.place._replace(roots=(sight.location, *sight.place.allowed.roots))
+            return LanceTable(sight.catalog, record, each.location, place), each
     raise NotFound(f"Table does not exist: {render(levels)}", kind="table")
+
+
+async def readable(ctx: Context, scope: Scope, *, levels: Levels, action: Action = Action.TABLE_LOAD) -> LanceTable:
+    """Find a table to read, for who may do the action to it: a node of the tree, or what lies in a directory that the catalog shows.
+
+    Raises NotFound, InvalidTable for a folder that is no table, Forbidden.
+    """
+    found = await ctx.read(scope, lambda scene: sight_of(scene, action) or lance_load(scene, levels, action=action))
+    if not isinstance(found, Sight):
+        return found
+    table, lain = await table_in(ctx, found, levels=levels)
+    if not lain.declared and not await has_data(ctx, table.location, place=table.place):
+        raise no_table(table)
+    return table
+
+
+def no_table(table: LanceTable) -> InvalidTable:
+    """Say that a folder is no table."""
+    return InvalidTable(
+        f"The folder {table.location} does not comply with the Lance table format: no table was written there"
+    )

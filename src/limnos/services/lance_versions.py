@@ -14,7 +14,8 @@ from limnos.formats.lance_manifests import VERSION_MAX, check_branch, manifest_n
 from limnos.model.errors import InvalidTable, NotFound, Unavailable
 from limnos.model.lance import LanceVersion
 from limnos.services.lance_manifests import Manifests
-from limnos.services.lance_tables import LanceTable, lance_load
+from limnos.services.lance_sights import readable
+from limnos.services.lance_tables import LanceTable
 from limnos.store.lance_versions import lance_top_read, lance_version_read, lance_versions_read
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ async def versions_list(
 ) -> tuple[list[Shown], int | None]:
     """List versions of a branch in order; also the one to go on after. Raises NotFound (table, branch), Forbidden, InvalidTable."""
     branch = check_branch(branch)
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
+    table = await readable(ctx, scope, levels=levels)
     if not table.record.managed:
         return _cut(await _in_storage(ctx, table, branch=branch), window)
     top = await latest(ctx, table, branch=branch)
@@ -161,7 +162,7 @@ async def _in_storage(ctx: Context, table: LanceTable, *, branch: str) -> list[S
 async def version_describe(ctx: Context, scope: Scope, *, levels: Levels, branch: str, version: int | None) -> Shown:
     """Describe one version, the newest one for None. Raises NotFound (table, branch, version), Forbidden, InvalidTable."""
     branch = check_branch(branch)
-    table = await ctx.read(scope, lambda scene: lance_load(scene, levels))
+    table = await readable(ctx, scope, levels=levels)
     if not table.record.managed:
         found = await _in_storage(ctx, table, branch=branch)
         wanted = version if version is not None else max((each.version for each in found), default=0)

@@ -83,8 +83,8 @@ def refuse_work(scene: Scene, action: Action) -> None:
         return
     scene.require(action, scene.settled.outer)
     raise Unsupported(
-        f"Catalog {scene.catalog.name} shows a directory, whose tables are listed and described over Lance REST alone: open them at their "
-        "location, or import them into another catalog"
+        f"Catalog {scene.catalog.name} shows a directory, whose tables are listed, described and read over Lance REST, and nothing else: change "
+        "them at their location, or import them into another catalog"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from limnos.config.settings import Storage
 from limnos.sources.lance.directories import Directory
 from tests.http.driver import API, Node, grant, node_at
-from tests.http.lance.wire import ROOT, names, space, table, told
+from tests.http.lance.wire import ROOT, arrow, names, rows_of, space, table, told
 
 ROWS = pa.table({"id": [1, 2]})
 NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
@@ -76,8 +76,43 @@ def test_what_is_not_there_or_no_table_is_told(lake: Node) -> None:
     assert "does not comply with the Lance table format" in str(foreign["detail"])
 
 
+def test_rows_versions_and_tags_are_read(lake: Node, root: Path) -> None:
+    """Counted, queried, explained, measured; versions, tags, branches and indices listed; a declared or foreign folder has no rows."""
+    docs = table("shown", "a", "b", "docs")
+    place = lake.done("POST", f"{docs}/describe", {})["location"]
+    lance.write_dataset(ROWS, place, mode="append").tags.create("two", 2)
+
+    assert lake.done("POST", f"{docs}/count_rows", {}) == 4
+    assert lake.done("POST", f"{docs}/count_rows", {"version": 1}) == 2
+    assert lake.done("POST", f"{docs}/count_rows", {"tag": "two", "predicate": "id = 1"}) == 2
+    assert rows_of(lake.post(f"{docs}/query", {"k": 9, "filter": "id > 1"})) == [{"id": 2}, {"id": 2}]
+    assert "LanceRead" in lake.done("POST", f"{docs}/explain_plan", {"query": {"k": 1}})
+    assert lake.done("POST", f"{docs}/stats", {})["num_rows"] == 4
+    assert [each["version"] for each in lake.done("POST", f"{docs}/version/list", {})["versions"]] == [1, 2]
+    assert lake.done("POST", f"{docs}/version/describe", {})["version"]["version"] == 2
+    assert list(lake.done("POST", f"{docs}/tags/list", {})["tags"]) == ["two"]
+    assert lake.done("POST", f"{docs}/index/list", {})["indexes"] == []
+    assert told(lake.post(f"{table('shown', 'a', 'later')}/count_rows", {})) == (404, 4)
+    assert told(lake.post(f"{table('shown', 'foreign')}/count_rows", {})) == (409, 19)
+    assert told(lake.post(f"{docs}/count_rows", {"version": 9})) == (404, 11)
+
+
+def test_gravitino_lists_and_loads_it(lake: Node) -> None:
+    """Schemas by their parents, one that stands for the catalog, tables with their columns; nothing can be made."""
+    schemas = f"{API}/lake/catalogs/shown/schemas"
+    assert [each["name"] for each in lake.done("GET", schemas)["identifiers"]] == ["a", "default"]
+    assert [each["name"] for each in lake.done("GET", f"{schemas}?parentSchema=a")["identifiers"]] == ["a:b"]
+    assert lake.done("GET", f"{schemas}/a")["schema"]["properties"] == {"k": "v"}
+    assert lake.get(f"{schemas}/none").status == 404
+    assert [each["name"] for each in lake.done("GET", f"{schemas}/default/tables")["identifiers"]] == ["foreign", "top"]
+    assert [each["name"] for each in lake.done("GET", f"{schemas}/a:b/tables")["identifiers"]] == ["docs"]
+    found = lake.done("GET", f"{schemas}/a:b/tables/docs")["table"]
+    assert (found["name"], [each["name"] for each in found["columns"]]) == ("docs", ["id"])
+    assert lake.get(f"{schemas}/none/tables").status == 404
+
+
 def test_nothing_is_made_or_changed_there(lake: Node, root: Path) -> None:
-    """Over no protocol: not declared, registered, dropped, moved, written or read for its rows."""
+    """Over no protocol: not declared, registered, dropped, moved or written."""
     before = sorted(root.rglob("*"))
     for address, body in (
         (f"{space('shown', 'new')}/create", {}),
@@ -85,12 +120,15 @@ def test_nothing_is_made_or_changed_there(lake: Node, root: Path) -> None:
         (f"{table('shown', 'new')}/register", {"location": f"file://{root}/top.lance"}),
         (f"{table('shown', 'top')}/drop", {}),
         (f"{table('shown', 'top')}/rename", {"new_table_name": "t"}),
-        (f"{table('shown', 'top')}/count_rows", {}),
+        (f"{table('shown', 'top')}/delete", {"predicate": "true"}),
+        (f"{table('shown', 'top')}/insert", arrow(ROWS)),
+        (f"{table('shown', 'top')}/tags/create", {"tag": "t", "version": 1}),
+        (f"{table('shown', 'top')}/create_index", {"column": "id", "index_type": "BTREE"}),
+        (f"{table('shown', 'top')}/version/delete", {"ranges": [{"start_version": 1, "end_version": 2}]}),
     ):
         answer = lake.post(address, body)
         assert (answer.status, answer.json().get("code")) == (406, 0), (address, answer.json())
     assert lake.post(f"{API}/lake/catalogs/shown/schemas", {"name": "s"}).status == 405
-    assert lake.get(f"{API}/lake/catalogs/shown/schemas/default/tables").status == 405
     assert sorted(root.rglob("*")) == before
 
 
@@ -100,10 +138,13 @@ def test_rights_are_those_on_the_catalog(lake: Node) -> None:
     for address in (f"{table('shown', 'top')}/describe", f"{table('shown', 'none')}/describe"):
         assert told(lake.post(address, {}, user="eve")) == (403, 15)
     assert told(lake.get(f"{space('shown')}/table/list", user="eve")) == (403, 15)
+    assert told(lake.post(f"{table('shown', 'top')}/count_rows", {}, user="eve")) == (403, 15)
+    assert lake.get(f"{API}/lake/catalogs/shown/schemas/default/tables", user="eve").status == 403
     assert names(lake.get(f"{ROOT}/table", user="eve")) == []
 
     role = grant(lake, "eve", "use_catalog use_schema select_table", kind="CATALOG", on="shown")
     assert lake.done("POST", f"{table('shown', 'top')}/describe", {}, user="eve")["version"] == 1
+    assert lake.done("POST", f"{table('shown', 'top')}/count_rows", {}, user="eve") == 2
     assert names(lake.get(f"{space('shown')}/table/list", user="eve")) == ["foreign", "top"]
     lake.done("PUT", f"{API}/lake/permissions/users/eve/revoke", {"roleNames": [role]})
     assert told(lake.post(f"{table('shown', 'top')}/describe", {}, user="eve")) == (403, 15)
@@ -116,7 +157,8 @@ def test_only_what_the_server_may_read_is_shown(lake: Node, tmp_path: Path, root
     other = {**NEW, "name": "other", "properties": {"lance-directory": f"file://{outside}"}}
     assert "--allow-root" in lake.post(f"{API}/lake/catalogs", other).body.decode()
     (root / "way.lance").symlink_to(outside / "secret.lance")
-    assert told(lake.post(f"{table('shown', 'way')}/describe", {})) == (400, 13)
+    for action in ("describe", "count_rows", "version/list", "tags/list"):
+        assert told(lake.post(f"{table('shown', 'way')}/{action}", {})) == (400, 13)
     (root / "inner").symlink_to(outside)
     led = {**NEW, "name": "led", "properties": {"lance-directory": f"file://{root}/inner"}}
     lake.done("POST", f"{API}/lake/catalogs", led)

@@ -5,7 +5,7 @@ May import `access`, `model`, `names`, `services` and this package.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +20,9 @@ from limnos.names.path import check_gravitino_name
 from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import namespaces
 from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
+from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in
 from limnos.services.objects import codec_of
+from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.names.logical import LogicalCodec
+    from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.properties import Edits
     from limnos.services.scene import Scene
@@ -37,6 +40,15 @@ COMMENT = "comment"
 
 ROOT_COMMENT = "What lies directly in the catalog"
 """Of the schema that stands for a Lance catalog itself."""
+
+
+class _Directory(NamedTuple):
+    """A directory that a catalog shows: what is listed of it, and the schema that stands for the catalog itself, for who sees that."""
+
+    sight: Sight
+    codec: LogicalCodec
+    levels: Levels
+    beside: tuple[str, ...]
 
 
 class SchemaCreate(Body, frozen=True):
@@ -56,7 +68,7 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
     metalake, catalog = names_of(request)
     parent = (request.query("parentSchema") or "").strip()
 
-    def read(scene: Scene) -> list[str]:
+    def read(scene: Scene) -> list[str] | _Directory:
         codec = codec_of(scene)
         if parent and not codec.nested:
             raise Unsupported(
@@ -64,12 +76,18 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
                 "parent schema is not supported."
             )
         levels = codec.split(parent, what="parentSchema") if parent else ()
+        beside = (scene.defaults.root_schema,) if not parent and root_is_shown(scene) else ()
+        sight = sight_of(scene, Action.NAMESPACE_LIST)
+        if sight is not None:
+            return _Directory(sight, codec, levels, beside)
         names = namespaces.namespaces_list(scene, levels).texts()
-        if not parent and root_is_shown(scene):
-            names = sorted([*names, scene.defaults.root_schema])
-        return [codec.join((*levels, name)) for name in names]
+        return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
-    return identifiers([metalake, catalog], await ctx.read(Scope(metalake, catalog), read))
+    found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, _Directory):
+        shown = spaces_in(await contents(ctx, found.sight), found.levels, asked=EVERY).names
+        found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
+    return identifiers([metalake, catalog], found)
 
 
 async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
@@ -95,14 +113,20 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     """Answer one schema."""
     metalake, catalog, name = names_of(request)
 
-    def read(scene: Scene) -> dict[str, object]:
+    def read(scene: Scene) -> dict[str, object] | tuple[Sight, Levels]:
         levels = codec_of(scene).split(name)
         if stands_for_catalog(scene, levels):
             scene.require(Action.TABLE_LIST, scene.settled.outer)
             return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(scene.catalog))
-        return dto.schema(namespaces.namespace_load(scene, levels), name)
+        sight = sight_of(scene, Action.NAMESPACE_LOAD)
+        return dto.schema(namespaces.namespace_load(scene, levels), name) if sight is None else (sight, levels)
 
-    return ok(schema=await ctx.read(Scope(metalake, catalog), read))
+    found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, dict):
+        return ok(schema=found)
+    sight, levels = found
+    properties = properties_in(await contents(ctx, sight), levels)
+    return ok(schema=compact(name=name, properties=properties, audit=dto.audit(sight.catalog)))
 
 
 async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:

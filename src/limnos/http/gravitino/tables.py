@@ -31,6 +31,7 @@ from limnos.services.iceberg_tables import TableRequest
 from limnos.services.lance_describing import At
 from limnos.services.lance_lists import tables_of
 from limnos.services.lance_roots import levels_within
+from limnos.services.lance_sights import Sight, contents, sight_of, tables_in
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
@@ -84,13 +85,18 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """Answer the tables of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> list[str]:
+    def read(scene: Scene) -> list[str] | tuple[Sight, Levels]:
         levels = levels_within(scene, codec_of(scene).split(schema))
-        if format_of(scene) == LANCE:
-            return tables_of(scene, levels, asked=EVERY).texts()
-        return tables.tables_list(scene, levels).texts()
+        if format_of(scene) != LANCE:
+            return tables.tables_list(scene, levels).texts()
+        sight = sight_of(scene, Action.TABLE_LIST)
+        return tables_of(scene, levels, asked=EVERY).texts() if sight is None else (sight, levels)
 
-    return identifiers([metalake, catalog, schema], await ctx.read(Scope(metalake, catalog), read))
+    found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, tuple):
+        sight, levels = found
+        found = tables_in(await contents(ctx, sight), levels, asked=EVERY, declared=True).names
+    return identifiers([metalake, catalog, schema], found)
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
@@ -111,7 +117,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if isinstance(found, dict):
         return ok(table=found)
     state = await lance_describing.table_describe(ctx, scope, levels=found, at=At(), detailed=True, looks=False)
-    return ok(table=_lance_table(state))
+    return ok(table=_lance_table(state, name=name))
 
 
 def _action(request: Request) -> Action:
@@ -226,14 +232,14 @@ def _iceberg_table(node: Node, document: Document) -> Json:
     return {"name": node.name, **told_of(stored_of(document.body)), "audit": dto.audit(node)}
 
 
-def _lance_table(state: Told) -> Json:
-    """Tell a Lance table; one without data has no columns yet."""
+def _lance_table(state: Told, *, name: str) -> Json:
+    """Tell a Lance table by its name, which is not its node's in a directory; one without data has no columns yet."""
     table, found = state.table, state.found
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
     if found is not None:
         properties["lance.version"] = str(found.version)
     return compact(
-        name=table.node.name, comment=properties.pop(COMMENT, None), properties=properties, audit=dto.audit(table.node),
+        name=name, comment=properties.pop(COMMENT, None), properties=properties, audit=dto.audit(table.node),
         columns=[] if found is None else lance_columns.columns_of(found.logical_fields),
         distribution=distribution_of(None), sortOrders=[], partitioning=[], indexes=[],
     )  # fmt: skip

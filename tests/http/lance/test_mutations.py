@@ -1,0 +1,110 @@
+"""Right requests of every operation, each with something in it turned wrong: never a fault of the server, always a code that goes with its status."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from conformance.lance.home import ROWS, stream
+from conformance.lance.requests import REQUESTS, Asked
+from tests.http.driver import Answer, Node
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import declare, make_space
+
+SEED = 11
+FIELDS = int(os.environ.get("LIMNOS_TEST_BODIES", "160"))
+"""How many fields are turned wrong, of some thousands."""
+STREAMS = FIELDS // 4
+WRONG: tuple[object, ...] = (
+    None, 7, -1, 2**70, 0.5, True, "", "x" * 5000, "\x00", "a$b", "../..", [], [None], [[["deep"]]], {}, {"a": {"b": 1}},
+)  # fmt: skip
+CODES = {
+    400: {13, 20}, 401: {16}, 403: {15}, 404: {0, 1, 4, 6, 8, 10, 11, 12, 22}, 405: {0}, 406: {0}, 408: {13}, 413: {13}, 415: {13},
+    409: {2, 3, 5, 7, 9, 14, 19, 23},
+}  # fmt: skip
+ENDS = ("drop", "deregister", "rename")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, and one declared table."""
+    with node_over(tmp_path_factory.mktemp("mutations")) as node:
+        for name in ("a", "w"):
+            make_space(node, "lance", name)
+            node.done("POST", f"/lance/v1/table/lance${name}$t/create", stream())
+        declare(node, "lance", "a", "d")
+        at = "/lance/v1/table/lance$a$t"
+        node.done("POST", f"{at}/tags/create", {"tag": "first", "version": 1})
+        node.done("POST", f"{at}/branches/create", {"name": "dev"})
+        node.done("POST", f"{at}/create_scalar_index", {"column": "id", "index_type": "BTREE"})
+        yield node
+
+
+def turned(body: dict[str, object]) -> Iterator[dict[str, object]]:
+    """The same fields, each left out, each with every wrong value, and so what is inside them."""
+    for name, value in body.items():
+        yield {key: each for key, each in body.items() if key != name}
+        for wrong in WRONG:
+            yield {**body, name: wrong}
+        if isinstance(value, dict):
+            for inner in turned(value):
+                yield {**body, name: inner}
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            for inner in turned(value[0]):
+                yield {**body, name: [inner]}
+
+
+def wrong_fields() -> list[Asked]:
+    """A sample of requests with one field turned wrong."""
+    every = [
+        asked._replace(name=f"{asked.name} {number}", body=body)
+        for asked in REQUESTS
+        if isinstance(asked.body, dict) and not asked.path.endswith(ENDS)
+        for number, body in enumerate(turned(asked.body))
+    ]
+    assert len(every) > 3000
+    return random.Random(SEED).sample(every, min(FIELDS, len(every)))
+
+
+def wrong_streams() -> Iterator[bytes]:
+    """A stream with a byte turned, a piece taken out, or its end cut off."""
+    whole, chance = stream(ROWS.slice(0, 50)), random.Random(SEED)
+    for number in range(STREAMS):
+        place = chance.randrange(len(whole))
+        if number % 4 == 0:
+            yield whole[:place]
+        elif number % 4 == 1:
+            yield whole[:place] + whole[place + 8 :]
+        else:
+            yield whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :]
+
+
+def is_fine(answer: Answer) -> bool:
+    """Say whether an answer is one, or a refusal whose code goes with its status."""
+    if answer.status < 300:
+        return True
+    return answer.json()["code"] in CODES.get(answer.status, set())
+
+
+def test_no_field_that_is_wrong_is_a_fault(home: Node) -> None:
+    """Whatever a field holds, the answer is right or says what is wrong."""
+    asked = wrong_fields()
+
+    told = [(each, home.ask(each.method, f"/lance{each.address}", each.body)) for each in asked]
+
+    assert [(each.name, each.body, answer) for each, answer in told if not is_fine(answer)] == []
+    assert sum(answer.status == 400 for _, answer in told) > len(asked) / 4
+
+
+def test_no_stream_that_is_wrong_is_a_fault(home: Node) -> None:
+    """Whatever bytes come for rows, they are taken as rows or refused, and what is refused leaves nothing."""
+    before = home.done("POST", "/lance/v1/table/lance$w$t/count_rows", {})
+    told = [home.post("/lance/v1/table/lance$w$t/insert", data) for data in wrong_streams()]
+
+    assert [answer for answer in told if not is_fine(answer)] == []
+    assert sum(answer.status == 400 for answer in told) > STREAMS / 4
+    taken = sum(answer.json()["num_inserted_rows"] for answer in told if answer.status == 200)
+    assert home.done("POST", "/lance/v1/table/lance$w$t/count_rows", {}) == before + taken
