@@ -57,6 +57,8 @@ from limnos.services.pages import Page
 from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
 from tests.backends import Query
+from tests.freshness.runs import asked as asked_of_pipelines
+from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
 from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
 
 USERS = ("ana", "bob", "eve")
@@ -72,7 +74,15 @@ Levels = tuple[str, ...]
 Work = Coroutine[Any, Any, object]
 REFUSALS = (LimnosError, InvalidName)
 _PRIVILEGES = {
-    Kind.METALAKE: (Privilege.USE_CATALOG, Privilege.MANAGE_GRANTS, Privilege.CREATE_SCHEMA, Privilege.MANAGE_USERS),
+    Kind.METALAKE: (
+        Privilege.USE_CATALOG,
+        Privilege.MANAGE_GRANTS,
+        Privilege.CREATE_SCHEMA,
+        Privilege.MANAGE_USERS,
+        Privilege.RUN_JOB,
+        Privilege.REGISTER_JOB_TEMPLATE,
+    ),
+    Kind.JOB_TEMPLATE: (Privilege.USE_JOB_TEMPLATE,),
     Kind.CATALOG: (
         Privilege.USE_CATALOG,
         Privilege.USE_SCHEMA,
@@ -192,6 +202,8 @@ class World:
             return kind, self.metalake()
         if kind is Kind.CATALOG:
             return kind, str(self.scope().catalog)
+        if kind is Kind.JOB_TEMPLATE:
+            return kind, pipeline(self)
         draw = {Kind.NAMESPACE: self.namespace, Kind.VIEW: self.view}.get(kind, self.table)
         scope, levels = draw()
         inside, name = (levels, "") if kind is Kind.NAMESPACE else (levels[:-1], f".{levels[-1]}")
@@ -542,6 +554,7 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
+    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
     table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, transaction: 6, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
@@ -586,14 +599,14 @@ class Question:
             return type(error).__name__, str(error)
 
 
-_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2]
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2]
 
 
 def questions(world: World) -> Question:
     """Draw a question."""
     (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
     lake = Scope(scope.metalake)
-    user, role = world.user(), world.role()
+    user, role, name = world.user(), world.role(), pipeline(world)
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
     readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
         (f"load {table}", at, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
@@ -621,8 +634,12 @@ def questions(world: World) -> Question:
             lambda scene: tables.table_load(scene, table[:-1], table[-1], (view,)),
         ),
         (f"list views in {levels}", scope, lambda scene: shown(views.views_list(scene, levels))),
+        *(
+            (f"{what} pipeline {name}", lake, reader)
+            for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
+        ),
     ]
-    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0] if world.focus else _WEIGHTS
+    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0] if world.focus else _WEIGHTS
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
 
