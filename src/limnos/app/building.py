@@ -175,6 +175,7 @@ def build(settings: Settings) -> Built:
         allowed=allowed,
         warehouse=warehouse_of(settings),
         keep_runs_ms=settings.store.run_retention_s * 1000,
+        debris_ms=settings.lance.debris_age_s * 1000,
     )
     services = Services(
         store=store,

@@ -129,6 +129,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
             allowed=allowed_of(settings),
             warehouse=warehouse_of(settings),
             lease_ms=LEASE_MS,
+            debris_ms=settings.lance.debris_age_s * 1000,
         )
         _, gone = await janitor_run(work, payload, dry=dry_run)
     finally:

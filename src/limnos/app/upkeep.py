@@ -46,12 +46,15 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 class Upkeep:
     """Runs tasks when woken, at least now and then."""
 
-    def __init__(self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str, keep_runs_ms: int) -> None:
+    def __init__(
+        self, store: Store, *, keep_ms: int, allowed: Allowed, warehouse: str, keep_runs_ms: int, debris_ms: int = 0
+    ) -> None:
         self.allowed = allowed
         self.warehouse = warehouse
         self.store = store
         self.keep_ms = keep_ms
         self.keep_runs_ms = keep_runs_ms
+        self.debris_ms = debris_ms
         self._woken = asyncio.Event()
         self._permit = upkeep_permit("limnos")
 
@@ -112,7 +115,7 @@ class Upkeep:
     def _work(self, task: Task, kind: TaskKind) -> Work:
         return Work(
             task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
-            lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms,
+            lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms, debris_ms=self.debris_ms,
         )  # fmt: skip
 
     async def _failed(self, task: Task, kind: TaskKind, error: Exception) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -301,6 +301,15 @@ class Iceberg(Section):
     report_sample: float = Field(default=1.0, ge=0.0, le=1.0, description="Which part of such reports is kept.")
 
 
+_HOUR_S: Final = 3600
+
+
+def _never_or_an_hour(seconds: int) -> int:
+    if seconds != 0 and seconds < _HOUR_S:
+        raise ValueError(f"write 0, or {_HOUR_S} at least")
+    return seconds
+
+
 class Lance(Section):
     """Lance REST."""
 
@@ -329,6 +338,11 @@ class Lance(Section):
     )
     data_timeout_s: PositiveFloat = Field(
         default=600.0, description="Longest time for one request that reads or writes rows, in seconds."
+    )
+    debris_age_s: Annotated[int, AfterValidator(_never_or_an_hour)] = Field(
+        default=604_800,
+        description="How old files of Lance tables are that go when no version knows them, in seconds: what killed writers left, and what was "
+        "moved aside. Longer than any writer takes, 3600 at least; 0: none goes.",
     )
 
 

@@ -97,17 +97,20 @@ class LocalFiles:
             for name in names:
                 yield f"file://{directory}/{name}"
 
-    def entries(self, location: str) -> list[Entry]:
-        try:
-            with os.scandir(_path(location)) as found:
-                stated = [(each.name, each.stat(follow_symlinks=False)) for each in found]
-        except OSError as error:
-            if trouble.is_missing(error):
-                return []
-            raise trouble.failed("list", location, error) from error
+    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
+        top = _path(location)
+        found = _stated(location, top)
+        if deep:
+            for directory, inner, _ in os.walk(top):
+                for name in inner:
+                    path = f"{directory}/{name}"
+                    if not os.path.islink(path):  # noqa: PTH114 - names may be any bytes
+                        found += [
+                            (f"{path[len(top) + 1 :]}/{each}", status) for each, status in _stated(location, path)
+                        ]
         return [
             Entry(name, status.st_size, status.st_mtime_ns // 1_000_000)
-            for name, status in stated
+            for name, status in found
             if stat.S_ISREG(status.st_mode)
         ]
 
@@ -160,6 +163,16 @@ class LocalFiles:
             return
         except OSError as error:
             raise trouble.failed("delete", location, error) from error
+
+
+def _stated(location: str, path: str) -> list[tuple[str, os.stat_result]]:
+    try:
+        with os.scandir(path) as found:
+            return [(each.name, each.stat(follow_symlinks=False)) for each in found]
+    except OSError as error:
+        if trouble.is_missing(error):
+            return []
+        raise trouble.failed("list", location, error) from error
 
 
 def path_of(location: str) -> str:

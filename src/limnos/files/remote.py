@@ -154,18 +154,19 @@ class RemoteFiles:
             if not trouble.is_missing(error):
                 raise trouble.failed("delete", location, error, remote=True) from error
 
-    def entries(self, location: str) -> list[Entry]:
+    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
         path = self._path(location)
+        top = path.rstrip("/")
         try:
-            found = self._fs.find(path, maxdepth=1, detail=True)
+            found = self._fs.find(path, maxdepth=None if deep else 1, detail=True)
         except Exception as error:
             if trouble.is_missing(error):
                 return []
             raise trouble.failed("list", location, error, remote=True) from error
         return [
-            _entry_of(key.rpartition("/")[2], told)
+            _entry_of(key.removeprefix(f"{top}/"), told)
             for key, told in cast("dict[str, dict[str, object]]", found).items()
-            if told.get("type") == "file" and key.rpartition("/")[0] == path.rstrip("/")
+            if told.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
 
     def link_new(self, source: str, target: str) -> None:

@@ -48,8 +48,11 @@ class FileStore(Protocol):
     def delete(self, location: str) -> None:
         """Delete a file; that it is already gone is fine. Never deletes a directory."""
 
-    def entries(self, location: str) -> list[Entry]:
-        """List the files directly in a location; none when nothing is there. Links are no files."""
+    def entries(self, location: str, *, deep: bool = False) -> list[Entry]:
+        """List the files directly in a location, or also those `deep` below it by their names from there; none when nothing is there.
+
+        Links are no files, and are not followed.
+        """
 
     def link_new(self, source: str, target: str) -> None:
         """Put a file's bytes under a further name, whole or not at all; that they are there under it already is fine.

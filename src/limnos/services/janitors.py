@@ -10,6 +10,8 @@ what is surely one goes, and only on local disks:
 - where no table is: the directory lies directly in a catalog's warehouse, its name is a UUID of ours within the watch, and it
   holds nothing but a table's very first metadata file, or nothing; no task is to purge it. The warehouse must be marked as
   this store's, for two servers could share one.
+
+What killed writers left in Lance tables goes in the same round (`services.lance_debris`), by rules of its own.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ import msgspec
 
 from limnos.files import is_local, path_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.services.lance_debris import debris_run
 from limnos.services.lance_purges import LancePurgePayload
 from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.places import place_within
@@ -135,6 +138,7 @@ async def janitor_run(work: Work, payload: JanitorPayload, *, dry: bool = False)
     sweep = _Sweep(work, payload, Watch(payload.since_ms, now_ms - GRACE_MS), dry=dry)
     await sweep.tables()
     await sweep.warehouses()
+    sweep.gone += await debris_run(work, now_ms=now_ms, dry=dry)
     if sweep.gone and not dry:
         log.info("orphans taken away", paths=len(sweep.gone), first=sweep.gone[:10])
     return payload, sweep.gone

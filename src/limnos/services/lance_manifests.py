@@ -10,9 +10,10 @@ until the next version is there: so a manifest that was lost on the way, or move
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from limnos.files import is_local, parse
+from limnos.formats.lance_debris import BYPASSED
 from limnos.formats.lance_manifests import (
     MAGIC,
     V1,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from limnos.services.files import Files
     from limnos.services.places import Place
 
-BYPASSED: Final = "_bypassed"
-"""Where manifests go that no version of the store's is about: beside the table's own, where no reader looks."""
 log = get_logger("limnos.lance")
 
 

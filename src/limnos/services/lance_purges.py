@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.files import store_for
+from limnos.formats.lance_debris import BYPASSED
 from limnos.model.records import CatalogRecord
-from limnos.services.lance_manifests import BYPASSED
 from limnos.services.places import place_within
 from limnos.services.purges import Purge, PurgePayload
 from limnos.store.nodes import catalog_read

@@ -29,13 +29,15 @@ class Work:
 
     def __init__(
         self, task_id: int, *, store: Store, permit: Permit[None], allowed: Allowed, warehouse: str, lease_ms: int,
-        keep_runs_ms: int = 0,
+        keep_runs_ms: int = 0, debris_ms: int = 0,
     ) -> None:  # fmt: skip
         self.task_id = task_id
         self.allowed = allowed
         self.warehouse = warehouse
         self.keep_runs_ms = keep_runs_ms
         """How long runs are kept that ended; 0: for ever."""
+        self.debris_ms = debris_ms
+        """How old files of Lance tables are that go when no version knows them; 0: none goes."""
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms

@@ -25,6 +25,7 @@ DOWNWARDS = Sql(f"{_OF} AND version < :after ORDER BY version DESC LIMIT :limit"
 ONE = Sql(f"{_OF} AND version = :version")
 TOP = Sql(f"{_OF} ORDER BY version DESC LIMIT 1")
 UNSETTLED = Sql(f"{_OF} AND settled <> :yes ORDER BY version")
+STAGED = Sql("SELECT staged FROM lance_version WHERE node_id = :id AND settled <> :yes AND staged <> ''")
 BRANCHES = Sql("SELECT DISTINCT branch FROM lance_version WHERE node_id = :id ORDER BY branch")
 INSERT = Sql(
     f"INSERT INTO lance_version (node_id, {_COLUMNS}) VALUES"
@@ -101,6 +102,10 @@ class LanceVersionWrites:
 
     def _one(self, rows: list[Row]) -> LanceVersion | None:
         return version_of(rows[0]) if rows else None
+
+    def staged(self, node_id: int) -> list[str]:
+        """Read the names of what was staged for versions, of any branch, whose manifests may still be on their way."""
+        return [row[0] for row in self.tx.rows(STAGED, {"id": node_id, "yes": True})]
 
     def create(self, node_id: int, version: LanceVersion) -> bool:
         """Insert a version; says whether its number was free."""

@@ -368,6 +368,13 @@ class NodeWrites:
 
 CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
+ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
+
+
+def catalog_of(tx: Tx, node_id: int, *, node_format: str) -> int | None:
+    """Read which catalog a node lies in, also one that was dropped; None for one of another format."""
+    rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
+    return int(rows[0][0]) if rows else None
 
 
 def catalog_read(tx: Tx, catalog_id: int) -> CatalogRecord | None:

@@ -1,0 +1,178 @@
+"""Tables in an object store, end to end: clients that have no keys but those they are given, and rows that the server writes itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import lance
+import lancedb
+import pyarrow as pa
+import pytest
+from lance.namespace import RestNamespace
+from lance_namespace import CreateNamespaceRequest, DeclareTableRequest, DescribeTableRequest
+from pyiceberg.catalog import load_catalog
+
+from limnos.client import Client
+from tests.integration.live import LiveServer, serving
+from tests.objects import BUCKET, Objects, objects
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3], pa.int64()),
+        "text": ["a cat", "a dog", "a bird"],
+        "vector": pa.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], pa.list_(pa.float32(), 2)),
+    }
+)
+WAIT_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """An object store with a token service."""
+    with objects() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def cloud(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A server with an Iceberg and a Lance catalog in the store, which give out credentials; what is dropped there is gone at once."""
+    data = tmp_path_factory.mktemp("cloud") / "data"
+    flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIMNOS__STORE__TRASH_RETENTION_S", "0")
+        with serving(data, *flags) as server, Client(server.uri, token=server.token) as client:
+            for name, provider in (("ice", "lakehouse-iceberg"), ("vec", "lakehouse-generic")):
+                properties = {**store.properties, "warehouse": f"s3://lake/{name}"}
+                client.catalogs.create(name, provider=provider, properties=properties)
+            yield server
+
+
+@pytest.fixture(autouse=True)
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients find no keys of their own anywhere."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+def reader(cloud: LiveServer, catalog: str) -> str:
+    """The token of a user who may read a catalog."""
+    with Client(cloud.uri, token=cloud.token) as client:
+        name = f"rita_{catalog}"
+        client.users.add(name)
+        client.roles.create(name)
+        client.roles.allow(name, ["use_catalog", "use_schema", "select_table"], on=catalog, kind="catalog")
+        client.roles.grant_to_user(name, [name])
+        return client.tokens.create(user=name).token
+
+
+def namespace_of(cloud: LiveServer, token: str | None = None) -> RestNamespace:
+    """Lance's own client."""
+    return RestNamespace(**{"uri": f"{cloud.uri}/lance", "header.Authorization": f"Bearer {token or cloud.token}"})
+
+
+def until(done: Callable[[], bool]) -> None:
+    """Wait for what the server does beside requests."""
+    end = time.monotonic() + WAIT_S
+    while not done():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def test_pyiceberg_works_with_what_it_is_given(store: Objects, cloud: LiveServer) -> None:
+    """Create, append and scan with vended credentials alone; a reader's append is refused by the store, and commits nothing."""
+    admin = load_catalog("ice", type="rest", uri=f"{cloud.uri}/iceberg", warehouse="ice", token=cloud.token)
+    admin.create_namespace("shop")
+    table = admin.create_table("shop.items", schema=ROWS.schema)
+    table.append(ROWS)
+    used = store.asked["s3:PutObject"]
+    theirs = load_catalog("ice", type="rest", uri=f"{cloud.uri}/iceberg", warehouse="ice", token=reader(cloud, "ice"))
+    seen = theirs.load_table("shop.items")
+
+    assert used > 0
+    assert seen.scan().to_arrow().num_rows == 3
+    with pytest.raises(OSError, match="ACCESS_DENIED"):
+        seen.append(ROWS)
+    assert len(admin.load_table("shop.items").snapshots()) == 1
+
+
+def test_lance_works_with_what_it_is_given(store: Objects, cloud: LiveServer) -> None:
+    """Pylance and lancedb write and read a storage-managed table and a managed one with vended credentials alone; a reader can't write."""
+    namespace = namespace_of(cloud)
+    namespace.create_namespace(CreateNamespaceRequest(id=["vec", "own"]))
+    lance.write_dataset(ROWS, namespace_client=namespace, table_id=["vec", "own", "docs"], mode="create")
+    namespace.declare_table(DeclareTableRequest(id=["vec", "own", "kept"], properties={"managed_versioning": "true"}))
+    for _ in range(2):
+        lance.write_dataset(ROWS, namespace_client=namespace, table_id=["vec", "own", "kept"], mode="append")
+    theirs = namespace_of(cloud, reader(cloud, "vec"))
+
+    for name, rows in (("docs", 3), ("kept", 6)):
+        table = ["vec", "own", name]
+        options = namespace.describe_table(DescribeTableRequest(id=table)).storage_options
+        assert options["aws_access_key_id"] != "key"
+        assert lance.dataset(namespace_client=theirs, table_id=table).count_rows() == rows
+        with pytest.raises(Exception, match=r"AccessDenied|Access Denied|403"):
+            lance.write_dataset(ROWS, namespace_client=theirs, table_id=table, mode="append")
+    db = lancedb.connect_namespace(
+        "rest", {"uri": f"{cloud.uri}/lance", "header.Authorization": f"Bearer {cloud.token}"}
+    )
+    found = db.open_table("docs", namespace_path=["vec", "own"])
+    found.add(ROWS)
+    assert found.count_rows() == 6
+    assert found.search([0.0, 1.0], vector_column_name="vector").limit(1).to_list()[0]["text"] == "a cat"
+
+
+def test_rows_by_way_of_the_server(store: Objects, cloud: LiveServer) -> None:
+    """Created, inserted, merged, indexed, updated, deleted and queried in the store, by clients that never touch it."""
+    namespace_of(cloud).create_namespace(CreateNamespaceRequest(id=["vec", "far"]))
+    before = sum(number for name, number in store.asked.items() if name != "sts")
+    db = lancedb.connect("db://vec", api_key=cloud.token, host_override=f"{cloud.uri}/lance")
+    table = db.create_table("docs", ROWS, namespace_path=["far"])
+    table.add(ROWS.slice(0, 1).set_column(0, "id", pa.array([4], pa.int64())))
+    table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(ROWS.slice(0, 2))
+    table.create_fts_index("text")
+    table.update(where="id = 2", values={"text": "a wolf"})
+    table.delete("id = 3")
+
+    assert table.count_rows() == 3
+    assert sorted(each["id"] for each in table.search("cat", query_type="fts").limit(9).to_list()) == [1, 4]
+    assert sum(number for name, number in store.asked.items() if name != "sts") == before
+    location = str(namespace_of(cloud).describe_table(DescribeTableRequest(id=["vec", "far", "docs"])).location)
+    prefix = location.removeprefix("s3://lake/")
+    owner = store.client()
+    owner.put_object(Bucket=BUCKET, Key=f"{prefix}/mine.txt", Body=b"x")
+    owner.put_object(Bucket=BUCKET, Key=f"{prefix}2/data/other", Body=b"x")
+    owner.close()
+    db.drop_table("docs", namespace_path=["far"])
+    until(lambda: store.names(prefix) == [f"{prefix}/mine.txt", f"{prefix}2/data/other"])
+
+
+def test_what_went_past_the_server_is_moved_aside(store: Objects, cloud: LiveServer) -> None:
+    """A managed table's versions are final once committed; a version written by path with the owner's keys is never shown."""
+    namespace = namespace_of(cloud)
+    namespace.create_namespace(CreateNamespaceRequest(id=["vec", "strict"]))
+    id_ = ["vec", "strict", "docs"]
+    made = namespace.declare_table(DeclareTableRequest(id=id_, properties={"managed_versioning": "true"}))
+    for _ in range(3):
+        lance.write_dataset(ROWS, namespace_client=namespace, table_id=id_, mode="append")
+    keys: dict[str, Any] = {
+        "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_endpoint": store.uri, "aws_region": "us-east-1",
+        "allow_http": "true",
+    }  # fmt: skip
+    lance.write_dataset(ROWS, str(made.location), mode="append", storage_options=keys)
+    prefix = str(made.location).removeprefix("s3://lake/")
+    seen = lance.dataset(namespace_client=namespace, table_id=id_)
+
+    assert (seen.version, seen.count_rows()) == (3, 9)
+    finals = [name for name in store.names(f"{prefix}/_versions/") if name.endswith(".manifest")]
+    assert len(finals) == 3
+    assert len(store.names(f"{prefix}/_bypassed/")) == 1
+    lance.write_dataset(ROWS, namespace_client=namespace, table_id=id_, mode="append")
+    assert lance.dataset(namespace_client=namespace, table_id=id_).count_rows() == 12
