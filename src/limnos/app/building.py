@@ -153,6 +153,7 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.sqlpp.results_bytes_max,
         settings.sqlpp.results_keep_s * 1000,
         tuple(map(root_of, settings.sqlpp.file_roots)),
+        lance_debris_ms=settings.lance.debris_age_s * 1000,
     )
 
 

@@ -45,6 +45,8 @@ class Defaults(NamedTuple):
     sqlpp_results_keep_ms: int = 3_600_000
     file_roots: tuple[str, ...] = ()
     """Below which directories statements may read files."""
+    lance_debris_ms: int = 604_800_000
+    """How old what killed writers of Lance tables left is before it goes; 0: it stays."""
 
 
 class Rules(NamedTuple):

@@ -14,11 +14,13 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, Forbidden, LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.permits import upkeep_permit
 from limnos.model.records import TableRecord
 from limnos.services.credentials import new_table_credentials
 from limnos.services.lance_data import asked_of, fed, table_to_change
 from limnos.services.lance_purges import LancePurge
 from limnos.services.lance_tables import (
+    LANCE_PURGE,
     Draft,
     LanceTable,
     draft_of,
@@ -28,6 +30,7 @@ from limnos.services.lance_tables import (
     lance_find,
     lance_load,
     lance_made,
+    lance_purge_of,
     versions_of,
 )
 from limnos.services.lance_work import errand_of
@@ -129,12 +132,13 @@ async def _made_new(
 
     def decide(scene: Scene) -> Permit[LanceCreate]:
         again = draft_of(scene, wanted.levels, action=Action.TABLE_CREATE)
-        return again.command(wanted.levels[-1], document, record=record, versions=versions)
+        return again.command(wanted.levels[-1], document, record=record, versions=versions, mark=mark)
 
     async def settled() -> None:
         await ctx.read(scope, decide)
 
     table = LanceTable(draft.parent, record, document.location, draft.place)
+    mark = await _marked(ctx, document.location, catalog_id=draft.permit.zone) if wanted.location is None else None
     question = Write("", {}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     errand = errand_of(ctx, asked_of(table, question), settled=settled)
     try:
@@ -144,13 +148,26 @@ async def _made_new(
         node = await lance_made(ctx, scope, decide=decide, levels=wanted.levels)
     except BaseException:
         if wanted.location is None and not ctx.submitted:
-            ctx.services.files.beside(_swept(ctx, table))
+            ctx.services.files.beside(_swept(ctx, table, mark=mark))
         raise
     return Made(table._replace(node=node), msgspec.json.decode(told, type=Written))
 
 
-async def _swept(ctx: Context, table: LanceTable) -> None:
-    """Delete what was written to the place of a table that did not come to be."""
+async def _marked(ctx: Context, location: str, *, catalog_id: int) -> int | None:
+    """Leave a mark before anything is written: whoever is killed before the table is in the tree leaves files that nobody knows of.
+
+    It is a task that deletes them, due when no create can still be on its way; the table's own transaction removes it.
+    """
+    delay_ms = ctx.services.defaults.lance_debris_ms
+    if not delay_ms:
+        return None
+    payload = lance_purge_of(catalog_id, location)
+    permit = upkeep_permit("limnos")
+    return await ctx.services.store.submit(permit, lambda tx: tx.tasks.create(LANCE_PURGE, payload, delay_ms=delay_ms))
+
+
+async def _swept(ctx: Context, table: LanceTable, *, mark: int | None) -> None:
+    """Delete what was written to the place of a table that did not come to be, and the mark for that."""
     at, place = table.location, table.place
     payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=table.node.zone, location=at)
     purge = LancePurge(payload, place.catalog.properties, rivals=[], allowed=place.allowed)
@@ -158,6 +175,9 @@ async def _swept(ctx: Context, table: LanceTable) -> None:
         await ctx.services.files.apart(at, properties=place.catalog.properties, call=lambda: purge.run(lambda _: None))
     except LimnosError as error:
         log.warning("files of a table that was not made are left", location=at, error=error.message)
+        return
+    if mark is not None:
+        await ctx.services.store.submit(upkeep_permit("limnos"), lambda tx: tx.tasks.done(mark))
 
 
 async def _written_over(

@@ -69,6 +69,8 @@ class LanceCreate(msgspec.Struct, frozen=True):
     instead: Node | None = None
     versions: tuple[LanceVersion, ...] = ()
     """Those that a managed table comes with."""
+    mark: int | None = None
+    """The task that would delete the table's files, had it not come to be."""
 
 
 class LanceDrop(msgspec.Struct, frozen=True):
@@ -101,10 +103,10 @@ class Draft(NamedTuple):
 
     def command(
         self, name: str, document: Document, *, record: TableRecord, instead: Node | None = None,
-        versions: tuple[LanceVersion, ...] = (),
+        versions: tuple[LanceVersion, ...] = (), mark: int | None = None,
     ) -> Permit[LanceCreate]:  # fmt: skip
         """Return the permission to make just this table."""
-        command = LanceCreate(self.parent, name, self.space, document, record, self.owner_id, instead, versions)
+        command = LanceCreate(self.parent, name, self.space, document, record, self.owner_id, instead, versions, mark)
         return self.permit.about(command)
 
     def is_managed(self, properties: Mapping[str, str]) -> bool:
@@ -260,6 +262,8 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     )  # fmt: skip
     tx.documents.create(msgspec.structs.replace(command.document, node_id=node.id))
     tx.lance_versions.create_all(node.id, command.versions)
+    if command.mark is not None:
+        tx.tasks.done(command.mark)
     return node
 
 

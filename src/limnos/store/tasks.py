@@ -91,12 +91,11 @@ class TaskWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> None:
-        """Insert a task, in the mutation's transaction, that is due at once or later."""
-        now = self.tx.now_ms
-        self.tx.count(
-            INSERT, {"id": self.tx.next_id(), "kind": kind, "payload": payload, "now": now, "due": now + delay_ms}
-        )
+    def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:
+        """Insert a task, in the mutation's transaction, that is due at once or later; returns its id."""
+        now, task_id = self.tx.now_ms, self.tx.next_id()
+        self.tx.count(INSERT, {"id": task_id, "kind": kind, "payload": payload, "now": now, "due": now + delay_ms})
+        return task_id
 
     def ensure(self, kind: str, payload: str, *, delay_ms: int) -> None:
         """Insert a task unless one of its kind is there that has not ended."""

@@ -1,0 +1,174 @@
+"""What killed writers leave behind, at a node: a create leaves a mark until its table is there, and the janitor's round finds the rest."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from limnos.files import everything
+from limnos.model.records import CatalogRecord
+from limnos.services import lance_creating
+from limnos.services.janitors import JANITOR, JanitorPayload
+from limnos.services.lance_debris import Table, tidy
+from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
+from limnos.services.places import place_within
+from limnos.store.sql import Sql
+from limnos.store.tx import Tx
+from tests.http.driver import Node, node_at
+from tests.http.lance.wire import ROWS, arrow, fill, table
+from tests.objects import BUCKET, objects
+
+OLD_S = 8 * 86_400
+CATALOG = Sql("SELECT zone FROM node WHERE name = :name")
+DUE = Sql("UPDATE task SET due_at = 0 WHERE kind = :kind")
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[Node]:
+    """A node over SQLite."""
+    with node_at(tmp_path / "data") as running:
+        yield running
+
+
+def marks(node: Node) -> list[str]:
+    """Tasks that would delete a place."""
+    services = node.built.services
+    return node.runner.run(services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.payloads(LANCE_PURGE)))
+
+
+def run_due(node: Node, kind: str = LANCE_PURGE) -> None:
+    """Let tasks of a kind be due, and do one."""
+    permit, store = node.built.upkeep._permit, node.built.services.store
+    node.runner.run(store.submit(permit, lambda tx: tx.count(DUE, {"kind": kind})))
+    assert node.runner.run(node.built.upkeep.run_one()) is True
+
+
+def places(node: Node) -> list[Path]:
+    """The directories of tables that hold any file."""
+    return sorted({each.parent.parent for each in (node.data / "warehouse" / "lance").rglob("*") if each.is_file()})
+
+
+def count(node: Node, *path: str) -> object:
+    """How many rows a table has."""
+    return node.ask("POST", f"{table(*path)}/count_rows", {}).body
+
+
+def test_a_create_leaves_no_mark(node: Node) -> None:
+    """The transaction that puts the table into the tree removes what would delete its files."""
+    fill(node, "lance", "docs")
+
+    assert marks(node) == []
+
+
+def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: Node) -> None:
+    """What was written is deleted at once, and the mark with it."""
+    assert node.ask("POST", f"{table('lance', 'docs')}/create", arrow()[:-40]).status == 400
+
+    async def beside() -> None:
+        for each in tuple(node.built.services.files._beside):
+            await each
+
+    node.runner.run(beside())
+    assert marks(node) == []
+    assert places(node) == []
+
+
+def test_what_a_killed_create_left_goes_by_its_mark(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between its rows and its row in the tree: the mark is there, and when it is due the place is emptied, nothing else."""
+    fill(node, "lance", "mine")
+    before = places(node)
+
+    async def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lance_creating, "lance_made", killed)
+        patch.setattr(node.built.services.files, "beside", lambda work: work.close())
+        with pytest.raises(KeyboardInterrupt):
+            node.ask("POST", f"{table('lance', 'docs')}/create", arrow())
+    assert len(marks(node)) == 1
+    assert len(places(node)) > len(before)
+
+    run_due(node)
+    assert places(node) == before
+    assert count(node, "lance", "mine") == b"3"
+
+
+def test_a_mark_deletes_no_table(node: Node) -> None:
+    """Where a table lies by then, everything stays."""
+    fill(node, "lance", "docs")
+    location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"])
+    services, permit = node.built.services, node.built.upkeep._permit
+
+    def mark(tx: Tx) -> None:
+        ((catalog,),) = tx.rows(CATALOG, {"name": "docs"})
+        tx.tasks.create(LANCE_PURGE, lance_purge_of(int(catalog), location))
+
+    node.runner.run(services.store.submit(permit, mark))
+
+    run_due(node)
+    assert count(node, "lance", "docs") == b"3"
+
+
+def test_the_janitor_finds_what_killed_inserts_left(node: Node) -> None:
+    """Old files that no version knows go in its round; the table reads as before, and young files stay."""
+    fill(node, "lance", "docs")
+    location = str(node.done("POST", f"{table('lance', 'docs')}/describe", {})["location"]).removeprefix("file://")
+    left = [
+        Path(location, "data", f"{'ab' * 25}.lance"),
+        Path(location, "data", ".tmpX"),
+        Path(location, "_bypassed", "1.manifest-x"),
+    ]
+    young = Path(location, "data", f"{'cd' * 25}.lance")
+    for each in (*left, young):
+        each.parent.mkdir(exist_ok=True)
+        each.write_bytes(b"x")
+    then = time.time() - OLD_S
+    for each in Path(location).rglob("*"):
+        if each.is_file() and each != young:
+            os.utime(each, (then, then))
+    services, permit = node.built.services, node.built.upkeep._permit
+
+    def put(tx: Tx) -> None:
+        tx.tasks.create(JANITOR, msgspec.json.encode(JanitorPayload(1, tx.epoch(), "ours")).decode())
+
+    node.runner.run(services.store.submit(permit, put))
+    run_due(node, JANITOR)
+
+    assert [each.exists() for each in (*left, young)] == [False, False, False, True]
+    assert count(node, "lance", "docs") == b"3"
+
+
+@pytest.mark.integration
+def test_debris_in_an_object_store_goes_too() -> None:
+    """The same in S3: what no manifest knows goes, the table stays whole."""
+    import lance
+
+    with objects() as store:
+        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_endpoint": store.uri, "aws_region": "us-east-1",
+                "allow_http": "true"}  # fmt: skip
+        for mode in ("create", "append"):
+            lance.write_dataset(ROWS, "s3://lake/w/t", mode=mode, storage_options=keys)
+        lance.dataset("s3://lake/w/t", storage_options=keys).delete("id = 1")
+        before = store.names("w/t/")
+        left = [
+            f"w/t/data/{'ab' * 25}.lance",
+            "w/t/_versions/18446744073709551000.manifest-abc",
+            "w/t/_deletions/0-1-77777777777.arrow",
+        ]
+        owner = store.client()
+        for name in (*left, "w/t2/data/other.lance"):
+            owner.put_object(Bucket=BUCKET, Key=name, Body=b"x")
+        owner.close()
+        record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
+        place = place_within(record, "s3://lake/w", everything())
+        gone = tidy(Table("s3://lake/w/t", place, frozenset()), int(time.time() * 1000) + 60_000, lambda _: None)
+
+        assert sorted(f"w/t/{name}" for name in gone) == sorted(left)
+        assert store.names("w/t/") == before
+        assert lance.dataset("s3://lake/w/t", storage_options=keys).count_rows() == 4
