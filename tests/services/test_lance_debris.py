@@ -42,7 +42,7 @@ def age(path: Path) -> None:
 def swept(path: Path, **more: frozenset[str]) -> set[str]:
     """Tidy a table; returns what went."""
     before_ms = int((time.time() - OLD_S / 2) * 1000)
-    return set(tidy(table_at(path, **more), before_ms, lambda _: None))
+    return set(tidy(table_at(path, **more), lambda _: None, before_ms=before_ms))
 
 
 def rows(start: int, count: int = 20) -> pa.Table:

@@ -52,7 +52,7 @@ async def debris_run(work: Work, *, now_ms: int, dry: bool = False) -> list[str]
         after = page[-1][1]
         for node_id, location, metadata in page:
             if not metadata:
-                table = await work.submit(partial(_table, node_id, location, work))
+                table = await work.submit(partial(_table, node_id=node_id, location=location, work=work))
                 gone += [] if table is None else await _tidied(work, table, before_ms=now_ms - work.debris_ms, dry=dry)
     return gone
 
@@ -61,7 +61,7 @@ def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
     return tx.documents.page(after, limit=PAGE)
 
 
-def _table(node_id: int, location: str, work: Work, tx: Tx) -> Table | None:
+def _table(tx: Tx, *, node_id: int, location: str, work: Work) -> Table | None:
     """Read what is needed of a table; None for one that may not lie where it does, or is gone."""
     zone = catalog_of(tx, node_id, node_format=LANCE)
     record = None if zone is None else catalog_read(tx, zone)
@@ -78,7 +78,7 @@ def _table(node_id: int, location: str, work: Work, tx: Tx) -> Table | None:
 async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> list[str]:
     try:
         work.allowed.check_endpoints(table.place.catalog.properties)
-        gone = await work.apart(partial(tidy, table, before_ms, dry=dry))
+        gone = await work.apart(partial(tidy, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
         log.warning("debris of a table was not looked for", location=table.location, error=error.message)
         return []
@@ -88,7 +88,7 @@ async def _tidied(work: Work, table: Table, *, before_ms: int, dry: bool) -> lis
     return [f"{table.location}/{name}" for name in gone]
 
 
-def tidy(table: Table, before_ms: int, beat: Beat, *, dry: bool = False) -> list[str]:
+def tidy(table: Table, beat: Beat, *, before_ms: int, dry: bool = False) -> list[str]:
     """Take away one table's debris; returns the names of its files. Raises StorageFailed, Unavailable."""
     store = store_for(table.location, table.place.catalog.properties)
     files = [
@@ -106,7 +106,7 @@ def tidy(table: Table, before_ms: int, beat: Beat, *, dry: bool = False) -> list
     lost = _lost(found.marked, found.transactions, manifests=found.manifests, read=read)
     gone = [*found.unowned, *lost]
     if not dry:
-        _delete(store, table.location, gone, beat=beat)
+        _delete(store, table.location, names=gone, beat=beat)
     return gone
 
 
@@ -130,7 +130,7 @@ def _lost(
     return sorted(name for mark in search.suspects for name in known[mark])
 
 
-def _delete(store: FileStore, location: str, names: Iterable[str], *, beat: Beat) -> None:
+def _delete(store: FileStore, location: str, *, names: Iterable[str], beat: Beat) -> None:
     for count, name in enumerate(names):
         store.delete(f"{location}/{name}")
         beat(count)

@@ -167,7 +167,9 @@ def test_debris_in_an_object_store_goes_too() -> None:
         owner.close()
         record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
         place = place_within(record, "s3://lake/w", everything())
-        gone = tidy(Table("s3://lake/w/t", place, frozenset()), int(time.time() * 1000) + 60_000, lambda _: None)
+        gone = tidy(
+            Table("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000
+        )
 
         assert sorted(f"w/t/{name}" for name in gone) == sorted(left)
         assert store.names("w/t/") == before
