@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.keys import KeysBroken, keys_finding, require_keys
+from limnos.pipeline.engine.keys import KeysBroken, are_distinct, keys_finding, require_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,3 +42,31 @@ def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
     with pytest.raises(KeysBroken, match=r"Step marts\.t: 2 rows have a NULL .* Nothing was written") as error:
         require_keys(frame, ("k1", "k2"), step="marts.t")
     assert error.value.finding == found
+
+
+@pytest.mark.parametrize(
+    "query,known",
+    [
+        ("SELECT id AS k, count(*) AS n FROM range(9) GROUP BY id", True),
+        ("SELECT DISTINCT id % 3 AS k FROM range(9)", True),
+        ("SELECT count(*) AS k FROM range(9)", True),
+        ("SELECT id % 3 AS k, id % 2 AS l, max(id) AS n FROM range(9) GROUP BY 1, 2", False),
+        ("SELECT count(*) AS k, id AS n FROM range(9) GROUP BY id", False),
+        ("SELECT id AS k FROM range(9)", False),
+        ("SELECT cast(id AS int) AS k, count(*) AS n FROM range(9) GROUP BY id", False),
+        ("SELECT id AS k FROM range(3) GROUP BY id UNION ALL SELECT id FROM range(3)", False),
+        ("SELECT a.k, b.id FROM (SELECT id AS k FROM range(3) GROUP BY id) a JOIN range(3) b ON a.k >= b.id", False),
+    ],
+)
+def test_keys_that_are_distinct_by_the_query(here: SparkSession, query: str, *, known: bool) -> None:
+    """What a query groups by stands once; what it makes of that, adds or joins may not, and is counted."""
+    assert are_distinct(here.sql(query), ("K",)) is known
+
+
+def test_known_keys_may_still_be_null(here: SparkSession) -> None:
+    """A group without a value is a row without a key, which is told as ever."""
+    rows = here.sql("SELECT nullif(id, 2) AS k, count(*) AS n FROM range(3) GROUP BY 1")
+
+    require_keys(rows.where("k IS NOT NULL"), ("k",), step="marts.t", distinct=True)
+    with pytest.raises(KeysBroken, match="1 rows have a NULL in their key"):
+        require_keys(rows, ("k",), step="marts.t", distinct=are_distinct(rows, ("k",)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
@@ -19,7 +19,7 @@ from limnos.pipeline.engine.changes import quoted
 from limnos.pipeline.outcomes import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -71,8 +71,39 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
     )
 
 
-def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str) -> None:
-    """Raise KeysBroken unless every row has a key of its own."""
+def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
+    """Whether Spark knows by the frame's plan, as of one that groups by them, that no two rows have the same keys.
+
+    Asked before the rows are held: those come from nowhere. False where it doesn't know, or plans cannot be had (Spark Connect).
+    """
+    java: Any = getattr(frame, "_jdf", None)
+    if java is None:
+        return False
+    plan = java.queryExecution().optimizedPlan()
+    wanted = {key.lower() for key in keys}
+    own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in wanted}
+    return any(_attributes(known) <= own for known in _each(plan.distinctKeys()))
+
+
+def _attributes(known: Any) -> set[object]:  # noqa: ANN401 - Spark's own
+    """The columns of a set that is distinct, by their numbers; another expression by its text, which is none of the keys."""
+    is_column = "AttributeReference"
+    return {
+        each.exprId().id() if each.getClass().getSimpleName() == is_column else str(each.toString())
+        for each in _each(known)
+    }
+
+
+def _each(found: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
+    walk = found.iterator()
+    while walk.hasNext():
+        yield walk.next()
+
+
+def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
+    """Raise KeysBroken unless every row has a key of its own. `distinct`: that none is there twice is known."""
+    if distinct and frame.where(reduce(or_, [f.col(quoted(each)).isNull() for each in keys])).isEmpty():
+        return
     finding = keys_finding(frame, keys)
     if not finding.held:
         raise KeysBroken(

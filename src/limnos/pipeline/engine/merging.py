@@ -14,7 +14,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, VariantT
 from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
 from limnos.pipeline.engine.changes import fitted_columns, quoted
 from limnos.pipeline.engine.inserting import insert
-from limnos.pipeline.engine.keys import require_keys
+from limnos.pipeline.engine.keys import are_distinct, require_keys
 from limnos.pipeline.engine.session import named
 from limnos.pipeline.engine.staging import staged
 
@@ -33,8 +33,10 @@ def merge(step: Step, frame: DataFrame, *, branch: Branch, schema: StructType) -
     """Merge the frame's rows into `branch`, which has just begun, by the step's keys. Raises KeysBroken before anything is written."""
     spark = frame.sparkSession
     gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
-    with staged(frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))) as source, named(source) as view:
-        require_keys(source, step.write.keys, step=step.name)
+    rows = frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))
+    distinct = are_distinct(rows, step.write.keys)
+    with staged(rows) as source, named(source) as view:
+        require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so there is nothing to be matched
             insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=Statement.APPEND)
             return
