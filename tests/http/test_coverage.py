@@ -31,7 +31,7 @@ CALLERS = {
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
-    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "handle": "none",
+    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "handle": "none",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -87,6 +87,7 @@ BODIES: dict[str, object] = {
     "put-pipeline": {"declaration": {}}, "start-run": {"id": RUN, "holder": "h:1"}, "beat-run": {"attempt": 1}, "resume-run": {"holder": "h:1"},
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
     "create-schema-table": {"name": "n", "columns": [{"name": "id", "type": "long"}]}, "alter-schema-table": {"updates": []}, "add-partitions": {"partitions": []},
+    **{f"create-{kind}": {"name": "n"} for kind in ("fileset", "topic")}, **{f"alter-{kind}": {"updates": []} for kind in ("fileset", "topic")},
     "register-model": {"name": "n"}, "alter-model": {"updates": []}, "link-model-version": {"uri": "s3://x"},
     "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},

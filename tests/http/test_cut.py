@@ -140,6 +140,11 @@ WRITES: dict[str, Write] = {
     "create-schema-table": Write("POST", f"{MAIN}/schemas/a/tables", {"name": "n", "columns": [{"name": "id", "type": "long"}]}),
     "alter-schema-table": Write("PUT", f"{MAIN}/schemas/a/tables/t", PROPERTY),
     "drop-schema-table": Write("DELETE", f"{MAIN}/schemas/a/tables/t"),
+    **{
+        f"{verb}-{kind}": Write(method, f"{LAKE}/catalogs/{kind}s/schemas/a/{kind}s{end}", body)
+        for kind in ("fileset", "topic")
+        for verb, method, end, body in (("create", "POST", "", {"name": "n"}), ("alter", "PUT", "/x", PROPERTY), ("drop", "DELETE", "/x", None))
+    },
     "register-model": Write("POST", MODELS, {"name": "n"}),
     "alter-model": Write("PUT", f"{MODELS}/churn", PROPERTY),
     "delete-model": Write("DELETE", f"{MODELS}/churn"),
@@ -251,6 +256,10 @@ def _furnish_leaves(node: Node) -> None:
     node.done("POST", f"{LAKE}/catalogs/models/schemas", {"name": "a"})
     node.done("POST", MODELS, {"name": "churn"})
     node.done("POST", f"{MODELS}/churn/versions", {"uri": "s3://x", "aliases": ["new"]})
+    for kind, word in (("fileset", "FILESET"), ("topic", "MESSAGING")):
+        node.done("POST", f"{LAKE}/catalogs", {"name": f"{kind}s", "type": word})
+        node.done("POST", f"{LAKE}/catalogs/{kind}s/schemas", {"name": "a"})
+        node.done("POST", f"{LAKE}/catalogs/{kind}s/schemas/a/{kind}s", {"name": "x"})
 
 
 def _furnish_runs(node: Node) -> None:

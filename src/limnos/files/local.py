@@ -114,6 +114,15 @@ class LocalFiles:
             if stat.S_ISREG(status.st_mode)
         ]
 
+    def directories(self, location: str) -> list[str]:
+        try:
+            with os.scandir(_path(location)) as found:
+                return [each.name for each in found if each.is_dir(follow_symlinks=False)]
+        except OSError as error:
+            if trouble.is_missing(error):
+                return []
+            raise trouble.failed("list", location, error) from error
+
     def link_new(self, source: str, target: str) -> None:
         here, there = _path(source), _path(target)
         try:

@@ -62,6 +62,7 @@ class _FileSystem(Protocol):
     def cat_file(self, path: str, start: int | None = None, end: int | None = None) -> bytes: ...
     def info(self, path: str) -> dict[str, object]: ...
     def rm_file(self, path: str) -> None: ...
+    def ls(self, path: str, *, detail: bool = True) -> object: ...
     def find(self, path: str, maxdepth: int | None = None, *, detail: bool = False) -> object: ...
 
 
@@ -168,6 +169,17 @@ class RemoteFiles:
             for key, told in cast("dict[str, dict[str, object]]", found).items()
             if told.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
+
+    def directories(self, location: str) -> list[str]:
+        path = self._path(location)
+        try:
+            found = self._fs.ls(path, detail=True)
+        except Exception as error:
+            if trouble.is_missing(error):
+                return []
+            raise trouble.failed("list", location, error, remote=True) from error
+        told = cast("list[dict[str, object]]", found)
+        return [str(each["name"]).rstrip("/").rpartition("/")[2] for each in told if each.get("type") == "directory"]
 
     def link_new(self, source: str, target: str) -> None:
         self.write_new(target, self.read(source))

@@ -54,6 +54,9 @@ class FileStore(Protocol):
         Links are no files, and are not followed.
         """
 
+    def directories(self, location: str) -> list[str]:
+        """List the names of the directories in a location; none when nothing is there. Links are no directories."""
+
     def link_new(self, source: str, target: str) -> None:
         """Put a file's bytes under a further name, whole or not at all; that they are there under it already is fine.
 

@@ -125,7 +125,7 @@ def catalog_check(
         told = words.get(expected, expected.lower())
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
-    check_places(properties, allowed)
+    check_places(properties, allowed, provider=provider)
     check_role(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
@@ -216,12 +216,12 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
-    check_places(dict(edits.sets), ctx.services.defaults.allowed)
     check_role(dict(edits.sets))
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
+        check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
         return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)

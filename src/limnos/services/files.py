@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from limnos.files import LOCAL_FILES, Shares, is_local, leads_within, read_within, store_for
-from limnos.model.errors import LimnosError, MissingFile, StateUnknown, StorageFailed, Unavailable
+from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, StateUnknown, StorageFailed, Unavailable
 from limnos.services.parallel import each_of
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
@@ -182,6 +182,19 @@ class Files:
         if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
             return []
         return await self._run(location, properties, lambda store: store.entries(location))
+
+    async def directories(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> list[str]:
+        """List the names of the directories in a location; where links lead out of the roots there are none."""
+        if is_local(location) and not leads_within(location, roots, allowed=self._allowed):
+            return []
+        return await self._run(location, properties, lambda store: store.directories(location))
+
+    def make_directory(self, location: str, *, roots: Sequence[str]) -> None:
+        """Make a directory, where a location has such, without leaving the loop. Raises OutsideRoots where links lead out."""
+        if is_local(location):
+            if not leads_within(location, roots, allowed=self._allowed):
+                raise OutsideRoots(f"Location {location} leads out of the catalog's roots: choose another")
+            LOCAL_FILES.make_directory(location)
 
     async def link_new(self, source: str, target: str, *, properties: Mapping[str, str], roots: Sequence[str]) -> None:
         """Put a file under a further name, where nothing is or the very same; local ones at once.

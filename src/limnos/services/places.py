@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import FILESET_PROVIDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,17 +104,29 @@ def warehouse_of(record: CatalogRecord, fallback: str) -> str:
 
 
 def roots_of(record: CatalogRecord, fallback: str) -> tuple[str, ...]:
-    """Return the prefixes that tables and their metadata must lie in."""
-    return allowed_roots(warehouse_of(record, fallback), record.properties.get(ALLOWED_LOCATIONS))
+    """Return the prefixes that tables and their metadata must lie in; of a catalog for filesets, also its locations."""
+    more = [record.properties.get(ALLOWED_LOCATIONS) or "", *_bases(record.properties, provider=record.provider)]
+    return allowed_roots(warehouse_of(record, fallback), ",".join(filter(None, more)))
 
 
-def check_places(properties: Mapping[str, str], allowed: Allowed) -> None:
+def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
+    """Return the locations of a catalog for filesets, each up to its first placeholder."""
+    if provider != FILESET_PROVIDER:
+        return []
+    told = [value for key, value in properties.items() if key == "location" or key.startswith("location-")]
+    return [
+        each.partition("{{")[0] if "{{" not in each else each.partition("{{")[0].rpartition("/")[0] for each in told
+    ]
+
+
+def check_places(properties: Mapping[str, str], allowed: Allowed, *, provider: str = "") -> None:
     """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
     allowed.check_endpoints(properties)
     for location in (
         properties.get(WAREHOUSE),
         properties.get(DIRECTORY),
         *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
+        *_bases(properties, provider=provider),
     ):
         if location and location.strip():
             check_size(location.strip())

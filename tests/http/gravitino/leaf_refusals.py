@@ -24,6 +24,12 @@ CALLERS: dict[str, str] = {
     "model_user": f"{_USE} use_model",
     "linker": f"{_USE} use_model link_model_version",
     "half_linker": f"{_USE} link_model_version",
+    "fileset_maker": f"{_USE} create_fileset",
+    "fileset_reader": f"{_USE} read_fileset",
+    "fileset_writer": f"{_USE} write_fileset",
+    "topic_maker": f"{_USE} create_topic",
+    "consumer": f"{_USE} consume_topic",
+    "producer": f"{_USE} produce_topic",
     "creator": f"{_USE} create_table",
     "reader": f"{_USE} select_table",
     "writer": f"{_USE} modify_table",
@@ -57,6 +63,10 @@ def prepare(node: Node) -> None:
         node.done("POST", f"{lake}/catalogs/{name}/schemas", {"name": "there"})
     prepare_models(node)
     prepare_tables(node)
+    for kind, catalog in (("fileset", "files"), ("topic", "topics")):
+        for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
+            node.done("POST", f"{API}/lake/catalogs/{catalog}/schemas/there/{kind}s", {"name": name})
+            own(node, "leaf_owner", kind.upper(), f"{catalog}.there.{name}")
     for who, privileges in CALLERS.items():
         if privileges:
             cells.grant(node, who, privileges, kind="METALAKE", on="lake")
@@ -95,6 +105,12 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     """The rows, as a caller asks them."""
     yield from _of_models(who)
     yield from _of_tables(who)
+    for kind, catalog in (("fileset", "files"), ("topic", "topics")):
+        yield from _of_leaves(who, kind, catalog=catalog)
+    for name, thing in (("churn", "fileset"), ("gone", "no fileset")):
+        one = f"{SCHEMAS}/filesets/{{fileset}}"
+        yield _case(f"GET {one}/files", thing, "lake", "files", "there", name)
+        yield _case(f"GET {one}/location", thing, "lake", "files", "there", name, query="?sub_path=a")
 
 
 def _of_models(who: str) -> Iterator[Case]:
@@ -117,6 +133,19 @@ def _of_models(who: str) -> Iterator[Case]:
             yield _case(f"GET {one}/{part}/uri", thing, *at, "there", name, version)
             yield _case(f"PUT {one}/{part}", thing, *at, "there", changed, version, body=PROPERTY)
             yield _case(f"DELETE {one}/{part}", thing, *at, "there", changed, version)
+
+
+def _of_leaves(who: str, kind: str, *, catalog: str) -> Iterator[Case]:
+    leaves, at = f"{SCHEMAS}/{kind}s", ("lake", catalog)
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {leaves}", f"of {thing}", *at, name)
+        yield _case(f"POST {leaves}", f"in {thing}", *at, name, body={"name": f"new_{who}"})
+    yield _case(f"POST {leaves}", "taken name", *at, "there", body={"name": "churn"})
+    for name, thing in (("churn", kind), ("gone", f"no {kind}")):
+        one = f"{leaves}/{{{kind}}}"
+        yield _case(f"GET {one}", thing, *at, "there", name)
+        yield _case(f"PUT {one}", thing, *at, "there", name if name == "gone" else f"alter_{who}", body=PROPERTY)
+        yield _case(f"DELETE {one}", thing, *at, "there", name if name == "gone" else f"drop_{who}")
 
 
 def _of_tables(who: str) -> Iterator[Case]:

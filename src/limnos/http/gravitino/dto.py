@@ -13,6 +13,7 @@ from limnos.model.kinds import Form, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
+from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from limnos.model.runs import Run
     from limnos.model.versions import ModelVersion
     from limnos.names.logical import LogicalCodec
+    from limnos.services.filesets import FileInfo
     from limnos.services.roles import RoleObject
     from limnos.services.users import Holder
 
@@ -115,6 +117,29 @@ def model(node: Node) -> Json:
 
 def _described(node: Node, record: ModelRecord | FilesetRecord | TopicRecord) -> Json:
     return compact(name=node.name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
+
+
+def topic(node: Node) -> Json:
+    """Encode a topic."""
+    return _described(node, cast("TopicRecord", node.record))
+
+
+def fileset(node: Node) -> Json:
+    """Encode a fileset; its one location is the one without a name, else the default one."""
+    record = cast("FilesetRecord", node.record)
+    default = record.properties.get(DEFAULT_NAME, UNKNOWN)
+    return {
+        **_described(node, record), "type": "external" if record.external else "managed",
+        "storageLocation": record.locations.get(UNKNOWN) or record.locations.get(default, ""),
+        "storageLocations": dict(record.locations),
+    }  # fmt: skip
+
+
+def file_info(found: FileInfo) -> Json:
+    """Encode something in a directory of a fileset."""
+    return {
+        "name": found.name, "isDir": found.is_directory, "size": found.size, "lastModified": found.modified_ms, "path": found.path,
+    }  # fmt: skip
 
 
 def model_version(found: ModelVersion) -> Json:

@@ -20,6 +20,7 @@ _WORDS = {
     "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
     "group": "Group", "role": "Role", "tag": "Tag", "job_template": "JobTemplate",
     "job": "Job", "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName",
+    "location_name": "LocationName",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
 

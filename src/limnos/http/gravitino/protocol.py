@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.gravitino import (
     catalogs,
+    filesets,
     groups,
     jobs,
     metalakes,
@@ -20,6 +21,7 @@ from limnos.http.gravitino import (
     service,
     tables,
     tags,
+    topics,
     users,
     views,
 )
@@ -53,6 +55,8 @@ _MODULES = (
     tables,
     views,
     models,
+    filesets,
+    topics,
     jobs,
 )
 

@@ -1,0 +1,144 @@
+"""Filesets of a schema: create, list, load, alter, drop; where a file of one lies, and what is in a directory of one.
+
+May import `access`, `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import identifiers, ok
+from limnos.http.gravitino.leaves import dropped, named, place_of
+from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.gravitino.updates import (
+    RemoveProperty,
+    Rename,
+    SetProperty,
+    UpdateComment,
+    VariedUpdate,
+    checked,
+    edits_of,
+)
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services import filesets, leaves
+from limnos.services.filesets import UNKNOWN, FilesetRequest
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+_TYPES = {"managed": False, "external": True}
+
+
+class FilesetCreate(Body, frozen=True):
+    """The body of a create; `storageLocation` is one without a name."""
+
+    name: str
+    comment: str | None = None
+    type: str | None = None
+    storage_location: str | None = None
+    storage_locations: dict[str, str] | None = None
+    properties: dict[str, str] | None = None
+
+
+class RemoveComment(VariedUpdate, frozen=True, tag="removeComment"):
+    """No comment."""
+
+
+class FilesetUpdates(Body, frozen=True):
+    """Changes of a fileset; its locations never change."""
+
+    updates: list[Rename | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
+
+
+async def filesets_list(request: Request, ctx: Context) -> Response:
+    """Answer the filesets of a schema that the caller may see."""
+    place = place_of(request)
+    found = await ctx.read(place.scope, lambda scene: leaves.leaf_names(scene, place.levels(scene), kind=Kind.FILESET))
+    return identifiers(place.names, found)
+
+
+async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
+    """Make a fileset."""
+    place, kind = place_of(request), (body.type or "managed").lower()
+    path = await place.path(ctx, body.name)
+    if kind not in _TYPES:
+        raise BadRequest(f"A fileset is managed or external, not {kind}")
+    locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
+    asked = FilesetRequest(
+        body.comment, _TYPES[kind], locations | (body.storage_locations or {}), checked(body.properties)
+    )
+    return ok(fileset=dto.fileset(await filesets.fileset_create(ctx, place.scope, path=path, request=asked)))
+
+
+async def fileset_load(request: Request, ctx: Context) -> Response:
+    """Answer one fileset."""
+    place, name = named(request)
+    node = await ctx.read(
+        place.scope, lambda scene: leaves.leaf_load(scene, (*place.levels(scene), name), kind=Kind.FILESET)
+    )
+    return ok(fileset=dto.fileset(node))
+
+
+async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
+    """Apply changes to a fileset."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    edits = edits_of([UpdateComment() if isinstance(each, RemoveComment) else each for each in body.updates])
+    node = await leaves.leaf_alter(ctx, place.scope, path=path, kind=Kind.FILESET, edits=edits)
+    return ok(fileset=dto.fileset(node))
+
+
+async def fileset_drop(request: Request, ctx: Context) -> Response:
+    """Drop a fileset; a missing one is no failure."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    return await dropped(leaves.leaf_drop(ctx, place.scope, path=path, kind=Kind.FILESET), Kind.FILESET.word)
+
+
+async def file_location(request: Request, ctx: Context) -> Response:
+    """Answer where a file of a fileset lies."""
+    place, _ = named(request)
+    path, sub_path, location = await _asked(request, ctx)
+    if sub_path is None:
+        raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
+    found = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
+    return ok(fileLocation=found)
+
+
+async def files_list(request: Request, ctx: Context) -> Response:
+    """Answer what lies directly in a directory of a fileset."""
+    place, _ = named(request)
+    path, sub_path, location = await _asked(request, ctx)
+    found = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
+    return ok(files=[dto.file_info(each) for each in found])
+
+
+async def _asked(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
+    """Return the fileset, the path within it and the name of the location that a request is about."""
+    place, name = named(request)
+    return await place.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
+
+
+_FILESETS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/filesets"
+_LIST = "Failed to operate fileset(s) operation [LIST] under schema [{2}]"
+_NEW = "Failed to operate fileset(s) [{body.name}] operation [CREATE] under schema [{2}]"
+_ONE = "Failed to operate fileset(s) [{3}] operation [%s] under schema [{2}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _FILESETS, told(_LIST, filesets_list), "list-filesets"),
+    Route("POST", _FILESETS, told_body(_NEW, FilesetCreate, fileset_create), "create-fileset", asks=(Action.FILESET_CREATE,)),
+    Route("GET", f"{_FILESETS}/{{fileset}}", told(_ONE % "LOAD", fileset_load), "load-fileset"),
+    Route(
+        "PUT", f"{_FILESETS}/{{fileset}}", told_body(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
+        asks=(Action.FILESET_ALTER,),
+    ),
+    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", fileset_drop), "drop-fileset"),
+    Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files"),
+    Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location"),
+)  # fmt: skip

@@ -1,0 +1,168 @@
+"""Filesets and topics over Gravitino REST: where files lie, from templates and from above; nothing outside of the roots."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import API, OWN, Node
+
+CATALOG = f"{API}/lake/catalogs/files"
+FILESETS = f"{CATALOG}/schemas/raw/filesets"
+
+
+@pytest.fixture
+def files(node: Node) -> Node:
+    """A node with a catalog for filesets and a schema in it."""
+    made = node.done("POST", f"{API}/lake/catalogs", {"name": "files", "type": "fileset"})["catalog"]
+    assert (made["type"], made["provider"]) == ("fileset", "fileset")
+    node.done("POST", f"{CATALOG}/schemas", {"name": "raw"})
+    return node
+
+
+def make(node: Node, **body: object) -> dict:
+    """Make a fileset."""
+    return node.done("POST", FILESETS, {"name": "f", **body})["fileset"]
+
+
+def warehouse(node: Node) -> str:
+    """A place that the catalog may use."""
+    location = make(node, name="probe")["storageLocation"]
+    return str(location).rpartition("/")[0]
+
+
+def test_a_fileset_itself(files: Node) -> None:
+    """It is told, listed, changed, renamed, dropped and brought back; its directory is made, and stays."""
+    made = make(files, comment="c", properties={"k": "v"}, storageLocations={})
+    directory = Path(str(made["storageLocation"]).removeprefix("file://"))
+    changes = [
+        {"@type": "rename", "newName": "g"},
+        {"@type": "removeComment"},
+        {"@type": "setProperty", "property": "a", "value": "b"},
+    ]
+    altered = files.done("PUT", f"{FILESETS}/f", {"updates": changes})["fileset"]
+    listed = files.done("GET", FILESETS)["identifiers"]
+    dropped = [files.done("DELETE", f"{FILESETS}/g")["dropped"] for _ in range(2)]
+    trash = f"{OWN}/metalakes/lake/catalogs/files/trash"
+    (gone,) = files.get(trash).json()["trash"]
+    files.done("POST", f"{trash}/{gone['id']}/undrop", {})
+
+    assert (made["type"], made["comment"], made["audit"]["creator"]) == ("managed", "c", "admin")
+    assert made["storageLocations"] == {"unknown": made["storageLocation"]}
+    assert made["properties"] == {"k": "v", "default-location-name": "unknown"}
+    assert directory.is_dir()
+    assert (altered["name"], altered.get("comment"), altered["properties"]["a"]) == ("g", None, "b")
+    assert listed == [{"namespace": ["lake", "files", "raw"], "name": "g"}]
+    assert dropped == [True, False]
+    assert files.done("GET", f"{FILESETS}/g")["fileset"]["storageLocations"] == made["storageLocations"]
+
+
+def test_locations_from_above_and_from_templates(files: Node) -> None:
+    """The schema's location comes before the catalog's; placeholders are names, the caller and properties."""
+    root = warehouse(files)
+    properties = [{"@type": "setProperty", "property": "location", "value": f"{root}/cat"}]
+    files.done("PUT", CATALOG, {"updates": properties})
+    of_catalog = make(files, name="one")["storageLocation"]
+    template = f"{root}/{{{{catalog}}}}-{{{{user}}}}/{{{{schema}}}}/{{{{fileset}}}}/{{{{team}}}}"
+    filled = make(files, name="two", storageLocation=template, properties={"placeholder-team": "ops"})[
+        "storageLocation"
+    ]
+    files.done("PUT", f"{CATALOG}/schemas/raw", {"updates": [{**properties[0], "value": f"{root}/sch"}]})
+    of_schema = make(files, name="three")["storageLocation"]
+
+    assert (of_catalog, filled, of_schema) == (
+        f"{root}/cat/raw/one",
+        f"{root}/files-admin/raw/two/ops",
+        f"{root}/sch/three",
+    )
+
+
+def test_several_locations(files: Node) -> None:
+    """The default one is named by a property; another by the request; a name that is none is told as such."""
+    root = warehouse(files)
+    both = {"a": f"{root}/a", "b": f"{root}/b"}
+    unclear = files.post(FILESETS, {"name": "f", "storageLocations": both})
+    made = make(files, storageLocations=both, properties={"default-location-name": "b"})
+
+    def location(query: str) -> object:
+        answer = files.get(f"{FILESETS}/f/location?sub_path=x%2Fy{query}")
+        return answer["fileLocation"] if answer.status == 200 else (answer.status, answer["type"])
+
+    assert unclear.status == 400
+    assert (made["storageLocations"], made["storageLocation"]) == (both, f"{root}/b")
+    assert (location(""), location("&location_name=a")) == (f"{root}/b/x/y", f"{root}/a/x/y")
+    assert location("&location_name=c") == (404, "NoSuchLocationNameException")
+    assert files.get(f"{FILESETS}/f/location").status == 400
+
+
+def test_what_lies_in_it(files: Node, tmp_path: Path) -> None:
+    """Directories first, then files with their sizes; links are neither, and nothing outside is shown."""
+    directory = Path(str(make(files)["storageLocation"]).removeprefix("file://"))
+    (directory / "day=1").mkdir()
+    (directory / "day=1" / "deep.csv").write_text("1")
+    (directory / "a.csv").write_text("123")
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "secret" / "s.txt").write_text("s")
+    (directory / "link").symlink_to(tmp_path / "secret")
+
+    top = files.done("GET", f"{FILESETS}/f/files")["files"]
+    below = files.done("GET", f"{FILESETS}/f/files?sub_path=%2Fday%3D1")["files"]
+
+    assert [(each["name"], each["isDir"], each["size"], each["path"]) for each in top] == [
+        ("day=1", True, 0, "/fileset/files/raw/f"), ("a.csv", False, 3, "/fileset/files/raw/f"),
+    ]  # fmt: skip
+    assert [(each["name"], each["path"]) for each in below] == [("deep.csv", "/fileset/files/raw/f/day=1")]
+    assert files.done("GET", f"{FILESETS}/f/files?sub_path=link")["files"] == []
+    assert files.get(f"{FILESETS}/f/files?sub_path=..%2F..%2Fx").status == 400
+    assert files.get(f"{FILESETS}/f/location?sub_path=..%2Fx").status == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "external"}, {"type": "borrowed"}, {"storageLocation": "file:///etc"}, {"storageLocation": "/etc/passwd"},
+        {"storageLocation": "file:///w/{{none}}"}, {"storageLocations": {"": "file:///w"}}, {"storageLocation": "nowhere"},
+        {"storageLocation": "file:///{{team}}", "properties": {"placeholder-team": "../.."}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_locations_that_are_refused(files: Node, body: dict) -> None:
+    """What lies outside of the roots, or nowhere, is the caller's mistake; nothing is made."""
+    answer = files.post(FILESETS, {"name": "f", **body})
+
+    assert (answer.status, answer["code"]) == (400, 1001)
+    assert files.done("GET", FILESETS)["identifiers"] == []
+
+
+def test_a_catalog_cannot_open_what_the_server_does_not_allow(files: Node) -> None:
+    """Neither when it is made nor when it is changed."""
+    answers = [
+        files.post(f"{API}/lake/catalogs", {"name": "x", "type": "fileset", "properties": {"location": "file:///etc"}}),
+        files.put(CATALOG, {"updates": [{"@type": "setProperty", "property": "location-x", "value": "file:///etc"}]}),
+    ]
+
+    assert [answer.status for answer in answers] == [400, 400]
+
+
+def test_topics(node: Node) -> None:
+    """A topic is made, told, listed, changed and dropped; a rename is none of its changes."""
+    node.done("POST", f"{API}/lake/catalogs", {"name": "bus", "type": "messaging"})
+    node.done("POST", f"{API}/lake/catalogs/bus/schemas", {"name": "default"})
+    topics = f"{API}/lake/catalogs/bus/schemas/default/topics"
+
+    made = node.done("POST", topics, {"name": "t", "comment": "c", "properties": {"partition-count": "3"}})["topic"]
+    changes = [
+        {"@type": "updateComment", "newComment": "d"},
+        {"@type": "removeProperty", "property": "partition-count"},
+    ]
+    altered = node.done("PUT", f"{topics}/t", {"updates": changes})["topic"]
+    renamed = node.put(f"{topics}/t", {"updates": [{"@type": "rename", "newName": "u"}]})
+    listed = node.done("GET", topics)["identifiers"]
+    dropped = [node.done("DELETE", f"{topics}/t")["dropped"] for _ in range(2)]
+
+    assert (made["name"], made["comment"], made["properties"]) == ("t", "c", {"partition-count": "3"})
+    assert (altered["comment"], altered["properties"], renamed.status) == ("d", {}, 400)
+    assert listed == [{"namespace": ["lake", "bus", "default"], "name": "t"}]
+    assert dropped == [True, False]
+    assert node.get(f"{topics}/t")["type"] == "NoSuchTopicException"
