@@ -147,9 +147,11 @@ def _filled(text: str, holes: Mapping[str, str]) -> str:
     return _HOLE.sub(fill, text)
 
 
-def place_in(scene: Scene, path: Levels, *, sub_path: str, name: str | None) -> tuple[str, Place]:
+def place_in(scene: Scene, path: Levels, *, sub_path: str | None, name: str | None) -> tuple[str, Place]:
     """Return where something in a fileset lies, for who may load that. Raises NotFound for a location's name, BadRequest, OutsideRoots."""
     record = cast("FilesetRecord", leaf_load(scene, path, kind=Kind.FILESET).record)
+    if sub_path is None:
+        raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
     wanted, place = name or record.properties.get(DEFAULT_NAME, UNKNOWN), place_of(scene)
     if wanted not in record.locations:
         raise NotFound(
@@ -164,7 +166,7 @@ def place_in(scene: Scene, path: Levels, *, sub_path: str, name: str | None) -> 
     return location, place
 
 
-async def fileset_location(ctx: Context, scope: Scope, *, path: Levels, sub_path: str, name: str | None) -> str:
+async def fileset_location(ctx: Context, scope: Scope, *, path: Levels, sub_path: str | None, name: str | None) -> str:
     """Return where something in a fileset lies. Raises NotFound, Forbidden, BadRequest, OutsideRoots."""
     return (await ctx.read(scope, lambda scene: place_in(scene, path, sub_path=sub_path, name=name)))[0]
 

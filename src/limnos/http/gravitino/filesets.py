@@ -106,8 +106,6 @@ async def file_location(request: Request, ctx: Context) -> Response:
     """Answer where a file of a fileset lies."""
     place, _ = named(request)
     path, sub_path, location = await _asked(request, ctx)
-    if sub_path is None:
-        raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
     found = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
     return ok(fileLocation=found)
 
