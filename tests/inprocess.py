@@ -88,10 +88,10 @@ async def fill(ctx: Context) -> None:
     await add_catalog(ctx, "main")
 
 
-async def add_catalog(ctx: Context, name: str, *, metalake: str = LAKE) -> None:
+async def add_catalog(ctx: Context, name: str, *, metalake: str = LAKE, provider: str = ICEBERG) -> None:
     """Make a catalog."""
     await catalog_create(
-        ctx, metalake=metalake, name=name, catalog_type=None, provider=ICEBERG, comment=None, properties={}
+        ctx, metalake=metalake, name=name, catalog_type=None, provider=provider, comment=None, properties={}
     )
 
 

@@ -44,18 +44,18 @@ from limnos.view.keys import Key
 from limnos.view.view import BrokenFeed, View
 from tests.backends import Database
 from tests.freshness.world import (
-    CATALOGS,
     GROUPS,
     REFUSALS,
     TABLES,
     USERS,
     Question,
     World,
+    catalog_made,
     explained,
     mending,
     questions,
 )
-from tests.inprocess import ADMIN, LAKE, Node, add_catalog, fill, new_table
+from tests.inprocess import ADMIN, LAKE, Node, fill, new_table
 
 if TYPE_CHECKING:
     from limnos.store.jobs import Again, Decided
@@ -185,10 +185,12 @@ class Tally:
 class Harness:
     """Two nodes, the truth, and the dice."""
 
-    def __init__(self, database: Database, seed: int, *, inline: bool = False, focus: bool = False) -> None:
+    def __init__(
+        self, database: Database, seed: int, *, inline: bool = False, focus: bool = False, lance: bool = False
+    ) -> None:
         self.database = database
         self._connection = ExitStack()
-        self.world = World(random.Random(seed), self._connection.enter_context(database.connected()), focus)
+        self.world = World(random.Random(seed), self._connection.enter_context(database.connected()), focus, lance)
         self.dice = random.Random(seed + 1)
         self.delays = random.Random(seed + 2)
         self.sequential = database.kind != "sqlite"
@@ -298,8 +300,8 @@ class Harness:
         await role_create(ctx, metalake=LAKE, name="r", properties={}, wishes=(wish,))
         for name in USERS:
             await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name=name, roles=("r",))
-        await add_catalog(ctx, "side")
-        for scope in (Scope(LAKE, name) for name in CATALOGS):
+        await catalog_made(ctx, self.world.catalogs[1], metalake=LAKE)
+        for scope in (Scope(LAKE, name) for name in self.world.catalogs):
             await namespace_create(ctx, scope, levels=("a",), properties={})
             for name in TABLES if self.world.focus else ():
                 await table_create(ctx, scope, namespace=("a",), request=new_table(name))
@@ -435,11 +437,13 @@ def _at_once(work: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError("the truth had to wait")
 
 
-def play(database: Database, seed: int, steps: int, *, inline: bool = False, focus: bool = False) -> Tally:
+def play(
+    database: Database, seed: int, steps: int, *, inline: bool = False, focus: bool = False, lance: bool = False
+) -> Tally:
     """Play one story to its end. Raises Broken."""
 
     async def story() -> Tally:
-        harness = Harness(database, seed, inline=inline, focus=focus)
+        harness = Harness(database, seed, inline=inline, focus=focus, lance=lance)
         try:
             return await harness.run(steps)
         finally:

@@ -56,6 +56,18 @@ def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
     assert tally.rights > steps / 4
 
 
+@pytest.mark.parametrize("seed", range(SEED, SEED + 2))
+def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
+    """A catalog of Lance tables beside one of Iceberg's: declared, renamed, moved, dropped, forgotten, with namespaces, grants and catalogs that change."""
+    steps = STEPS or 250
+
+    tally = play(file, seed, steps, lance=True)
+
+    assert_lively(tally, steps)
+    assert tally.rights > steps / 5
+    assert min(tally.operations.get(each, 0) for each in ("lance_declare", "lance_drop", "lance_rename")) > 3
+
+
 @pytest.mark.parametrize("focus", [False, True])
 def test_views_are_exact_when_reads_answer_at_once(file: Database, focus: bool) -> None:
     """The same with SQLite's own gate, which answers without waiting, and not at all while the file is quiet."""

@@ -27,6 +27,8 @@ from limnos.services import (
     groups,
     iceberg_tables,
     iceberg_views,
+    lance_lists,
+    lance_tables,
     metalakes,
     namespaces,
     owners,
@@ -53,19 +55,21 @@ from limnos.services.operations import (
     TableMade,
     TableMoved,
 )
-from limnos.services.pages import Page
+from limnos.services.pages import EVERY, Page
 from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
 from tests.backends import Query
 from tests.freshness.runs import asked as asked_of_pipelines
 from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
-from tests.inprocess import ADMIN, LAKE, add_catalog, new_table
+from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
 
 USERS = ("ana", "bob", "eve")
 GROUPS = ("g", "h")
 TAGS = ("red", "blue")
 ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
+LANCE = "lance"
+"""A catalog of Lance tables, in stories of those."""
 NAMES = ("a", "b")
 TABLES = ("t", "u")
 VIEWS = ("v", "t")
@@ -109,12 +113,18 @@ class World:
     dice: random.Random
     sql: Query
     focus: bool = False
+    lance: bool = False
     secrets: list[tuple[str, Credential]] = field(default_factory=list)
 
     @property
     def mutations(self) -> dict[Callable[[World, Context], Work], int]:
         """What is drawn from, and how often each; in focus everybody is after a few tables, and ana's rights to them."""
-        return _FOCUS if self.focus else _MUTATIONS
+        return {**_MUTATIONS, **_OF_LANCE} if self.lance else _FOCUS if self.focus else _MUTATIONS
+
+    @property
+    def catalogs(self) -> tuple[str, ...]:
+        """The names of catalogs."""
+        return ("main", LANCE) if self.lance else CATALOGS
 
     def user(self) -> str:
         """A user."""
@@ -157,7 +167,7 @@ class World:
     def scope(self) -> Scope:
         """One of the catalogs, mostly one that is there."""
         names = self.likely(Kind.CATALOG)
-        return Scope(self.metalake(), self.dice.choice(CATALOGS) if names is None else names[1])
+        return Scope(self.metalake(), self.dice.choice(self.catalogs) if names is None else names[1])
 
     def some_levels(self, most: int = 3) -> Levels:
         """A namespace's name, there or not."""
@@ -299,10 +309,11 @@ def transaction(world: World, ctx: Context) -> Work:
         into = (*world.elsewhere(scope), dice.choice(TABLES))
         change = Change([], [{"action": "set-properties", "updates": {"k": str(dice.random())}}])
         made = (*path[:-1], dice.choice(NAMES))
+        moved = path[:-1] or made  # of a Lance table in the catalog itself
         done: tuple[Operation, ...] = (
             TableCommitted(path, change), TableMoved(path, into), TableDropped(path),
             TableMade((*made, "t"), new_table("t")), NamespaceMade(made, BLANK_NAMESPACE),
-            NamespaceMoved(path[:-1], into), NamespaceDropped(made),
+            NamespaceMoved(moved, into), NamespaceDropped(made),
         )  # fmt: skip
         asked.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
     return transactions.transact(ctx, scope, asked)
@@ -347,15 +358,50 @@ async def right_taken_and_given_back(world: World, ctx: Context) -> object:
     return await owners.owner_set(ctx, **target, owner="ana")
 
 
+def _lance_table(world: World) -> tuple[Scope, Levels]:
+    """A table of the catalog that was made for Lance, where there is one; else any table."""
+    there = [names for kind, names in world.tree() if kind == Kind.TABLE and names[1] == LANCE]
+    return (Scope(*(names := world.dice.choice(there))[:2]), names[2:]) if there else world.table()
+
+
+def lance_declare(world: World, ctx: Context) -> Work:
+    """Declare a Lance table, in a namespace or directly in a catalog; now and then one whose versions the store keeps."""
+    scope, levels = world.namespace()
+    if scope.catalog != LANCE and world.dice.random() < 0.7:
+        scope, levels = Scope(world.metalake(), LANCE), ()
+    inside = levels if world.dice.random() < 0.8 else ()
+    properties = {"managed_versioning": "true"} if world.dice.random() < 0.5 else {}
+    path = (*inside, world.dice.choice(TABLES))
+    return lance_tables.table_declare(ctx, scope, levels=path, location=None, properties=properties)
+
+
+def lance_drop(world: World, ctx: Context) -> Work:
+    """Drop a Lance table, or forget it."""
+    scope, levels = _lance_table(world)
+    return lance_tables.table_drop(ctx, scope, levels=levels, purges=world.dice.random() < 0.5)
+
+
+def lance_rename(world: World, ctx: Context) -> Work:
+    """Rename or move a Lance table."""
+    scope, source = _lance_table(world)
+    into = world.elsewhere(scope) if world.dice.random() < 0.5 else source[:-1]
+    return lance_tables.table_rename(ctx, scope, source=source, target=(*into, world.dice.choice(TABLES)))
+
+
+def catalog_made(ctx: Context, name: str, *, metalake: str) -> Work:
+    """Make a catalog of what its name stands for."""
+    return add_catalog(ctx, name, metalake=metalake, provider="lakehouse-generic" if name == LANCE else ICEBERG)
+
+
 def catalog_add(world: World, ctx: Context) -> Work:
     """Make a catalog."""
-    return add_catalog(ctx, world.dice.choice(CATALOGS), metalake=world.metalake())
+    return catalog_made(ctx, world.dice.choice(world.catalogs), metalake=world.metalake())
 
 
 def catalog_rename(world: World, ctx: Context) -> Work:
     """Rename a catalog, or change its comment."""
     metalake, name = world.scope()
-    edits = Edits(name=world.dice.choice((*CATALOGS, None)), comment=str(world.dice.random()))
+    edits = Edits(name=world.dice.choice((*world.catalogs, None)), comment=str(world.dice.random()))
     return catalogs.catalog_alter(ctx, metalake=str(metalake), name=str(name), edits=edits)
 
 
@@ -564,6 +610,11 @@ _FOCUS: dict[Callable[[World, Context], Work], int] = {
 }  # fmt: skip
 
 
+_OF_LANCE: dict[Callable[[World, Context], Work], int] = {
+    lance_declare: 25, lance_drop: 10, lance_rename: 16, table_create: 4, view_create: 2,
+}  # fmt: skip
+
+
 def mending(world: World, ctx: Context) -> Work | None:
     """Switch on again what was switched off, and make a catalog where one is missing: else little else would succeed."""
     metalake = world.metalake()
@@ -571,9 +622,9 @@ def mending(world: World, ctx: Context) -> Work | None:
     if not all(MetalakeRecord.read(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
         return metalakes.metalake_set(ctx, name=metalake, in_use=True)
     there = {name: CatalogRecord.read(record).in_use for name, record in world.sql(live, int(Kind.CATALOG))}
-    for name in CATALOGS:
+    for name in world.catalogs:
         if name not in there:
-            return add_catalog(ctx, name, metalake=metalake)
+            return catalog_made(ctx, name, metalake=metalake)
         if not there[name]:
             return catalogs.catalog_enable(ctx, metalake=metalake, name=name, in_use=True)
     return None
@@ -639,6 +690,13 @@ def questions(world: World) -> Question:
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
         ),
     ]
+    if world.lance:
+        readers += [
+            (f"describe {table}", at, lambda scene: described(scene, table)),
+            (f"list Lance tables in {levels}", scope, lambda scene: shown(lance_lists.tables_of(scene, levels, asked=EVERY))),
+        ]  # fmt: skip
+        text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
+        return Question(world.someone(), where, reader, text)
     weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0] if world.focus else _WEIGHTS
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
@@ -647,6 +705,12 @@ def questions(world: World) -> Question:
 def shown(found: Page) -> list[str]:
     """The names of a listing that the caller sees."""
     return found.texts()
+
+
+def described(scene: Scene, levels: Levels) -> object:
+    """What the store says of a Lance table."""
+    found = lance_tables.lance_load(scene, levels)
+    return found.node, found.record, found.location
 
 
 def tags_on(scene: Scene, levels: Levels) -> object:

@@ -107,6 +107,7 @@ def lance_moves(world: World) -> Iterator[Turn]:
     declare(world, "open", "box", "t")
     user = reader(world, "luz")
     world.grant("luz_role", "schema", "lance.open", "select_table")
+    everywhere = reader(world, "lev", "select_table")
     address = f"{OWN}/metalakes/lake/catalogs/lance/move"
     while True:
         for old, new, status in (("open", "shut", 403), ("shut", "open", 200)):
@@ -114,7 +115,7 @@ def lance_moves(world: World) -> Iterator[Turn]:
             yield Turn(
                 f"move {old}.box to {new}.box",
                 lambda admin, body=body: admin.do("POST", address, body),
-                (described(user, status, new, "box", "t"), described("admin", 404, old, "box", "t")),
+                (described(user, status, new, "box", "t"), described(everywhere, 404, old, "box", "t")),
             )
 
 
@@ -163,7 +164,7 @@ def lance_versions(world: World) -> Iterator[Turn]:
     """Commit versions of a table that the server keeps: each is known at once, and made once."""
     space(world, "kept")
     place = declare(world, "kept", "t", managed_versioning="true")
-    path = table("kept", "t")
+    user, path = reader(world, "lois", "select_table", "modify_table"), table("kept", "t")
     version = 0
     while True:
         version += 1
@@ -173,9 +174,9 @@ def lance_versions(world: World) -> Iterator[Turn]:
             f"commit version {version}",
             lambda admin, body=body: admin.do("POST", f"{path}/version/create", body),
             (
-                Ask("admin", 200, "POST", f"{path}/version/describe", {"version": version}),
-                Ask("admin", 404, "POST", f"{path}/version/describe", {"version": version + 1}),
-                Ask("admin", 409, "POST", f"{path}/version/create", again),
+                Ask(user, 200, "POST", f"{path}/version/describe", {"version": version}),
+                Ask(user, 404, "POST", f"{path}/version/describe", {"version": version + 1}),
+                Ask(user, 409, "POST", f"{path}/version/create", again),
             ),
         )
 
