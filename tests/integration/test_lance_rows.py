@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import socket
 from typing import Any
@@ -35,8 +36,8 @@ ROWS = pa.table(
     }
 )
 NEAR = [float(17 + place) for place in range(SIZE)]
-CUTS = 5
-"""How often each sort of body breaks off."""
+CUTS = int(os.environ.get("LIMNOS_TEST_CUTS", "5"))
+"""How often each of six sorts of body breaks off."""
 
 
 def stream(table: pa.Table = ROWS, *, batches: int = 3) -> bytes:
