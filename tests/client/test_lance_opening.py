@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from limnos.client import ArgumentError, AsyncClient, Client, DeniedError, NotFoundError
+from limnos.client import ArgumentError, AsyncClient, Client, DeniedError, NotFoundError, UnavailableError
 from tests.client.fake import Fake
 
 DESCRIBE = "/lance/v1/table/lance%24ml%24docs/describe?delimiter=%24&metalake=sea"
@@ -70,3 +70,17 @@ def test_a_missing_library_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch)
             client.lance.dataset(DOCS)
         with pytest.raises(ImportError, match="pip install lancedb"):
             client.lance.connect()
+
+
+def test_a_description_is_asked_for_again_when_the_server_says_so(fake: Fake) -> None:
+    """A server whose processes are all busy asks to come again: to describe a table is to read, so the client does; to drop one is not."""
+    busy = {"error": "Not done within 30 s, and nothing was changed: try again", "code": 17}
+    fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))
+    fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})
+    fake.on("POST", DESCRIBE.replace("describe", "drop"), busy, status=503, headers=(("Retry-After", "0"),))
+
+    with Client(fake.uri, metalake="sea") as client:
+        assert client.lance.load(DOCS).version == 3
+        with pytest.raises(UnavailableError):
+            client.lance.drop(DOCS)
+    assert len(fake.asked) == 3

@@ -50,11 +50,9 @@ def lance_request(
     kind = "namespace" if action in _OF_NAMESPACES else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
     asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
-    return (
-        request("GET", path, query=asked)
-        if kind == "namespace"
-        else request("POST", path, query=asked, body=body or {})
-    )
+    if kind == "namespace":
+        return request("GET", path, query=asked)
+    return request("POST", path, query=asked, body=body or {}, repeatable=action == "describe")
 
 
 def _parts(parts: Parts, delimiter: str) -> bool:

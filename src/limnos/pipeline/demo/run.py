@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from limnos.pipeline.run.events import Event
 
 STEPS_TOTAL = 13
+_PATIENCE_S = 120.0
+"""The server may have to start a process that reads Lance tables while Spark has all cores."""
 _STOPPED = "Stopped. Run it again: what is done is kept."
 _SPARK_SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -122,7 +124,7 @@ def _everything(run: Run) -> None:
                 _compare(run, spark, sources)
                 step.note = "equal"
             _draw(run, spark)
-            sought = _embed(run, spark, admin=Client(first.uri, token=token))
+            sought = _embed(run, spark, admin=Client(first.uri, token=token, timeout_s=_PATIENCE_S))
         with run.progress.step("start a second server process over the same store") as step:
             second = servers.enter_context(running_server(run.server_data, log=run.place / "server-2.log"))
             step.note = second.uri
@@ -210,7 +212,7 @@ def _show_access(run: Run, uris: dict[str, str], *, token: str, sought: list[flo
         access.prepare(admin, (access.TABLE, search.TABLE))
         for name, uri in uris.items():
             with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
-                with Client(uri, user=access.USER) as ana:
+                with Client(uri, user=access.USER, timeout_s=_PATIENCE_S) as ana:
                     doors = access.iceberg_door(access.connect(uri, metalake="lake")), search.door(ana, sought)
                 for door in doors:
                     run.scenes += access.play(admin, door, server=name)

@@ -25,6 +25,7 @@ SOURCE: Final = "limnos.lance"
 """What Spark's `format` takes."""
 KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
 """Options of the source; Spark hands them over in lower case."""
+TIMEOUT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class Home:
     user: str | None = None
 
     def client(self) -> Client:
-        """Make a client of it."""
-        return Client(self.uri, token=self.token, user=self.user, metalake=self.metalake)
+        """Make a client of it, with patience: the server may have to start a process that reads tables, beside a busy Spark."""
+        return Client(self.uri, token=self.token, user=self.user, metalake=self.metalake, timeout_s=TIMEOUT_S)
 
     def namespace(self) -> LanceNamespace:
         """Connect as Lance's own clients do, to commit to a table whose versions the server keeps."""
