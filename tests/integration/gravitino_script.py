@@ -17,10 +17,18 @@ from gravitino.api.authorization.privileges import CreateSchema, UseCatalog, Use
 from gravitino.api.authorization.securable_objects import SecurableObjects
 from gravitino.api.catalog import Catalog
 from gravitino.api.catalog_change import CatalogChange
+from gravitino.api.file.fileset import Fileset
+from gravitino.api.file.fileset_change import FilesetChange
 from gravitino.api.job.job_template_change import JobTemplateChange
 from gravitino.api.metadata_object import MetadataObject
 from gravitino.api.metadata_objects import MetadataObjects
 from gravitino.api.metalake_change import MetalakeChange
+from gravitino.api.model_change import ModelChange
+from gravitino.api.model_version_change import ModelVersionChange
+from gravitino.api.rel.column import Column
+from gravitino.api.rel.expressions.transforms.transforms import Transforms
+from gravitino.api.rel.table_change import TableChange
+from gravitino.api.rel.types.types import Types
 from gravitino.api.schema_change import SchemaChange
 from gravitino.api.tag.tag_change import TagChange
 from gravitino.auth.basic_auth_provider import BasicAuthProvider
@@ -246,6 +254,81 @@ def tables() -> None:
     see("table-missing", lambda: told("lance", "grav:text", "none"))
 
 
+def models(lake: GravitinoClient) -> None:
+    """Models with versions, by number and by alias."""
+    catalog = lake.create_catalog("models", Catalog.Type.MODEL, None, "c", {})
+    catalog.as_schemas().create_schema("ml", "", {})
+    on, name = catalog.as_model_catalog(), NameIdentifier.of("ml", "churn")
+    see("model-register", lambda: on.register_model(name, "c", {"k": "v"}).comment())
+    see("model-link", lambda: on.link_model_version(name, "s3://x/0", ["first"], "v", {}))
+    two = {"s3": "s3://x/1", "gcs": "gs://x/1"}
+    see("model-link-two", lambda: on.link_model_version_with_multiple_uris(name, two, ["best"], "v", {}))
+    see(
+        "models",
+        lambda: [[each.name() for each in on.list_models(Namespace.of("ml"))], on.get_model(name).latest_version()],
+    )
+    see(
+        "versions",
+        lambda: [on.list_model_versions(name), [each.aliases() for each in on.list_model_version_infos(name)]],
+    )
+    see(
+        "version", lambda: [on.get_model_version(name, 0).uris(), on.get_model_version_by_alias(name, "best").version()]
+    )
+    see(
+        "version-uri",
+        lambda: [on.get_model_version_uri(name, 0), on.get_model_version_uri_by_alias(name, "best", "gcs")],
+    )
+    see("version-alter", lambda: on.alter_model_version(name, 0, ModelVersionChange.update_comment("new")).comment())
+    see(
+        "alias-alter",
+        lambda: on.alter_model_version_by_alias(name, "best", ModelVersionChange.remove_uri("gcs")).uris(),
+    )
+    see("alias-taken", lambda: on.link_model_version(name, "s3://x/2", ["best"], "", {}))
+    see("version-missing", lambda: on.get_model_version(name, 9))
+    see("uri-missing", lambda: on.get_model_version_uri(name, 0, "none"))
+    see("version-delete", lambda: [on.delete_model_version(name, 0), on.delete_model_version_by_alias(name, "none")])
+    see("model-alter", lambda: on.alter_model(name, ModelChange.rename("loss")).name())
+    see("model-missing", lambda: on.get_model(name))
+    see("model-delete", lambda: [on.delete_model(NameIdentifier.of("ml", "loss")), on.delete_model(name)])
+
+
+def filesets(lake: GravitinoClient) -> None:
+    """Filesets with one location, and where their files lie."""
+    catalog = lake.create_catalog("files", Catalog.Type.FILESET, None, "c", {})
+    catalog.as_schemas().create_schema("raw", "", {})
+    on, name = catalog.as_fileset_catalog(), NameIdentifier.of("raw", "f")
+    made = see("fileset-create", lambda: on.create_fileset(name, "c", Fileset.Type.MANAGED, None, {"k": "v"}))
+    seen["fileset"] = [made.name(), made.type().value, list(made.storage_locations())]
+    see("filesets", lambda: [each.name() for each in on.list_filesets(Namespace.of("raw"))])
+    see("fileset-load", lambda: on.load_fileset(name).comment())
+    see("file-location", lambda: on.get_file_location(name, "a/b").endswith("/a/b"))
+    see("fileset-alter", lambda: on.alter_fileset(name, FilesetChange.set_property("p", "1")).properties()["p"])
+    see("fileset-missing", lambda: on.load_fileset(NameIdentifier.of("raw", "none")))
+    see("fileset-drop", lambda: [on.drop_fileset(name), on.drop_fileset(name)])
+
+
+def changed_tables(lake: GravitinoClient) -> None:
+    """Tables made, changed, renamed and dropped."""
+    on, name = lake.load_catalog("main").as_table_catalog(), NameIdentifier.of("A:B", "t")
+    columns = [Column.of("id", Types.LongType.get(), "key", False), Column.of("n", Types.VarCharType.of(20), None)]
+    see(
+        "table-create",
+        lambda: on.create_table(name, columns, "c", {"k": "v"}, [Transforms.bucket(4, ["id"])]).comment(),
+    )
+    changes = (
+        TableChange.add_column(["x"], Types.ShortType.get(), "new", TableChange.ColumnPosition.first()),
+        TableChange.rename_column(["n"], "m"),
+        TableChange.update_column_comment(["id"], "changed"),
+        TableChange.set_property("p", "1"),
+    )
+    altered = see("table-alter", lambda: on.alter_table(name, *changes))
+    seen["table-altered"] = [[each.name(), each.data_type().simple_string()] for each in altered.columns()]
+    see("tables", lambda: [each.name() for each in on.list_tables(Namespace.of("A:B"))])
+    see("table-again", lambda: on.create_table(name, columns, "c", {}))
+    see("table-rename", lambda: on.alter_table(name, TableChange.rename("u")).name())
+    see("table-drop", lambda: [on.drop_table(NameIdentifier.of("A:B", "u")), on.purge_table(name)])
+
+
 def main() -> None:
     """Do everything in order, then tell."""
     admin = GravitinoAdminClient(uri=URI, auth_data_provider=BasicAuthProvider("admin", "x"))
@@ -255,6 +338,9 @@ def main() -> None:
     catalogs(lake)
     schemas(lake)
     people(lake)
+    changed_tables(lake)
+    models(lake)
+    filesets(lake)
     grants(lake)
     tables()
     admin.drop_metalake(LAKE, force=True)

@@ -242,6 +242,41 @@ def test_tags(seen: Seen) -> None:
     assert starts(seen, expected) == {}
 
 
+def test_models(seen: Seen) -> None:
+    """Models and their versions are registered, linked, found, changed and deleted as the client calls it."""
+    assert seen["model-register"] == "c"
+    assert seen["model-link"] is seen["model-link-two"] is None
+    assert seen["models"] == [["churn"], 2]
+    assert seen["versions"] == [[0, 1], [["first"], ["best"]]]
+    assert seen["version"] == [{"unknown": "s3://x/0"}, 1]
+    assert seen["version-uri"] == ["s3://x/0", "gs://x/1"]
+    assert (seen["version-alter"], seen["alias-alter"]) == ("new", {"s3": "s3://x/1"})
+    assert (seen["version-delete"], seen["model-alter"], seen["model-delete"]) == ([True, False], "loss", [True, False])
+    expected = {
+        "alias-taken": "ModelVersionAliasesAlreadyExistException best",
+        "version-missing": "NoSuchModelVersionException 9",
+        "uri-missing": "NoSuchModelVersionURINameException none",
+        "model-missing": "NoSuchModelException churn",
+    }
+    assert starts(seen, expected) == {}
+
+
+def test_filesets(seen: Seen) -> None:
+    """Filesets are made, found, changed and dropped, and tell where their files lie."""
+    assert seen["fileset"] == ["f", "managed", ["unknown"]]
+    assert (seen["filesets"], seen["fileset-load"], seen["file-location"]) == (["f"], "c", True)
+    assert (seen["fileset-alter"], seen["fileset-drop"]) == ("1", [True, False])
+    assert starts(seen, {"fileset-missing": "NoSuchFilesetException none"}) == {}
+
+
+def test_changed_tables(seen: Seen) -> None:
+    """Tables are made, changed, renamed and dropped; types that Iceberg lacks come back as they were sent."""
+    assert seen["table-create"] == "c"
+    assert seen["table-altered"] == [["x", "short"], ["id", "long"], ["m", "varchar(20)"]]
+    assert (seen["tables"], seen["table-rename"], seen["table-drop"]) == (["t"], "u", [True, False])
+    assert starts(seen, {"table-again": "TableAlreadyExistsException t"}) == {}
+
+
 def test_refusals(seen: Seen) -> None:
     """A refusal arrives with the missing privilege and its object; a mistake as its own exception."""
     expected = {
