@@ -38,6 +38,7 @@ _QUOTED = [
 ]
 _STRINGS = ['"a"', "'b'", r'"a\"b"', "'it''s'", r'"\n\t\u00e9"', "''", '"日本"', "E'x\\n'", '"a`b"', '"""q"""']
 _NUMBERS = ["0", "1", "42", "9223372036854775807", "1.5", ".5", "1e10", "2.5E-3", "1f", "1.5F", "007"]
+_PARAMETERS = ["$x", "$1", "?", "$`odd one`"]
 _BINARY = ["or", "and", "=", "!=", "<>", "<", ">", "<=", ">=", "~=", "in", "not in", "like", "not like", "||", "+", "-"]
 _BINARY += ["*", "/", "div", "mod", "%", "^", "is distinct from", "is not distinct from"]
 _SPACES = [" ", " ", " ", "\n", "\t ", " /* c */ ", " -- c\n", " // c\n", " /* a /* b */ c */ ", " /*+ hint */ "]
@@ -52,9 +53,10 @@ class Statements:
 
     # ------------------------------------------------------------------------------------------------ choices
 
-    def pick(self, *choices: str) -> str:
-        """One of the texts."""
-        return self.random.choice(choices)
+    def pick(self, *choices: str | Callable[[], str]) -> str:
+        """One of the texts; what makes one is called when it is chosen, and only then."""
+        chosen = choices[int(self.random.random() * len(choices))]
+        return chosen if isinstance(chosen, str) else chosen()
 
     def maybe(self, text: str | Callable[[], str], odds: float = 0.4) -> str:
         """The text, or nothing."""
@@ -72,7 +74,7 @@ class Statements:
 
     def statement(self) -> str:
         """A statement with random case and space."""
-        self.budget = self.random.choice((6, 15, 40))
+        self.budget = self.random.choice((4, 8, 20))
         kinds = [self.query, self.query, self.query, self.definition, self.change, self.small]
         text = self.random.choice(kinds)()
         return self.spaced(self.cased(text))
@@ -120,8 +122,9 @@ class Statements:
 
     def leaf(self) -> str:
         """A literal, a parameter or a variable."""
-        kinds = [self.pick(*_STRINGS), self.pick(*_NUMBERS), self.pick("null", "missing", "true", "false")]
-        return self.pick(self.ident(), self.ident(), *kinds, self.pick("$x", "$1", "?", "$`odd one`"))
+        strings, numbers = lambda: self.pick(*_STRINGS), lambda: self.pick(*_NUMBERS)
+        words, parameters = lambda: self.pick("null", "missing", "true", "false"), lambda: self.pick(*_PARAMETERS)
+        return self.pick(self.ident, self.ident, strings, numbers, words, parameters)
 
     def atom(self) -> str:
         """What needs no parentheses anywhere."""
@@ -130,15 +133,21 @@ class Statements:
 
     def path(self) -> str:
         """Steps."""
-        index = lambda: self.pick(f"1 + {self.parens()}", "0", "i", "?")  # noqa: E731
-        steps = [f".{self.ident()}", f".{self.ident()}", "[*]", "[]", "[:]"]
-        base = self.pick(self.ident(), self.parens(), "f(1)", "[1]")
-        steps += [f"[{index()}]", f"[{index()}:]", f"[:{index()}]", f"[{index()}:{index()}]"]
-        return base + "".join(self.random.choices(steps, k=self.random.randint(1, 3)))
+        index = lambda: self.pick(lambda: f"1 + {self.parens()}", "0", "i", "?")  # noqa: E731
+        field = lambda: f".{self.ident()}"  # noqa: E731
+        ranges = (
+            lambda: f"[{index()}]",
+            lambda: f"[{index()}:]",
+            lambda: f"[:{index()}]",
+            lambda: f"[{index()}:{index()}]",
+        )
+        step = lambda: self.pick(field, field, "[*]", "[]", "[:]", *ranges)  # noqa: E731
+        base = self.pick(self.ident, self.parens, "f(1)", "[1]")
+        return base + self.some(step, between="")
 
     def operand(self) -> str:
         """An operand: a leaf, or anything in parentheses, or what binds tightly."""
-        return self.pick(self.atom(), self.path())
+        return self.pick(self.atom, self.path)
 
     def binary(self) -> str:
         """Two operands."""
@@ -146,6 +155,7 @@ class Statements:
 
     def chain(self) -> str:
         """Operators of several levels, without parentheses, each level used so that the whole is well formed."""
+        self.budget -= 3  # its parts are written several times, so what lies in them grows quickly
         tight = self.some(self.operand, most=3, between=self.pick(" * ", " / ", " div "))
         loose = f"{tight} {self.pick('+', '-')} {self.operand()} {self.pick('+', '-')} {self.operand()}"
         joined = f"{loose} || {self.operand()}"
@@ -212,7 +222,7 @@ class Statements:
     def array(self) -> str:
         """An array, in brackets or parentheses."""
         items = self.some(self.expression, least=0)
-        return self.pick(f"[{items}]", f"({self.expression()}, {self.expression()})")
+        return self.pick(f"[{items}]", lambda: f"({self.expression()}, {self.expression()})")
 
     def bag(self) -> str:
         """A bag."""
