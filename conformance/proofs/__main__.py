@@ -2,7 +2,7 @@
 
 May import the standard library only; the tests are `tests/nodes`, `tests/faults`, `tests/freshness`, `tests/sqlpp`, the
 workloads of locks, wrong bodies of Lance's operations, and, as they have one Spark between
-them, after these and by themselves those of runs of pipelines. Takes about an hour on two cores.
+them, after these and by themselves those of runs of pipelines and of datasets. Takes about two hours on two cores.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ WHOLE = {
     "LIMNOS_FEED_MUTATIONS": "10000",
     "LIMNOS_TEST_STATEMENTS": "100000",
     "LIMNOS_TEST_LOCKS": "10000",
+    "LIMNOS_TEST_KEYS_S": "600",
     "LIMNOS_TEST_BODIES": "5000",
     "LIMNOS_TEST_READS": "10000",
     "LIMNOS_TEST_STORIES": "60",
@@ -33,7 +34,12 @@ SUITES = (
     "tests/services/test_sqlpp_locking.py",
     "tests/http/lance/test_mutations.py",
 )
-SPARK_SUITES = ("tests/pipeline/run", "tests/pipeline/engine/test_modes.py")
+SPARK_SUITES = (
+    "tests/pipeline/run",
+    "tests/pipeline/engine/test_modes.py",
+    "tests/engine/test_keys.py",
+    "tests/engine/test_kills.py",
+)
 
 
 def main(arguments: list[str]) -> int:

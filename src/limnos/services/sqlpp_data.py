@@ -6,6 +6,7 @@ token of the caller's, made for the statement, so that it can do no more than th
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
@@ -25,6 +26,7 @@ from limnos.services.sqlpp_files import source_checked
 from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of, with_names
 from limnos.services.sqlpp_outcomes import is_carried_out
 from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind
+from limnos.services.sqlpp_requests import EndedStatement
 from limnos.services.tokens import token_create, token_revoke
 from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
 from limnos.sqlpp.errors import OutcomeUnknown, compilation
@@ -49,6 +51,11 @@ if TYPE_CHECKING:
 SYNONYMS_MAX: Final = 64
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
+_LEFT: Final = {
+    True: "the statement was carried out before that",
+    False: "nothing was changed",
+    None: "the statement was carried out as a whole or not at all, look before you send it again",
+}
 
 
 class Target(NamedTuple):
@@ -102,11 +109,17 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
                         yield row
         except SqlppError as error:
             await _settle(session.ctx, change, error=error, returns=work.returning is not None)
+        except asyncio.CancelledError:
+            raise EndedStatement(_LEFT[await _outcome(session.ctx, change)]) from None
+
+
+async def _outcome(ctx: Context, change: Change) -> bool | None:
+    return await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
 
 
 async def _settle(ctx: Context, change: Change, *, error: SqlppError, returns: bool) -> None:
     """Find out what a statement left that did not end well: an answer may be lost when its commit is not. Raises SqlppError."""
-    done = await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
+    done = await _outcome(ctx, change)
     if done is None:
         raise OutcomeUnknown from error
     if done and returns:

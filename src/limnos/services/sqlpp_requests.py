@@ -42,6 +42,10 @@ REACH_S: Final = 2.0
 """So long a cancellation waits for a request to become known: those who began a moment ago on another node are not yet."""
 
 
+class EndedStatement(Exception):
+    """A statement was ended from outside: what became of it."""
+
+
 class Ended(Exception):
     """A request that was ended: `late` at its deadline, else because somebody asked for that."""
 
@@ -94,7 +98,7 @@ class Request:
                     (taking, self._stopped), timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED
                 )
                 if not taking.done():
-                    raise self._ended(timeout_s)
+                    raise self._ended(timeout_s, left=await _left(taking))
             finally:
                 if not taking.done():
                     taking.cancel()
@@ -104,10 +108,21 @@ class Request:
             if batch:
                 yield batch
 
-    def _ended(self, timeout_s: float) -> Ended:
+    def _ended(self, timeout_s: float, *, left: str) -> Ended:
         if self._stopped.done():
-            return Ended(f"ASX0041: {self._stopped.result()}", late=False)
-        return Ended(f"The request took longer than its time of {timeout_s:g} s, and was ended", late=True)
+            return Ended(f"ASX0041: {self._stopped.result()}{left}", late=False)
+        return Ended(f"The request took longer than its time of {timeout_s:g} s, and was ended{left}", late=True)
+
+
+async def _left(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
+    """End what is under way; gives what that says of what it left behind, as the end of a sentence."""
+    taking.cancel()
+    with suppress(asyncio.CancelledError, Exception):
+        try:
+            await taking
+        except EndedStatement as told:
+            return f": {told}"
+    return ""
 
 
 async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:

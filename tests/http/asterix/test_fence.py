@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
@@ -283,8 +284,9 @@ def test_a_table_without_a_key_takes_commits_of_all(lake: Node) -> None:
 class Committing:
     """An engine that commits over Iceberg REST as Spark does, and then may lose its answer."""
 
-    def __init__(self, node: Node, *, commits: bool, error: SqlppError | None) -> None:
+    def __init__(self, node: Node, *, commits: bool, error: SqlppError | None, hangs: bool = False) -> None:
         self.node = node
+        self.hangs = hangs
         self.commits = commits
         self.error = error
         self.answers: list[Answer] = []
@@ -297,6 +299,8 @@ class Committing:
             body = {"requirements": [], "updates": [added, point(1)]}
             headers = {"authorization": f"Bearer {job.credential}", HEADER: job.lock}
             self.answers.append(await self.node._ask("POST", table_path(*ITEMS), body, None, headers))
+        if self.hangs:
+            await asyncio.sleep(LONG_S)
         if self.error is not None:
             raise self.error
         yield b'{"id":1}'
@@ -334,6 +338,16 @@ def test_an_outcome_is_looked_up(
 
     assert [each.status for each in engine.answers] == [200] * commits
     assert [each["msg"][: len(told or "")] for each in answer.get("errors", [])] == [told] * bool(told)
+
+
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_statement_that_is_ended_tells_what_it_left(lake: Node, commits: bool) -> None:
+    """Past its time it is ended, and its caller learns whether it was carried out."""
+    lake.built.services.engine = Committing(lake, commits=commits, error=None, hangs=True)
+
+    _, message = refusal(lake, "insert into items ({'id': 1})", timeout="1s")
+
+    assert message.endswith("the statement was carried out before that" if commits else "nothing was changed"), message
 
 
 def test_an_outcome_that_cannot_be_looked_up_stays_unknown(lake: Node, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,169 @@
+"""Keys under a crowd: sixteen callers on two nodes write overlapping keys, an outsider appends, engines are killed.
+
+A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at all, its own key tells afterwards whether it was. How long
+the crowd works is `LIMNOS_TEST_KEYS_S`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import BadRequestError, CommitFailedException
+from pyiceberg.table import Table
+
+from tests.engine.asked import answer_of
+from tests.nodes.process import Process
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+SECONDS = float(os.environ.get("LIMNOS_TEST_KEYS_S", "5"))
+CALLERS, KEYS = 16, 60
+OWN_FROM = 1_000_000
+WARM_S = 240.0
+MADE = "create type Entry as { id: bigint, maker: bigint }; create dataset entries(Entry) primary key id;"
+NOTHING = "nothing was changed"
+
+
+@dataclass
+class Crowd:
+    """What the callers were told."""
+
+    nodes: list[Process]
+    token: str
+    until: float = 0.0
+    told: dict[int, tuple[str, int, str]] = field(default_factory=dict)
+    """By a statement's own key: INSERT or UPSERT, the other key, and what became of it."""
+    strange: list[str] = field(default_factory=list)
+    kills: int = 0
+    outsider: int = 0
+    _numbers: Iterator[int] = field(default_factory=lambda: iter(range(OWN_FROM, 1 << 40)))
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def number(self) -> int:
+        """A key that nobody else writes."""
+        with self._lock:
+            return next(self._numbers)
+
+    def call(self, caller: int) -> None:
+        """Write until the time is over."""
+        source = random.Random(caller)
+        node = self.nodes[caller % len(self.nodes)]
+        while True:
+            word, shared, own = source.choice(("insert", "upsert")), source.randrange(KEYS), self.number()
+            objects = f"[{{'id': {shared}, 'maker': {own}}}, {{'id': {own}, 'maker': {own}}}]"
+            status, body = answer_of(node.uri, self.token, f"{word} into entries ({objects})")
+            self.told[own] = (word, shared, self._became(status, body))
+            if time.monotonic() > self.until:
+                return
+
+    def _became(self, status: int, body: dict[str, object]) -> str:
+        errors = body.get("errors")
+        if status == 200 and not errors:
+            return "done"
+        message = str(errors)
+        if "HYR0033" in message:
+            return "duplicate"
+        if NOTHING in message:
+            return "nothing"
+        self.strange.append(f"{status} {message}")
+        return "unknown"
+
+    def done(self) -> int:
+        """How many statements were carried out."""
+        return sum(became == "done" for _, _, became in list(self.told.values()))
+
+    def kill(self) -> None:
+        """Kill an engine in the middle of things, each time that some statements have been carried out."""
+        source, seen = random.Random(5), 0
+        while time.monotonic() < self.until:
+            time.sleep(source.uniform(1.0, 4.0))
+            engines = [each for node in self.nodes for each in engines_of(node)]
+            if engines and self.done() > seen:
+                seen = self.done()
+                os.kill(source.choice(engines), signal.SIGKILL)
+                self.kills += 1
+
+    def append(self, table: Table) -> None:
+        """Append keys that are there, as anybody with the right to write may try."""
+        row = pa.table({"id": [0], "maker": [1]}, schema=table.schema().select("id", "maker").as_arrow())
+        while time.monotonic() < self.until:
+            try:
+                with pytest.raises(BadRequestError, match="takes rows from SQL"):
+                    table.refresh().append(row)
+                self.outsider += 1
+            except CommitFailedException:  # a statement was quicker, which is looked at first
+                pass
+            time.sleep(0.5)
+
+
+def engines_of(node: Process) -> list[int]:
+    """The processes of a node's engine."""
+    children = psutil.Process(node.running.pid).children()
+    return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE and "limnos.engine.process" in child.cmdline()]  # fmt: skip
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Process]]:
+    """Two nodes over one store, each with a small engine."""
+    env = {"LIMNOS__ENGINE__MEMORY": "768m"}
+    pair = [Process(tmp_path / "data", log=tmp_path / f"{name}.log", env=env) for name in ("one", "two")]
+    try:
+        for node in pair:
+            node.start()
+        yield pair
+    finally:
+        for node in pair:
+            node.stop()
+
+
+def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
+    """Every key is there once, every statement that was told to be done is there, none that was refused, and the outsider wrote nothing."""
+    crowd = Crowd(nodes, nodes[0].token)
+    status, body = answer_of(nodes[0].uri, crowd.token, MADE)
+    assert status == 200, body
+    with ThreadPoolExecutor(2) as pool:  # both engines are up before anything is killed
+        warm = [pool.submit(answer_of, node.uri, crowd.token, "select value e.id from entries e") for node in nodes]
+        assert [each.result(WARM_S)[0] for each in warm] == [200, 200]
+    catalog = load_catalog("lake", uri=f"{nodes[0].uri}/iceberg", token=crowd.token, warehouse="lake/main")
+    table = catalog.load_table(("Default", "entries"))
+    crowd.until = time.monotonic() + SECONDS
+
+    with ThreadPoolExecutor(CALLERS + 2) as pool:
+        working = [pool.submit(crowd.call, caller) for caller in range(CALLERS)]
+        working += [pool.submit(crowd.kill), pool.submit(crowd.append, table)]
+        for each in working:
+            each.result()
+
+    rows = table.refresh().scan().to_arrow().to_pylist()
+    ids = Counter(row["id"] for row in rows)
+    became = Counter((word, told) for word, _, told in crowd.told.values())
+    inserted = Counter(shared for word, shared, told in crowd.told.values() if (word, told) == ("insert", "done"))
+    print(
+        f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows {len(rows)}"
+    )
+    assert [key for key, count in ids.items() if count > 1] == []
+    for own, (_, shared, told) in crowd.told.items():
+        if told != "unknown":
+            assert (own in ids) == (told == "done"), (own, told)
+        if told == "done":
+            assert shared in ids
+    assert [key for key, count in inserted.items() if count > 1] == []
+    assert {row["maker"] for row in rows} <= {
+        own for own, (_, _, told) in crowd.told.items() if told in ("done", "unknown")
+    }
+    assert crowd.strange == []
+    assert became["upsert", "done"]
+    assert crowd.outsider

@@ -1,0 +1,161 @@
+"""Statements over data and kill -9: of the server at each boundary of their commit, of the engine while its commit is under way.
+
+Sampled: one kill of the server and both of the engine, over SQLite; all of them with `LIMNOS_TEST_FAULTS=all`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import psutil
+import pytest
+
+from limnos.store.faults import POINTS
+from tests.engine.asked import answer_of
+from tests.faults.rig import FULL, Rig
+from tests.faults.whole import complaints
+from tests.nodes.stores import Cluster
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+SLOW_S = 240.0
+MADE = "create type Entry if not exists as { id: bigint, v: bigint? }; create dataset %s(Entry) primary key id;"
+INSERT = "insert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
+UPSERT = "upsert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
+LOAD = "load dataset %s using localfs (('path'='localhost://{files}/two.json'), ('format'='json'))"
+BOTH = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
+MATRIX = [(word, point) for word in (INSERT, UPSERT, LOAD) for point in POINTS]
+SAMPLE = MATRIX if FULL else [(UPSERT, "before-commit")]
+Told = tuple[int, dict[str, object]]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"] if FULL else ["sqlite"])
+def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A node whose engine may read files of a directory."""
+    base = tmp_path_factory.mktemp(request.param)
+    files = base / "files"
+    files.mkdir()
+    (files / "two.json").write_text('{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
+    env = {"LIMNOS__SQLPP__FILE_ROOTS": str(files)}
+    with _database(request.param) as database, Rig(base, database, env=env) as running:
+        yield running
+
+
+@contextmanager
+def _database(kind: str) -> Iterator[str | None]:
+    """A PostgreSQL of its own; None for SQLite, which is a file of the rig."""
+    if kind == "sqlite":
+        yield None
+        return
+    cluster = Cluster()
+    try:
+        yield cluster.database()
+    finally:
+        cluster.stop()
+
+
+def told(rig: Rig, statement: str) -> Told:
+    """Send a statement to the node that runs now."""
+    return answer_of(rig.node.uri, rig.node.token, statement)
+
+
+def made(rig: Rig) -> str:
+    """Make a dataset, and have an engine that is up."""
+    name = f"d_{rig.tag()}"
+    assert told(rig, MADE % name)[0] == 200
+    assert rows(rig, name) == []
+    return name
+
+
+def rows(rig: Rig, name: str) -> object:
+    """What a dataset holds."""
+    status, body = told(rig, f"select value d from {name} as d order by d.id")
+    assert status == 200, body
+    return body["results"]
+
+
+def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str) -> Future[Told]:
+    """Send a statement, and have the node stop where its commit has written its metadata file."""
+    rig.arm("file-written", stop=True)
+    answer = pool.submit(told, rig, statement)
+    node = psutil.Process(rig.node.running.pid)
+    until = time.monotonic() + SLOW_S
+    while node.status() != psutil.STATUS_STOPPED:
+        assert time.monotonic() < until, "the statement came to no commit"
+        assert not answer.done(), answer.result()
+        time.sleep(0.02)
+    return answer
+
+
+def go_on(rig: Rig) -> None:
+    """Let the node go on."""
+    os.kill(rig.node.running.pid, signal.SIGCONT)
+
+
+def text(statement: str, name: str, *, rig: Rig) -> str:
+    """A statement about a dataset."""
+    return (statement % name).replace("{files}", str(rig.directory / "files"))
+
+
+def called(value: str) -> str:
+    """How a case is called."""
+    return value.partition(" ")[0]
+
+
+@pytest.mark.parametrize("statement,point", SAMPLE, ids=called)
+def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: str) -> None:
+    """After it is started again all objects are there or none, the store is whole, and the statement can be sent again."""
+    name = made(rig)
+    whole = text(statement, name, rig=rig)
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = begun(rig, pool, statement=whole)
+        if point == "file-written":
+            rig.node.kill()
+        else:
+            rig.arm(point)
+            go_on(rig)
+        rig.node.wait_killed()
+        with suppress(OSError):
+            assert answer.result(SLOW_S)[0] != 200
+    rig.start()
+
+    assert complaints(rig.database) == []
+    found = rows(rig, name)
+    assert found in ([], BOTH)
+    if point == "after-commit":
+        assert found == BOTH
+    status, body = told(rig, whole)
+    assert (status, "HYR0033" in str(body)) == ((400, True) if found and statement != UPSERT else (200, False)), body
+    assert rows(rig, name) == BOTH
+
+
+@pytest.mark.parametrize("returning", ["", " returning 1"])
+def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> None:
+    """Its commit goes on without it, and the caller is told that the statement was carried out, though not what it returns."""
+    name = made(rig)
+
+    with ThreadPoolExecutor(1) as pool:
+        answer = begun(rig, pool, statement=INSERT % name + returning)
+        engines = [
+            each
+            for each in psutil.Process(rig.node.running.pid).children()
+            if "limnos.engine.process" in each.cmdline()
+        ]
+        for each in engines:
+            os.kill(each.pid, signal.SIGKILL)
+        go_on(rig)
+        status, body = answer.result(SLOW_S)
+
+    assert len(engines) == 1
+    assert rows(rig, name) == BOTH
+    if returning:
+        assert status != 200
+        assert "The statement was carried out" in str(body["errors"])
+    else:
+        assert (status, body.get("errors")) == (200, None)
