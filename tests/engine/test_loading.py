@@ -114,3 +114,23 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SqlppError, match=r"ASX3021.*no UTF-8"):
         loaded(tmp_path / "b", "csv")
+
+
+def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
+    """What it leads to must lie where statements may read, whatever the link is called; one that stays inside is followed."""
+    roots, tables = tmp_path / "roots", tmp_path / "roots" / "tables"
+    tables.mkdir(parents=True)
+    written(tmp_path, '{"id":1}', "secret.json")
+    written(tables, '{"id":2}', "table.json")
+    written(roots, '{"id":3}', "mine.json")
+    for name, target in (("out", tmp_path / "secret.json"), ("in", tables / "table.json"), ("ok", roots / "mine.json")):
+        (roots / name).symlink_to(target)
+
+    def linked(name: str) -> list[Value]:
+        options = (("path", (roots / name).as_uri()), ("format", "json"))
+        return list(objects(External("localfs", options, (roots.as_uri(),), (str(tables),)), FORM))
+
+    assert linked("ok") == [{"id": 3}]
+    for name in ("out", "in", "."):
+        with pytest.raises(SqlppError, match="a link that leads out of"):
+            linked(name)

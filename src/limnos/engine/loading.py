@@ -47,7 +47,8 @@ def objects(source: External | None, form: Form) -> Iterator[Value]:
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
-    files = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
+    found = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
+    files = [_led_to(file, source) for file in found]
     name = options.get("format", "json").lower()
     read = _FORMATS.get(name)
     if read is None:
@@ -56,9 +57,24 @@ def objects(source: External | None, form: Form) -> Iterator[Value]:
         yield from read(file, _Wish(form, options))
 
 
+def _led_to(file: Path, source: External) -> Path:
+    """The file itself, links followed. Raises SqlppError where they lead to what statements may not read."""
+    real = file.resolve()
+    if not source.within:
+        return real
+    inside = any(real.is_relative_to(_path(root).resolve()) for root in source.within)
+    if not inside or any(real.is_relative_to(_path(root).resolve()) for root in source.outside):
+        raise SqlppError(NOT_FOUND, f"{file}: it is a link that leads out of the directories that statements may read")
+    return real
+
+
+def _path(location: str) -> Path:
+    return Path(unquote(urlsplit(location).path) if location.startswith("file:") else location)
+
+
 def _files(location: str) -> list[Path]:
     """A file, or those of a directory, whose hidden ones are left out."""
-    path = Path(unquote(urlsplit(location).path) if location.startswith("file:") else location)
+    path = _path(location)
     if path.is_file():
         return [path]
     found = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith((".", "_")))

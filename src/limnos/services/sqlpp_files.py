@@ -35,7 +35,14 @@ def source_checked(ctx: Context, adapter: str, *, options: tuple[tree.Option, ..
         raise invalid_operation(f"Unknown format: {given['format']}; there are {', '.join(FORMATS)}", at)
     paths = ",".join(_location(ctx, each.strip(), at=at) for each in given["path"].split(","))
     rest = tuple((name, value) for name, value in given.items() if name not in ("path", "format"))
-    return External(adapter.lower(), (("path", paths), ("format", kind), *rest))
+    roots = ctx.services.defaults.file_roots
+    return External(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed(ctx))
+
+
+def _closed(ctx: Context) -> tuple[str, ...]:
+    """What no statement reads as files, even where it lies below a directory that was named: the server's own, and tables."""
+    defaults = ctx.services.defaults
+    return (*defaults.allowed.kept, defaults.warehouse)
 
 
 def _location(ctx: Context, text: str, *, at: Place) -> str:
@@ -48,9 +55,8 @@ def _location(ctx: Context, text: str, *, at: Place) -> str:
         location = normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
     except BadRequest as error:
         raise invalid_operation(error.message, at) from None
-    defaults = ctx.services.defaults
-    inside = is_within(location, defaults.file_roots)
-    if not inside or is_within(location, (*defaults.allowed.kept, defaults.warehouse)):
+    inside = is_within(location, ctx.services.defaults.file_roots)
+    if not inside or is_within(location, _closed(ctx)):
         raise invalid_operation(
             f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
             "sqlpp.file_roots)",

@@ -47,10 +47,15 @@ class DatasetRef(Struct, frozen=True):
 
 
 class External(Struct, frozen=True):
-    """Where files lie that a LOAD or an external dataset reads: an adapter and its options, locations already found to be allowed."""
+    """Where files lie that a LOAD or an external dataset reads: an adapter and its options, locations already found to be allowed.
+
+    A link may lead elsewhere: what it leads to must be `within` one of some locations, and `outside` of others, as the name was found to be.
+    """
 
     adapter: str
     options: tuple[tuple[str, str], ...]
+    within: tuple[str, ...] = ()
+    outside: tuple[str, ...] = ()
 
 
 class EngineJob(Struct, frozen=True):

@@ -159,6 +159,17 @@ def test_properties_that_keep_a_dataset_whole_stay(lake: Node, update: Document)
     refused(commit(lake, *ITEMS, updates=[update]), names[0])
 
 
+def test_what_is_large_is_fenced_as_well(lake: Node) -> None:
+    """A request and a document that other processes work on are looked at by what they leave, too."""
+    large = set_properties(large="x" * 300_000)
+
+    refused(commit(lake, *ITEMS, updates=[large, snapshot(1), point(1)]), "takes rows from SQL++ alone")
+    assert commit(lake, *ITEMS, updates=[large]).status == 200
+    refused(appended(lake), "takes rows from SQL++ alone")
+    refused(commit(lake, *ITEMS, updates=with_schema(lake, without("name"))), "its column name, which would be gone")
+    assert commit(lake, *ITEMS, updates=[set_properties(mine="1")]).status == 200
+
+
 def test_its_owner_may_let_others_write(lake: Node) -> None:
     """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken back."""
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
