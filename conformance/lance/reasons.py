@@ -29,6 +29,7 @@ REASONS: Final[dict[str, str]] = {
     "missing lists": "spec.yaml, ListNamespaces and ListTables: 404 with code 1 for a namespace that is not there. The reference lists nothing, as if it were.",
     "missing parents": "spec.yaml, CreateTable, DeclareTable and DescribeTable: 404 with code 1 when the namespace is not there. The reference makes a table in it.",
     "modes": "spec.yaml, CreateNamespaceRequest.mode, DropNamespaceRequest.mode and .behavior: Create, ExistOk, Overwrite; Fail, Skip; Restrict, Cascade. The reference does not look at them.",
+    "null": "a body of `null` says nothing, as one that is not there, which both take; every field of CreateNamespaceRequest may be left out.",
     "offsets": "spec.yaml, QueryTableRequest: `k` is how many rows are answered, `offset` how many are passed over before. The reference counts those among the `k`.",
     "page tokens": "spec.yaml, PageToken: opaque. Ours are no names; one that was made up is refused.",
     "plus": "RFC 3986: a plus is itself in a path, but the native client sends it for a space. The identifier in the body says which is meant.",

@@ -86,7 +86,7 @@ SPACES: Final = (
     _space("create", "an id that is no list", {"id": "lance$n"}, at="namespace/lance$n"),
     _space("create", "no JSON", "{", at="namespace/lance$n"),
     _space("create", "a list for a body", [1], at="namespace/lance$n"),
-    _space("create", "null for a body", "null", at="namespace/lance$n"),
+    _space("create", "null for a body", "null", at="namespace/lance$w$nothing", why="null"),
     _space("create", "fields that nobody knows", {"future": {"x": 1}}, at="namespace/lance$n"),
     _space("create", "a name with a plus for a space", {"id": ["lance", "w", "two words"]}, at="namespace/lance$w$two+words", why="plus"),
     _space("create", "an empty name", {}, at="namespace/lance$w$$e", why="empty names"),
