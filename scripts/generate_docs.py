@@ -21,6 +21,7 @@ from limnos.pipeline.file import schema_made
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
 from limnos.services.sqlpp_statements import kinds
+from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 
 ROOT = Path(__file__).parents[1]
 MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
@@ -149,10 +150,26 @@ def pages() -> dict[Path, str]:
         "metrics.md": ["| metric | kind | labels | meaning |", "|---|---|---|---|", *metric_rows(parsed)],
     }
     tables["pipelines.md"] = key_rows(FILE)
-    tables["sqlpp.md"] = ["| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows()]
+    tables["sqlpp.md"] = [
+        "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
+        "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
+    ]  # fmt: skip
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
     return found | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": schema_made()}
+
+
+def function_rows() -> list[str]:
+    """One row per family of SQL++'s functions."""
+    named: dict[int, tuple[Function, list[str]]] = {}
+    for name, function in FUNCTIONS.items():
+        named.setdefault(id(function), (function, []))[1].append(name)
+    families: dict[str, list[str]] = {}
+    for function, names in named.values():
+        most = "…" if function.most == ANY_NUMBER else str(function.most)
+        count = most if str(function.least) == most else f"{function.least}–{most}"
+        families.setdefault(function.family, []).append(f"{', '.join(names)} ({count})")
+    return [f"| {family} | {'; '.join(sorted(found))} |" for family, found in sorted(families.items())]
 
 
 def _head(page: Path) -> str:

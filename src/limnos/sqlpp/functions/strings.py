@@ -1,7 +1,7 @@
 """Functions of strings.
 
 May import the table and `values`. Positions are counted from 0 in code points; a function whose name ends with `1` counts from 1. What
-is no string gives NULL. No regular expression of the outside is matched here: Python's take time that grows without bound.
+is no string gives NULL. Regular expressions are matched in `patterns` alone: Python's take time that grows without bound.
 """
 
 from __future__ import annotations

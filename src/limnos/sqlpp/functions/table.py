@@ -41,6 +41,8 @@ class Function(Struct, frozen=True):
     settled: bool = True
     counts_rows: bool = False
     """An aggregate that may stand with `*`."""
+    family: str = ""
+    """The module that it stands in."""
 
     def takes(self, count: int) -> bool:
         """Whether so many arguments are right."""
@@ -74,8 +76,9 @@ def scalar(
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0], least, least if most is None else most, _strict(run) if strict else run, settled=settled
-        )
+            names[0], least, least if most is None else most, _strict(run) if strict else run, settled=settled,
+            family=run.__module__.rpartition(".")[2],
+        )  # fmt: skip
         for name in names:
             FUNCTIONS[name] = entry
         return run
@@ -87,7 +90,7 @@ def aggregate(*names: str, counts_rows: bool = False) -> Callable[[Callable[...,
     """Put an aggregate into the table: `run` takes the list of values."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
-        entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows)
+        entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates")
         for name in names:
             FUNCTIONS[name] = entry
         return run
@@ -97,7 +100,7 @@ def aggregate(*names: str, counts_rows: bool = False) -> Callable[[Callable[...,
 
 def window(name: str, *, least: int, most: int) -> None:
     """Put a window function into the table."""
-    FUNCTIONS[name] = Function(name, least, most, _never, kind="window")
+    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows")
 
 
 def _never(*_: Value) -> Value:

@@ -1,0 +1,157 @@
+"""Functions with regular expressions, matched by RE2: in a time that grows with the text, whatever the pattern.
+
+May import the table and `values`. The library is loaded when the first pattern comes. Patterns have RE2's syntax, which is Java's without what needs
+to go back in the text: groups that are referred to, and looking ahead or behind. Flags are letters of `ims`; positions count code points.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from limnos.sqlpp.errors import compilation, cut, visible
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.functions.strings import fits
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+FLAGS: Final = frozenset("ims")
+MEMORY_MAX: Final = 8 << 20
+"""Bytes that a compiled pattern may take; one that would need more is refused."""
+PATTERNS_KEPT: Final = 256
+
+
+class _Match(Protocol):
+    def start(self) -> int: ...
+
+    def end(self) -> int: ...
+
+    def group(self, number: int) -> str | None: ...
+
+
+class _Pattern(Protocol):
+    groups: int
+
+    def search(self, text: str) -> _Match | None: ...
+
+    def fullmatch(self, text: str) -> _Match | None: ...
+
+    def finditer(self, text: str) -> Iterator[_Match]: ...
+
+
+@lru_cache(PATTERNS_KEPT)
+def compiled(pattern: str, flags: str) -> _Pattern:
+    """A pattern ready to be matched. Raises SqlppError for one that is none."""
+    import re2  # noqa: PLC0415 - whoever only reads statements needs none
+
+    if not set(flags) <= FLAGS:
+        raise compilation(f"Invalid flags '{visible(cut(flags))}': they are letters of ims")
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = MEMORY_MAX
+    named = f"(?{''.join(sorted(set(flags)))})" if flags else ""
+    try:
+        return cast("_Pattern", re2.compile(named + pattern, options))
+    except re2.error as error:
+        told = error.args[0] if error.args else ""
+        why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        raise compilation(f"Invalid pattern '{visible(cut(pattern))}': {visible(cut(why))}") from None
+
+
+def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
+    """A function of a text, a pattern and flags."""
+
+    def work(text: Value, pattern: Value, flags: Value = "") -> Value:
+        if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(flags, str)):
+            return None
+        return run(compiled(pattern, flags), text)
+
+    scalar(*names, least=2, most=3)(work)
+
+
+def _contains(pattern: _Pattern, text: str) -> Value:
+    return pattern.search(text) is not None
+
+
+def _like(pattern: _Pattern, text: str) -> Value:
+    return pattern.fullmatch(text) is not None
+
+
+def _position(first: int, pattern: _Pattern, text: str) -> Value:
+    found = pattern.search(text)
+    return -1 + first if found is None else found.start() + first
+
+
+def _matches(pattern: _Pattern, text: str) -> Value:
+    return tuple(text[found.start() : found.end()] for found in pattern.finditer(text))
+
+
+def _split(pattern: _Pattern, text: str) -> Value:
+    parts, at = [], 0
+    for found in pattern.finditer(text):
+        if found.end() > found.start():  # nothing separates nothing
+            parts.append(text[at : found.start()])
+            at = found.end()
+    return (*parts, text[at:])
+
+
+_function("regexp_contains", "regex_contains", "contains_regexp", "contains_regex", run=_contains)
+_function("regexp_like", "regex_like", run=_like)
+_function(
+    "regexp_position",
+    "regexp_position0",
+    "regexp_pos",
+    "regexp_pos0",
+    "regex_position",
+    "regex_position0",
+    run=partial(_position, 0),
+)
+_function("regexp_position1", "regexp_pos1", "regex_position1", run=partial(_position, 1))
+_function("regexp_matches", "regex_matches", run=_matches)
+_function("regexp_split", "regex_split", run=_split)
+
+
+@scalar("regexp_replace", "regex_replace", least=3, most=4)
+def replace(text: Value, pattern: Value, new: Value, more: Value = "") -> Value:
+    r"""Every match replaced, or the first so many where a number is given; else `more` are flags. In `new` `$1` is a group, `\$` a dollar."""
+    if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):
+        return None
+    most = whole(more)
+    if most is None and not isinstance(more, str):
+        return None
+    found = compiled(pattern, more if isinstance(more, str) else "")
+    pieces = _pieces(new, found)
+    made, at, length = [], 0, 0
+    for count, match in enumerate(found.finditer(text)):
+        if most is not None and 0 <= most <= count:
+            break
+        put = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
+        made += [text[at : match.start()], put]
+        length += len(made[-2]) + len(put)
+        fits(length)
+        at = match.end()
+    fits(length + len(text) - at)
+    return "".join((*made, text[at:]))
+
+
+def _pieces(new: str, pattern: _Pattern) -> list[str | int]:
+    """What is put in, as texts and numbers of groups. Raises SqlppError for a group that is not there."""
+    pieces: list[str | int] = []
+    at = 0
+    while at < len(new):
+        char, following = new[at], new[at + 1 : at + 2]
+        if char == "\\" and following:
+            pieces.append(following)
+            at += 2
+        elif char == "$" and following.isdecimal() and following.isascii():
+            if int(following) > pattern.groups:
+                raise compilation(f"Invalid replacement '{visible(cut(new))}': there is no group {following}")
+            pieces.append(int(following))
+            at += 2
+        else:
+            pieces.append(char)
+            at += 1
+    return pieces

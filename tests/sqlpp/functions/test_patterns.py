@@ -1,0 +1,83 @@
+"""Functions with regular expressions, by hand-written vectors; and that no pattern takes long."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.patterns import compiled
+from limnos.sqlpp.values.model import MISSING, Value
+from tests.sqlpp.asking import value
+
+
+@pytest.mark.parametrize(
+    "text,expected",
+    [
+        ("regexp_contains('mutation', 'ut.t')", True),
+        ("regexp_contains('mutation', '^ut')", False),
+        ("`regexp-contains`('ABC', 'b', 'i')", True),
+        ("contains_regex('ABC', 'b')", False),
+        ("regexp_like('mutation', 'm.*n')", True),
+        ("regexp_like('mutation', 'ut')", False),
+        ("regexp_like('a\\nb', 'a.b')", False),
+        ("regexp_like('a\\nb', 'a.b', 's')", True),
+        ("regexp_matches('a\\nb', '^.', 'm')", ("a", "b")),
+        ("regexp_position('東京都', '都')", 2),
+        ("regexp_position0('abc', 'x')", -1),
+        ("regexp_position1('abc', 'c')", 3),
+        ("regexp_position1('abc', 'x')", 0),
+        ("regexp_matches('a1b22', '[0-9]+')", ("1", "22")),
+        ("regexp_matches('abc', 'x')", ()),
+        ("regexp_split('a, b,c', ' *, *')", ("a", "b", "c")),
+        ("regexp_split('abc', 'x')", ("abc",)),
+        ("regexp_split(',a,', ',')", ("", "a", "")),
+        ("regexp_split('ab', '')", ("ab",)),
+        ("regexp_replace('like ocean', '[aeiou]', '_')", "l_k_ _c__n"),
+        ("regexp_replace('aXbX', 'x', '-', 'i')", "a-b-"),
+        ("regexp_replace('aaaa', 'a', 'b', 2)", "bbaa"),
+        ("regexp_replace('aaaa', 'a', 'b', -1)", "bbbb"),
+        ("regexp_replace('john smith', '(\\\\w+) (\\\\w+)', '$2, $1')", "smith, john"),
+        ("regexp_replace('5', '5', '\\\\$1')", "$1"),
+        ("regexp_replace('東a京', 'a', '・')", "東・京"),
+        ("regexp_contains(1, 'a')", None),
+        ("regexp_contains('a', null)", None),
+        ("regexp_contains('a', missing)", MISSING),
+        ("regexp_replace('a', 'a', 1)", None),
+        ("regexp_replace('a', 'a', 'b', [])", None),
+    ],
+)
+def test_vectors(text: str, expected: Value) -> None:
+    """Each call's value; positions are of code points."""
+    assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text,message",
+    [
+        ("regexp_like('a', '(')", "Invalid pattern '(': "),
+        ("regexp_like('a', '(a)\\\\1')", "Invalid pattern '(a)\\\\1': "),
+        ("regexp_like('a', 'a(?=b)')", "Invalid pattern 'a(?=b)': "),
+        ("regexp_like('a', '((a{100}){100}){100}')", "Invalid pattern "),
+        ("regexp_like('a', 'a', 'q')", "Invalid flags 'q': they are letters of ims"),
+        ("regexp_replace('a', 'a', '$1')", "Invalid replacement '$1': there is no group 1"),
+    ],
+)
+def test_what_is_no_pattern_is_refused(text: str, message: str) -> None:
+    """With the pattern, and what is wrong with it."""
+    with pytest.raises(SqlppError) as told:
+        value(text)
+
+    assert message.replace("\\\\", "\\") in told.value.text
+
+
+def test_no_pattern_takes_long() -> None:
+    """What takes a backtracking matcher 2^40 steps is answered, as is the same over a text a hundred times as long."""
+    for count in (40, 4_000):
+        assert compiled("(a|aa)+$", "").search("a" * count + "b") is None
+        assert compiled("(a*)*c", "").fullmatch("a" * count) is None
+
+
+def test_a_result_that_would_be_too_long_is_refused() -> None:
+    """Before it is made."""
+    with pytest.raises(SqlppError):
+        value("regexp_replace(repeat('a', 100000), 'a', repeat('b', 100000))")
