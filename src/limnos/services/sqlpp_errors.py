@@ -58,6 +58,8 @@ def object_exists(kind: str, path: Levels, *, at: Place | None) -> SqlppError:
     told = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
     if kind == "type":
         told = f"A datatype with this name {shown(path[-1:])} already exists"
+    if kind == "index":
+        told = f"An index with this name {shown(path[-1:])} already exists"
     return SqlppError(_EXISTS[kind], told, at)
 
 

@@ -91,7 +91,7 @@ def test_types_are_needed_by_datasets(node: Node) -> None:
         ("create dataset d0(t) primary key id", "ASX1072: A dataset with name d0 already exists in dataverse Default"),
         ("create dataset d(t) primary key id with {'open-part': 'variant'}", "ASX1079: "),
         ("create dataset Metadata.d(t) primary key id", "ASX1079: "),
-        ("create index i on d0(name)", "ASX1084: A index with name i already exists"),
+        ("create index i on d0(name)", "ASX1084: An index with this name i already exists"),
         ("create index i on no_such(name)", "ASX1050: Cannot find dataset with name no_such in dataverse Default"),
         ("drop index d0.j", "ASX1083: Cannot find index with name j in dataverse Default"),
         ("insert into no_such ({})", "ASX1050: Cannot find dataset with name no_such in dataverse Default (in line 1, at column 13)"),

@@ -64,7 +64,8 @@ def compiled(pattern: str, flags: str) -> _Pattern:
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
     """A function of a text, a pattern and flags."""
 
-    def work(text: Value, pattern: Value, flags: Value = "") -> Value:
+    def work(text: Value, pattern: Value, *more: Value) -> Value:
+        flags = more[0] if more else ""
         if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(flags, str)):
             return None
         return run(compiled(pattern, flags), text)
@@ -115,8 +116,9 @@ _function("regexp_split", "regex_split", run=_split)
 
 
 @scalar("regexp_replace", "regex_replace", least=3, most=4)
-def replace(text: Value, pattern: Value, new: Value, more: Value = "") -> Value:
+def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     r"""Every match replaced, or the first so many where a number is given; else `more` are flags. In `new` `$1` is a group, `\$` a dollar."""
+    new, more = rest[0], rest[1] if len(rest) > 1 else ""
     if not (isinstance(text, str) and isinstance(pattern, str) and isinstance(new, str)):
         return None
     most = whole(more)

@@ -1,0 +1,145 @@
+"""SQL++ on two nodes: what one has made, dropped or revoked the other's next statement knows; both at the same dataverse agree."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.nodes.turns import Ask, Turn, follow
+from tests.nodes.wire import Wire, rights_body, rights_path
+from tests.nodes.world import World
+
+ROUNDS = min(20, int(os.environ.get("LIMNOS_TEST_ROUNDS", "20")))
+SERVICE = "/query/service"
+RIVALS = 4
+TURNS = 15
+
+
+def said(admin: Wire, statement: str) -> None:
+    """Carry out statements that a story takes for granted."""
+    admin.do("POST", SERVICE, {"statement": statement})
+
+
+def asks(who: str, status: int, statement: str) -> Ask:
+    """Statements, and the status that is right."""
+    return Ask(who, status, "POST", SERVICE, {"statement": statement})
+
+
+def dataverses(world: World) -> Iterator[Turn]:
+    """Make one and drop it: it is there, and in the metadata, or it is neither."""
+    admin = world.nodes[0].token
+    while True:
+        yield Turn(
+            "create dataverse",
+            lambda wire: said(wire, "create dataverse made.here"),
+            (asks(admin, 200, "use made.here"),),
+        )
+        yield Turn(
+            "drop dataverse", lambda wire: said(wire, "drop dataverse made.here"), (asks(admin, 400, "use made.here"),)
+        )
+
+
+def objects(world: World) -> Iterator[Turn]:
+    """Make and drop a view, a function, a synonym, a type: the other node reads them, or does not know them."""
+    admin = world.nodes[0].token
+    said(world.admin(), "create dataverse things")
+    made = {
+        "view v as select value 1": ("view v", "select * from things.v x"),
+        "function f() { 1 }": ("function f@0", "things.f()"),
+        "synonym s for Metadata.`Dataset`": ("synonym s", "select value x.DatasetName from things.s x limit 1"),
+        "type t as { id: int }": ("type t", ""),
+    }
+    while True:
+        for create, (drop, uses) in made.items():
+            kind, _, rest = create.partition(" ")
+            name = f"{kind} things.{rest}"
+            used = (asks(admin, 200, uses),) if uses else ()
+            yield Turn(
+                f"create {kind}",
+                lambda wire, name=name: said(wire, f"create {name}"),
+                (*used, asks(admin, 400, f"create {name}")),
+            )
+            kind, _, rest = drop.partition(" ")
+            name = f"{kind} things.{rest}"
+            used = (asks(admin, 400, uses),) if uses else ()
+            yield Turn(
+                f"drop {kind}",
+                lambda wire, name=name: said(wire, f"drop {name}"),
+                (*used, asks(admin, 400, f"drop {name}")),
+            )
+
+
+def rights(world: World) -> Iterator[Turn]:
+    """Revoke a privilege, and grant it again: of a view, of a function, of what may be made in a dataverse."""
+    said(
+        world.admin(), "create dataverse shown; create view shown.v as select value 1; create function shown.f() { 1 }"
+    )
+    user = world.reader("sue", schema="shown", selects=False)
+    held = (
+        ("view", "main.shown.v", "select_view", "select * from shown.v x", 403),
+        ("schema", "main.shown", "execute_function", "shown.f()", 400),
+        ("schema", "main.shown", "create_table", "create type shown.t if not exists as { id: int }", 403),
+    )
+    while True:
+        for kind, name, privilege, statement, refused in held:
+            grant, revoke = (rights_path("sue_role", kind, name, verb) for verb in ("grant", "revoke"))
+            body = rights_body(privilege)
+            yield Turn(
+                f"grant {privilege}",
+                lambda wire, path=grant, body=body: wire.do("PUT", path, body),
+                (asks(user, 200, statement),),
+            )
+            yield Turn(
+                f"revoke {privilege}",
+                lambda wire, path=revoke, body=body: wire.do("PUT", path, body),
+                (asks(user, refused, statement),),
+            )
+
+
+@pytest.mark.parametrize("story", [dataverses, objects, rights], ids=lambda story: story.__name__)
+def test_the_next_statement_elsewhere_is_decided_right(world: World, story: Callable[[World], Iterator[Turn]]) -> None:
+    """After what one node acknowledged, the very next statement on the other is told the right status."""
+    asked, wrong = follow(world, story, ROUNDS)
+
+    assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])
+    assert asked >= ROUNDS
+
+
+def test_both_nodes_make_and_drop_the_same_dataverse(world: World) -> None:
+    """Each statement is done or refused for what is there; in the end both nodes tell the same, and one drop leaves nothing."""
+
+    def rival(number: int) -> Counter[str]:
+        wire = Wire(world.nodes[number % 2].uri, token=world.nodes[0].token)
+        found: Counter[str] = Counter()
+        try:
+            for turn in range(TURNS):
+                for text in (
+                    "create dataverse fought.over if not exists",
+                    f"create type fought.over.t{number}_{turn} as {{ id: int }}",
+                    "drop dataverse fought.over if exists",
+                ):
+                    answer = wire.ask("POST", SERVICE, {"statement": text})
+                    errors = answer.body.get("errors")
+                    found[
+                        "done" if answer.status == 200 else str(errors)[:200] if answer.status != 400 else "refused"
+                    ] += 1
+        finally:
+            wire.close()
+        return found
+
+    with ThreadPoolExecutor(RIVALS) as threads:
+        told = sum(threads.map(rival, range(RIVALS)), Counter())
+
+    assert set(told) <= {"done", "refused"}, told
+    assert told["done"] >= RIVALS * TURNS
+    for node in (0, 1):
+        said(world.admin(node), "drop dataverse fought.over if exists")
+    left = "select value d.DataverseName from Metadata.`Dataverse` d where d.DataverseName like 'fought%'"
+    types = "select value t from Metadata.`Datatype` t where t.DataverseName like 'fought%'"
+    for node in (0, 1):
+        for query in (left, types):
+            assert world.admin(node).do("POST", SERVICE, {"statement": query}).body["results"] == []
