@@ -118,9 +118,9 @@ def test_both_nodes_make_and_drop_the_same_dataverse(world: World) -> None:
         try:
             for turn in range(TURNS):
                 for text in (
-                    "create dataverse fought.over if not exists",
-                    f"create type fought.over.t{number}_{turn} as {{ id: int }}",
-                    "drop dataverse fought.over if exists",
+                    "create dataverse fought.here if not exists",
+                    f"create type fought.here.t{number}_{turn} as {{ id: int }}",
+                    "drop dataverse fought.here if exists",
                 ):
                     answer = wire.ask("POST", SERVICE, {"statement": text})
                     errors = answer.body.get("errors")
@@ -137,7 +137,7 @@ def test_both_nodes_make_and_drop_the_same_dataverse(world: World) -> None:
     assert set(told) <= {"done", "refused"}, told
     assert told["done"] >= RIVALS * TURNS
     for node in (0, 1):
-        said(world.admin(node), "drop dataverse fought.over if exists")
+        said(world.admin(node), "drop dataverse fought.here if exists")
     left = "select value d.DataverseName from Metadata.`Dataverse` d where d.DataverseName like 'fought%'"
     types = "select value t from Metadata.`Datatype` t where t.DataverseName like 'fought%'"
     for node in (0, 1):

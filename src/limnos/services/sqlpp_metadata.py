@@ -26,6 +26,8 @@ from limnos.services.sqlpp_metadata_records import (
     view_record,
 )
 from limnos.services.sqlpp_names import DEFAULT, METADATA, scope_of
+from limnos.services.sqlpp_resources import resource_rows
+from limnos.sqlpp.chores import source_key
 from limnos.sqlpp.errors import compilation
 from limnos.view.cold import for_each
 
@@ -105,15 +107,23 @@ class Look:
         return [Dataverse((*path, name), *each) for name, each in zip(names, found, strict=True) if each[0] is not None]
 
 
-async def metadata_rows(ctx: Context, names: tuple[str, ...]) -> dict[str, tuple[Value, ...]]:
-    """Return the rows of datasets of the metadata, by name, all of one moment. Raises SqlppError, Forbidden."""
+async def metadata_rows(ctx: Context, sources: tuple[tuple[Levels, str], ...]) -> dict[str, tuple[Value, ...]]:
+    """Return the rows of datasets of the metadata, by `source_key`, all of one moment. Raises SqlppError, Forbidden."""
 
     def read(scene: Scene) -> dict[str, tuple[Value, ...]]:
         scene.require_in_use()
-        look = Look(scene)
-        return {name: tuple(_ROWS[name](look)) for name in names}
+        look = Look(scene) if any(dataverse == METADATA for dataverse, _ in sources) else None
+        return {source_key(*each): _rows_of(scene, look, source=each) for each in sources}
 
     return await ctx.read(scope_of(ctx), read)
+
+
+def _rows_of(scene: Scene, look: Look | None, *, source: tuple[Levels, str]) -> tuple[Value, ...]:
+    dataverse, name = source
+    if look is not None and dataverse == METADATA:
+        return tuple(_ROWS[name](look))
+    _, function, *parts = dataverse
+    return resource_rows(scene, function, path=(*parts, name))
 
 
 def _dataverses(look: Look) -> Iterator[Value]:

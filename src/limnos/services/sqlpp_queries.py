@@ -14,7 +14,8 @@ from limnos.model.errors import BadRequest
 from limnos.services.sqlpp_metadata import metadata_rows
 from limnos.services.sqlpp_names import METADATA, with_names
 from limnos.sqlpp import Budget, SqlppError, bind, results
-from limnos.sqlpp.chores import EVALUATE, lines_of, row_line
+from limnos.sqlpp.binder import RESOURCES
+from limnos.sqlpp.chores import EVALUATE, lines_of, row_line, source_key
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.values.tagged import tagged
@@ -22,6 +23,7 @@ from limnos.sqlpp.values.tagged import tagged
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
 
+    from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.sqlpp_names import Known
     from limnos.services.sqlpp_session import Session
@@ -63,9 +65,9 @@ class Bound(NamedTuple):
     long: bool
 
     @property
-    def metadata(self) -> tuple[str, ...]:
-        """The datasets of the metadata dataverse that it reads."""
-        return tuple(name for dataverse, name in self.query.reads if dataverse == METADATA)
+    def metadata(self) -> tuple[tuple[Levels, str], ...]:
+        """The datasets of the metadata dataverse that it reads, and what it asks of datasets themselves."""
+        return tuple(each for each in self.query.reads if each[0] == METADATA or each[0][0] == RESOURCES)
 
     @property
     def reads_data(self) -> bool:
@@ -103,7 +105,11 @@ async def query_rows(ctx: Context, bound: Bound) -> AsyncGenerator[bytes, None]:
             try:
                 made = [
                     row_line(value)
-                    for value in results(bound.query, lambda _, name: rows[name], budget=_Little(steps=STEPS_HERE))
+                    for value in results(
+                        bound.query,
+                        lambda dataverse, name: rows[source_key(dataverse, name)],
+                        budget=_Little(steps=STEPS_HERE),
+                    )
                 ]
             except Spent:
                 pass

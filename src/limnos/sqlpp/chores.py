@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 EVALUATE: Final = "sqlpp-evaluate"
 
 
+def source_key(dataverse: tuple[str, ...], name: str) -> str:
+    """What a source is called among the rows that a chore is given."""
+    return msgspec.json.encode((*dataverse, name)).decode()
+
+
 def row_line(value: Value) -> bytes:
     """A result as one line of JSON, as users see it. Raises SqlppError for half a surrogate pair, which no UTF-8 can hold."""
     return json_text(value).encode("utf-8", "replace")
@@ -41,7 +46,12 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
     held = {name: untagged(given) for name, given in msgspec.json.decode(rows, type=dict[str, list[object]]).items()}  # type: ignore[arg-type]
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
-        lines = [row_line(value) for value in results(bound, lambda _, name: cast("tuple[Value, ...]", held[name]))]
+        lines = [
+            row_line(value)
+            for value in results(
+                bound, lambda dataverse, name: cast("tuple[Value, ...]", held[source_key(dataverse, name)])
+            )
+        ]
     except SqlppError as error:
         return [b"refused", msgspec.json.encode(error.args)]
     return [b"done", b"\n".join(lines)]

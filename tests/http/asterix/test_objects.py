@@ -237,3 +237,63 @@ def test_what_one_may_not_see(node: Node) -> None:
 def iceberg_names(node: Node) -> list:
     """The namespaces at the top of the catalog."""
     return node.get(iceberg.SPACES).json()["namespaces"]
+
+
+def test_what_a_dataset_is_made_of(node: Node) -> None:
+    """One row for each index; the dataverse is a string for one part, which is not split, or an array of parts."""
+    rows(
+        node,
+        "create dataverse a.b; create type a.b.t as { id: int, n: int }; create dataset a.b.d(t) primary key id; create index i on a.b.d(n)",
+    )
+    rows(node, "create dataverse one; create dataset one.d(a.b.t) primary key id; create synonym one.s for a.b.d")
+
+    found = rows(node, "select value r from dataset_resources(['a', 'b'], 'd') r")
+    assert [sorted(each) for each in found] == [
+        sorted(("dir", "memory", "disk", "num-scheduled-flushes", "current-memory-component"))
+    ] * 2
+    assert [each["disk"] for each in found] == [0, 0]
+    assert found[1]["dir"] == f"{found[0]['dir']}#i"
+    assert rows(node, "select value r from storage_components(['a', 'b'], 'd') r") == [
+        {"node": "limnos", "path": each["dir"], "components": []} for each in found
+    ]
+    assert len(rows(node, "select value r from `dataset-resources`('one', 'd') r")) == 1
+    assert rows(node, "select value r.dir from dataset_resources('one', 's') r") == [each["dir"] for each in found]
+    assert rows(node, "select value count(*) from dataset_resources('Metadata', 'Dataset') r") == [1]
+    assert rows(
+        node,
+        "select value count(*) from Metadata.`Index` x, dataset_resources(['a', 'b'], 'd') r where x.DatasetName = 'd' and x.IsPrimary",
+    ) == [4]
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        ("dataset_resources('a.b', 'd')", "ASX1063: Cannot find dataverse with name `a.b` (in line 1, at column 21)"),
+        (
+            "dataset_resources('Default', 'd')",
+            "ASX1050: Cannot find dataset with name d in dataverse Default (in line 1, at column 21)",
+        ),
+        ("storage_components([], 'd')", "ASX1079: "),
+        ("storage_components(['a', 1], 'd')", "ASX0004: Unsupported type: storage_components"),
+        ("storage_components(1, 'd')", "ASX0004: "),
+        ("storage_components('a', lower('D'))", "ASX0004: "),
+        ("storage_components('a')", "ASX1079: "),
+    ],
+)
+def test_what_names_no_dataset_is_refused(shared: Node, call: str, message: str) -> None:
+    """With what its arguments are."""
+    status, told = refusal(shared, f"select value x from {call} x")
+
+    assert status == 400
+    assert told.startswith(message)
+
+
+def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: Node) -> None:
+    """As the dataset itself."""
+    rows(node, "create dataverse a; create type a.t as { id: int }; create dataset a.d(t) primary key id")
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    refused = refusal(node, "select value r from dataset_resources('a', 'd') r", user="ana")
+    grant(node, "ana", "select_table", kind="CATALOG", on="main")
+
+    assert refused[0] == 403
+    assert len(rows(node, "select value r from dataset_resources('a', 'd') r", user="ana")) == 1

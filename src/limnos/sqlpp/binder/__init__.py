@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.sqlpp import plan
 from limnos.sqlpp.binder.names import Dataset, Names, NoNames, Synonym, UserFunction, View
 from limnos.sqlpp.binder.queries import QueryBinder
+from limnos.sqlpp.binder.resources import RESOURCES
 from limnos.sqlpp.binder.scope import Scope
 from limnos.sqlpp.errors import too_deep
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp import tree
     from limnos.sqlpp.values.model import Value
 
-__all__ = ["BoundQuery", "Dataset", "Names", "NoNames", "Synonym", "UserFunction", "View", "bind"]
+__all__ = ["RESOURCES", "BoundQuery", "Dataset", "Names", "NoNames", "Synonym", "UserFunction", "View", "bind"]
 
 
 class BoundQuery(NamedTuple):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from limnos.names.display import render as shown
 from limnos.sqlpp import plan, tree
+from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.names import Dataset, Synonym, View
 from limnos.sqlpp.binder.scope import Scope, Slots
 from limnos.sqlpp.errors import SqlppError, compilation
@@ -219,6 +220,10 @@ class ExpressionBinder(ABC):
                 self._plain_only(node)
                 return self.inline(written, node, scope=scope)
         alone = len(node.function.parts) == 1
+        if alone and normal(name) in resources.FUNCTIONS:
+            dataverse, dataset = resources.source_of(self.names, node, function=normal(name))
+            self.read[dataverse, dataset] = None
+            return plan.Scan(node.at, dataverse, dataset)
         if alone and not node.arguments and not node.star and normal(name) in self.moment:
             return plan.Constant(node.at, self.moment[normal(name)])
         entry = find(name) if alone else None

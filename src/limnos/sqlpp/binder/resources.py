@@ -1,0 +1,58 @@
+"""Functions that read what a dataset is made of: `dataset_resources` and `storage_components`, whose arguments name one.
+
+May import the tree and plans. What they give is a source like a dataset, under a name that nobody can give to one. The name of a dataverse is a string
+for one part, which is not split, or an array of its parts.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.names.display import render as shown
+from limnos.sqlpp import tree
+from limnos.sqlpp.binder.names import Dataset, Synonym
+from limnos.sqlpp.errors import SqlppError, compilation
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.binder.names import Dataverse, Names
+
+RESOURCES: Final = ""
+"""The first part of such a source's dataverse; behind it the function, and the parts of the dataset's own dataverse."""
+FUNCTIONS: Final = frozenset({"dataset_resources", "storage_components"})
+ARGUMENTS: Final = 2
+UNSUPPORTED: Final = 4
+NO_DATASET: Final = 1050
+NO_DATAVERSE: Final = 1063
+
+
+def source_of(names: Names, node: tree.Call, *, function: str) -> tuple[Dataverse, str]:
+    """Name the source that a call is. Raises SqlppError for what is no constant, no name, or no dataset."""
+    if len(node.arguments) != ARGUMENTS:
+        raise compilation(f"{function} takes the name of a dataverse and the name of a dataset", node.at)
+    dataverse, name = _dataverse(node.arguments[0], function), _text(node.arguments[1], function)
+    if not names.has_dataverse(dataverse):
+        raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
+    found = names.resolve(dataverse, name)
+    for _ in range(64):
+        if not isinstance(found, Synonym):
+            break
+        found = names.resolve(found.dataverse, found.name)
+    if not isinstance(found, Dataset):
+        told = f"Cannot find dataset with name {shown((name,))} in dataverse {shown(dataverse)}"
+        raise SqlppError(NO_DATASET, told, node.at)
+    return (RESOURCES, function, *found.dataverse), found.name
+
+
+def _dataverse(node: tree.Expression, function: str) -> Dataverse:
+    if isinstance(node, tree.Array):
+        if not node.items:
+            raise compilation(f"{function}: the name of a dataverse has one part at least", node.at)
+        return tuple(_text(each, function) for each in node.items)
+    return (_text(node, function),)
+
+
+def _text(node: tree.Expression, function: str) -> str:
+    if isinstance(node, tree.String):
+        return node.value
+    what = "its arguments are constants: strings, or an array of strings for a dataverse of several parts"
+    raise SqlppError(UNSUPPORTED, f"Unsupported type: {function} cannot process this input; {what}", node.at)

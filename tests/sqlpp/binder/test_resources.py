@@ -1,0 +1,37 @@
+"""What a dataset is made of, as a source: its name is no dataset's, its arguments are kept apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.binder import bind
+from limnos.sqlpp.binder.resources import RESOURCES
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.parser import parse_body
+from tests.sqlpp.asking import World
+
+WORLD = World({("a",): {"b.c": []}, ("a", "b"): {"c": [], "s": "synonym a.b.c", "v": "view SELECT VALUE 1"}})
+
+
+@pytest.mark.parametrize(
+    "call, source",
+    [
+        ("dataset_resources('a', 'b.c')", ((RESOURCES, "dataset_resources", "a"), "b.c")),
+        ("dataset_resources(['a', 'b'], 'c')", ((RESOURCES, "dataset_resources", "a", "b"), "c")),
+        ("`storage-components`(['a', 'b'], 's')", ((RESOURCES, "storage_components", "a", "b"), "c")),
+    ],
+)
+def test_a_call_is_a_source(call: str, source: tuple[tuple[str, ...], str]) -> None:
+    """No two datasets have one: nothing of their names is put together."""
+    assert bind(parse_body(f"select value x from {call} x"), WORLD).reads == (source,)
+
+
+@pytest.mark.parametrize(
+    "call, number", [("dataset_resources(['a', 'b'], 'v')", 1050), ("dataset_resources('b', 'c')", 1063)]
+)
+def test_what_has_no_files_has_none(call: str, number: int) -> None:
+    """A view is no dataset, and a dataverse must be there."""
+    with pytest.raises(SqlppError) as told:
+        bind(parse_body(f"select value x from {call} x"), WORLD)
+
+    assert told.value.number == number
