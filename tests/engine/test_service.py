@@ -16,12 +16,28 @@ from pyiceberg.exceptions import BadRequestError
 from pyiceberg.types import StringType
 
 from limnos.client import Client
+from tests.integration.duck import attached
 from tests.integration.live import LiveServer, serving
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
+SLIDES = (
+    "create dataverse sales.east;",
+    "create type sales.east.orderType as { oid: bigint };",
+    "create dataset sales.east.orders(sales.east.orderType) primary key oid;",
+    "create dataverse sales.west;",
+    "create type sales.west.orderType as { oid: bigint };",
+    "create dataset sales.west.orders(sales.west.orderType) primary key oid;",
+    "use sales.east; insert into orders ({'oid' : 100, 'what': 'tea' });",
+    "use sales.west; insert into orders ([{'oid' : 100, 'what': 'ink' }, {'oid': 101}]);",
+    "use sales.east; select value o from orders as o",
+    "/* Backquote identifiers */ use `sales`.`east`; select value o from orders as o",
+    "/* Fully qualified dataset name in FROM clause */ select value o from sales.east.orders as o",
+    "/* Join */ select * from sales.east.orders as e, sales.west.orders as w where e.oid = w.oid",
+)
+"""What dataverses of several parts were asked for with, in this order; objects have something beside their key, and those to join with are made."""
+TEA, INK = {"oid": 100, "what": "tea"}, {"oid": 100, "what": "ink"}
 MADE = """
-create dataverse sales.east;
 use sales.east;
 create type Item as { sku: string, n: integer };
 create type Sale as { id: bigint, customer: string?, items: [Item]?, at_: datetime? };
@@ -43,8 +59,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("LIMNOS__SQLPP__FILE_ROOTS", str(base / "files"))
         with serving(base / "data") as running:
-            status, answer = ask(running, MADE)
-            assert (status, answer.get("errors")) == (200, None), answer
+            for statement in (*SLIDES[:8], MADE):
+                status, answer = ask(running, statement)
+                assert (status, answer.get("errors")) == (200, None), answer
             yield running
 
 
@@ -69,6 +86,43 @@ def rows(server: LiveServer, statement: str) -> list[Any]:
     assert "errors" not in answer, answer
     found: list[Any] = answer.get("results", [])
     return found
+
+
+def test_the_first_statements(server: LiveServer) -> None:
+    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Gravitino's lists."""
+    catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
+    fetched = [rows(server, statement) for statement in SLIDES[8:]]
+    read = {
+        space: sorted(catalog.load_table(("sales", space, "orders")).scan().to_arrow().column("oid").to_pylist())
+        for space in ("east", "west")
+    }
+    request = urllib.request.Request(
+        f"{server.uri}/api/metalakes/lake/catalogs/main/schemas/sales:west/tables",
+        headers={"Authorization": f"Bearer {server.token}"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        listed = [each["name"] for each in json.loads(answer.read())["identifiers"]]
+
+    assert fetched == [[TEA], [TEA], [TEA], [{"e": TEA, "w": INK}]]
+    assert read == {"east": [100], "west": [100, 101]}
+    assert listed == ["orders"]
+    with attached(server) as duck:
+        found = duck.sql('SELECT oid, _open FROM lake."sales.west".orders ORDER BY oid').fetchall()
+    assert found == [(100, '{"what":"ink"}'), (101, None)]
+
+
+def test_a_deferred_result_of_data(server: LiveServer) -> None:
+    """What the engine works out is kept like anything else."""
+    request = urllib.request.Request(
+        f"{server.uri}/query/service",
+        data=json.dumps({"statement": SLIDES[8], "mode": "deferred"}).encode(),
+        headers={"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        handle = json.loads(answer.read())["handle"]
+    fetch = urllib.request.Request(handle, headers={"Authorization": f"Bearer {server.token}"})
+    with urllib.request.urlopen(fetch) as answer:
+        assert json.loads(answer.read())["results"] == [TEA]
 
 
 def test_a_query_over_what_was_inserted(server: LiveServer) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import urllib.request
 from collections.abc import Iterator
-from importlib.resources import files
 
 import duckdb
 import pyarrow as pa
@@ -14,9 +13,9 @@ from pyiceberg.schema import Schema
 from pyiceberg.table import Table
 from pyiceberg.types import LongType, NestedField, StringType
 
+from tests.integration.duck import attached
 from tests.integration.live import LiveServer
 
-EXTENSIONS = ("avro", "httpfs", "iceberg")
 SCHEMA = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "city", StringType(), required=False))
 ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", pa.string())])
 
@@ -24,17 +23,7 @@ ARROW = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("city", 
 @pytest.fixture
 def duck(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with the server's catalog attached as `lake`, by the administrator's token."""
-    # Nothing may be fetched at run time: what is loaded is what the lock file pins.
-    with duckdb.connect() as connection:
-        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
-        for name in EXTENSIONS:
-            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
-            connection.load_extension(str(folder / f"{name}.duckdb_extension"))
-        connection.execute(f"CREATE SECRET admin (TYPE iceberg, TOKEN '{server.token}')")
-        connection.execute(
-            f"ATTACH 'main' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
-            " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
-        )
+    with attached(server) as connection:
         yield connection
 
 

@@ -1,6 +1,6 @@
 """Functions that read what a dataset is made of: `dataset_resources` and `storage_components`, whose arguments name one.
 
-May import the tree and plans. What they give is a source like a dataset, under a name that nobody can give to one. The name of a dataverse is a string
+May import the tree, plans, and `names` for the display form. What they give is a source like a dataset, under a name that nobody can give to one. The name of a dataverse is a string
 for one part, which is not split, or an array of its parts.
 """
 

@@ -1,0 +1,30 @@
+"""DuckDB attached to the catalog of a real server; the extensions come from PyPI wheels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.resources import files
+
+import duckdb
+
+from tests.integration.live import LiveServer
+
+EXTENSIONS = ("avro", "httpfs", "iceberg")
+
+
+@contextmanager
+def attached(server: LiveServer) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give DuckDB with the server's catalog attached as `lake`, by the administrator's token."""
+    # Nothing may be fetched at run time: what is loaded is what the lock file pins.
+    with duckdb.connect() as connection:
+        connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
+        for name in EXTENSIONS:
+            folder = files(f"duckdb_extension_{name}") / "extensions" / f"v{duckdb.__version__}"
+            connection.load_extension(str(folder / f"{name}.duckdb_extension"))
+        connection.execute(f"CREATE SECRET admin (TYPE iceberg, TOKEN '{server.token}')")
+        connection.execute(
+            f"ATTACH 'main' AS lake (TYPE iceberg, ENDPOINT '{server.uri}/iceberg', SECRET admin,"
+            " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
+        )
+        yield connection
