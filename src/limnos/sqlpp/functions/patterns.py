@@ -81,7 +81,7 @@ def _like(pattern: _Pattern, text: str) -> Value:
     return pattern.fullmatch(text) is not None
 
 
-def _position(first: int, pattern: _Pattern, text: str) -> Value:
+def _position(pattern: _Pattern, text: str, *, first: int) -> Value:
     found = pattern.search(text)
     return -1 + first if found is None else found.start() + first
 
@@ -108,9 +108,9 @@ _function(
     "regexp_pos0",
     "regex_position",
     "regex_position0",
-    run=partial(_position, 0),
+    run=partial(_position, first=0),
 )
-_function("regexp_position1", "regexp_pos1", "regex_position1", run=partial(_position, 1))
+_function("regexp_position1", "regexp_pos1", "regex_position1", run=partial(_position, first=1))
 _function("regexp_matches", "regex_matches", run=_matches)
 _function("regexp_split", "regex_split", run=_split)
 
