@@ -319,8 +319,10 @@ class Statements:
         return self.pick(*sets, self.key(), self.key())
 
     def key(self) -> str:
-        """A key of a group."""
-        return f"{self.expression()}{self.maybe(lambda: f' {self.as_()}{self.plain()}')}"
+        """A key of a group. One that begins with a parenthesis would be a set of keys, which has no name."""
+        expression = self.expression()
+        whole = f"[{expression}][0]" if expression.startswith("(") else expression
+        return f"{whole}{self.maybe(lambda: f' {self.as_()}{self.plain()}')}"
 
     def order(self) -> str:
         """ORDER BY."""
