@@ -26,8 +26,6 @@ from limnos.sqlpp.stored import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from limnos.sqlpp.stored.types import ScalarName
     from limnos.sqlpp.values.model import Value
 
@@ -77,11 +75,6 @@ def objects_of(form: Form, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[s
 def plain_type(type_: DeclaredType) -> pa.DataType:
     """How values of a type are read from a column that Spark gives."""
     return _type(type_, path=(), keys=frozenset(), plain=True)
-
-
-def streamed(frame: DataFrame) -> Iterator[pa.RecordBatch]:
-    """The rows of a frame, in its order."""
-    yield from frame.toArrow().to_batches()
 
 
 def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

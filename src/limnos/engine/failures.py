@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 DUPLICATE: Final = "limnos.sqlpp.duplicate:"
 """How a statement says, from inside Spark, that a key is there already; the key follows as JSON."""
 
-TIMED_OUT, CANCELLED = 30, 41
+OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
 
 
@@ -115,6 +115,16 @@ def _too_large() -> SqlppError:
     return compilation("The statement needs more memory than the engine gives one; make it select less")
 
 
+def _overflow() -> SqlppError:
+    return SqlppError(OVERFLOW, "Overflow in a number of the query")
+
+
+def is_too_complex(error: BaseException) -> bool:
+    """Whether Spark gives up on a query that is right, as it is nested too deep for its parser or planner."""
+    text = text_of(error)
+    return any(mark in text for mark in ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX"))
+
+
 def _denied() -> SqlppError:
     return SqlppError(BROKEN, "A right that the statement needs has been taken back")
 
@@ -135,6 +145,8 @@ def _lock_lost() -> SqlppError:
 
 _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     LOCK_LOST: _lock_lost,
+    "ARITHMETIC_OVERFLOW": _overflow,
+    "CAST_OVERFLOW": _overflow,
     "maxResultSize": _too_large,
     "OutOfMemoryError": _too_large,
     "ForbiddenException": _denied,

@@ -1,13 +1,13 @@
 """Relations worked out on Spark, their rows as values.
 
-May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results come partition by partition, each a batch after the other, unless all of them are few.
+May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results are brought as Arrow has them, up to a size that sessions set.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.engine.arrow import plain_type, streamed
+from limnos.engine.arrow import plain_type
 from limnos.engine.sql import statement_of
 from limnos.engine.tables import Table
 
@@ -33,8 +33,7 @@ def values_of(
     spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]
 ) -> Iterator[Value]:
     """The results."""
-    frame = frame_of(spark, carried, tables=tables)
-    return decoded(carried.layout, streamed(frame))
+    return decoded(carried.layout, frame_of(spark, carried, tables=tables).toArrow().to_batches())
 
 
 def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from limnos.engine import loading
+from limnos.engine.failures import is_too_complex
 from limnos.engine.reading import objects
 from limnos.engine.relational import values_of
 from limnos.engine.tables import Table, table_of
@@ -127,7 +128,13 @@ class _Work:
         except Uncarried as reason:
             logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
             return None
-        return values_of(self._spark, found, tables=self._named)
+        try:
+            return values_of(self._spark, found, tables=self._named)
+        except Exception as error:
+            if not is_too_complex(error):
+                raise
+            logger.info("Job %s is too complex for Spark: the evaluator works it out", self._job.id)
+            return None
 
     def _read(self, wanted: tuple[Wanted, ...], number: str) -> Iterable[Value]:
         self._stop()

@@ -30,7 +30,8 @@ from limnos.services.sqlpp_requests import EndedStatement
 from limnos.services.tokens import token_create, token_revoke
 from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
 from limnos.sqlpp.errors import OutcomeUnknown, compilation
-from limnos.sqlpp.jobs import DatasetRef, EngineJob
+from limnos.sqlpp.explained import explained
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from limnos.sqlpp.plan import wire
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp import BoundQuery, Parsed
     from limnos.sqlpp.errors import Place
     from limnos.sqlpp.jobs import External, JobKind
+    from limnos.sqlpp.stored import RecordType
 
 SYNONYMS_MAX: Final = 64
 TOKEN_GRACE_S: Final = 60
@@ -89,6 +91,18 @@ async def data_rows(session: Session, bound: Bound) -> AsyncGenerator[bytes, Non
     async with aclosing(_run(session, Work("query", bound.query))) as rows:
         async for row in rows:
             yield row
+
+
+async def data_explained(ctx: Context, bound: Bound) -> bytes:
+    """What EXPLAIN says of a query over data; the type of a table that SQL++ did not make is the engine's to know."""
+    reads = await _reads(ctx, bound.query)
+    types = {(ref.dataverse, ref.name): ref for ref in reads if ref.type}
+
+    def type_of(dataverse: tuple[str, ...], name: str) -> RecordType | None:
+        ref = types.get((dataverse, name))
+        return None if ref is None else form_of(ref).type
+
+    return explained(bound.query.expression, type_of)
 
 
 async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.model.principals import Asker
 from limnos.services.scene import Scope
-from limnos.services.sqlpp_data import change_rows, data_rows
+from limnos.services.sqlpp_data import change_rows, data_explained, data_rows
 from limnos.services.sqlpp_datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
 from limnos.services.sqlpp_dataverses import dataverse_create, dataverse_drop, dataverse_use
 from limnos.services.sqlpp_declared import NOWHERE
@@ -123,9 +123,9 @@ async def _query(session: Session, body: tree.Expression, *, long: bool) -> Asyn
 
 
 async def _explain(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    """The bound plan, as engines are given it."""
+    """The bound plan, as engines are given it, and which part of it runs where."""
     bound = await query_bind(session, body, long=False)
-    yield wire.encode(bound.query.expression)
+    yield await data_explained(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
 
 
 async def _set(session: Session, statement: tree.SetOption) -> None:

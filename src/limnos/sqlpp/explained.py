@@ -1,0 +1,53 @@
+"""What EXPLAIN says: which part of a query Spark carries, which the evaluator works out, and why.
+
+May import plans, relations and scans. Must not know a server: types of datasets are given.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.sqlpp import plan
+from limnos.sqlpp.plan import wire
+from limnos.sqlpp.relations import Uncarried, carried
+from limnos.sqlpp.scans import prepared
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.relations.carrier import Types
+    from limnos.sqlpp.scans import Wanted
+
+WHOLE = "the whole query"
+
+
+def explained(expression: plan.Expression, types: Types) -> bytes:
+    """The bound plan, as engines are given it, and who works it out; JSON."""
+    told: dict[str, object] = _runs(expression, types)
+    return msgspec.json.encode({**told, "plan": msgspec.Raw(wire.encode(expression))})
+
+
+def _runs(expression: plan.Expression, types: Types) -> dict[str, object]:
+    reason = "it is an expression and no query"
+    if isinstance(expression, plan.Subquery):
+        try:
+            carried(expression.query, types)
+        except Uncarried as uncarried:
+            reason = str(uncarried)
+        else:
+            return {"spark": [WHOLE]}
+    _, wanted = prepared(expression, types=types)
+    return {"spark": [_told(one) for one in wanted], "evaluator": WHOLE, "because": f"Spark does not carry: {reason}"}
+
+
+def _told(wanted: Wanted) -> str:
+    """What Spark gives the evaluator."""
+    if wanted.carried is not None:
+        return "a query inside"
+    name = ".".join((*wanted.dataverse, wanted.name))
+    what = "objects" if wanted.fields is None else f"fields {', '.join(sorted(wanted.fields)) or 'none'}"
+    if wanted.grouped is not None:
+        what = "groups"
+    limited = f", the first {wanted.limit}" if wanted.limit is not None else ""
+    where = f", those that meet {len(wanted.conditions)} conditions" if wanted.conditions else ""
+    return f"{name}: {what}{where}{limited}"

@@ -1,0 +1,94 @@
+"""Relations as text for Spark: what is in it, and what never is."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from limnos.engine.sql import _CALLS, statement_of
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.relations import Uncarried
+from limnos.sqlpp.relations.nodes import Read
+from limnos.sqlpp.relations.terms import Call, Literal
+from tests.sqlpp.relations.asked import rewritten
+from tests.sqlpp.relations.random_queries import Queries
+from tests.sqlpp.relations.test_rewriting import CARRIED
+from tests.sqlpp.relations.working import _LENIENT, _STRICT
+
+
+def _text(query: str) -> tuple[str, dict[str, str]]:
+    found = rewritten(query)
+    return statement_of(found.relation, found.layout, sources=lambda read: f"`{read.name}`")
+
+
+def test_text_of_a_user_is_a_parameter() -> None:
+    """Whatever stands in a string is given beside the statement; the same one once."""
+    nasty = "x') union all select * from text.`/etc/passwd` --"
+
+    text, parameters = _text(
+        f'select value o.note || "{nasty}" from orders o where o.note != "{nasty}" and o.note like "a%"'
+    )
+
+    assert sorted(parameters.values()) == sorted([nasty, "a%", "note"])
+    assert "passwd" not in text
+    assert "union all" not in text.lower()
+
+
+def test_names_are_quoted() -> None:
+    """A column's name with a back quote does not end there."""
+    read = Read(("d",), "t", ((1, "a`b"),))
+    found = rewritten("select value o.id from orders o")
+
+    text, _ = statement_of(read, found.layout, sources=lambda one: one.name)
+
+    assert "`a``b` AS c1" in text
+
+
+@pytest.mark.parametrize("query", CARRIED)
+def test_every_operation_has_its_text(query: str) -> None:
+    """What is carried can be written: parentheses fit, and every column that is read is there."""
+    text, parameters = _text(query)
+
+    assert text.count("(") == text.count(")")
+    made = set(re.findall(r"(?:AS|,) (c\d+)\b", text)) | set(re.findall(r"(c\d+) ->", text))
+    assert set(re.findall(r"\bc\d+\b", text)) <= made
+    assert set(re.findall(r":(p\d+)\b", text)) == set(parameters)
+
+
+def test_the_text_and_the_model_know_the_same_operations() -> None:
+    """An operation that Spark is asked for is one that the rewriting is held with in Python, but for those of time of day."""
+    apart = {"if", "exists", "get_hour", "get_minute", "get_second"}
+
+    assert set(_CALLS) - apart == {*_LENIENT, *_STRICT} - apart
+
+
+def test_numbers_are_written_anew() -> None:
+    """The edges of each type."""
+    found = rewritten("select value o.id from orders o")
+    told = [
+        Literal(-(1 << 63), "bigint"),
+        Literal(float("-inf"), "double"),
+        Literal(1e300, "double"),
+        Literal(None, "date"),
+    ]
+
+    layout = found.layout._replace(columns=((Call("coalesce", tuple(told)), found.layout.columns[0][1]),))
+    text, _ = statement_of(found.relation, layout, sources=lambda read: read.name)
+
+    assert "CAST(-9223372036854775808 AS BIGINT), CAST('-Infinity' AS DOUBLE), (1e+300D), CAST(NULL AS DATE)" in text
+
+
+def test_random_queries_can_be_written() -> None:
+    """Nothing that is carried has an operation without a text."""
+    queries = Queries(3)
+    written = 0
+    for _ in range(200):
+        try:
+            text, _ = _text(queries.query())
+        except (Uncarried, SqlppError):
+            continue
+        written += 1
+        assert text.count("(") == text.count(")")
+
+    assert written > 120

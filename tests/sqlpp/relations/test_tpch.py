@@ -1,0 +1,49 @@
+"""TPC-H's queries are carried as a whole: what decides which part of SQL++ an engine is taught first."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.sqlpp_tpch.queries import QUERIES
+from conformance.sqlpp_tpch.tables import TYPES
+from limnos.sqlpp import bind, parse_body, plan
+from limnos.sqlpp.binder import Dataset
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.relations import carried
+from limnos.sqlpp.relations.nodes import reads_of
+from limnos.sqlpp.stored import RecordType, declared
+
+DATAVERSE = ("tpch",)
+
+
+class Names:
+    """The benchmark's tables."""
+
+    def has_dataverse(self, dataverse: tuple[str, ...]) -> bool:
+        return dataverse == DATAVERSE
+
+    def resolve(self, dataverse: tuple[str, ...], name: str) -> Dataset | None:
+        return Dataset(dataverse, name) if name in TYPES else None
+
+    def function(self, dataverse: tuple[str, ...], name: str, *, arity: int) -> None:
+        return None
+
+
+def type_of_table(_dataverse: tuple[str, ...], name: str) -> RecordType:
+    """The type of a table, as datasets have it."""
+    fields, keys = TYPES[name]
+    return declared(type_of(f"closed {{ {fields} }}"), tuple((key,) for key in keys)).type
+
+
+@pytest.mark.parametrize("number", QUERIES)
+def test_a_query_is_carried(number: int) -> None:
+    """All of it: no part is left to the evaluator, and every dataset that it names is read."""
+    text = QUERIES[number].sqlpp
+    expression = bind(parse_body(text), Names(), dataverse=DATAVERSE).expression
+    assert isinstance(expression, plan.Subquery)
+
+    found = carried(expression.query, type_of_table)
+
+    assert {read.name for read in reads_of(found.relation)} == {
+        name for name in TYPES if f" {name} " in text.replace("\n", " ")
+    }
