@@ -272,7 +272,20 @@ def lance_versions_hold(store: Store) -> Iterator[str]:
         yield f"version {version} of {node} is settled before an older one"
 
 
+def model_versions_hold(store: Store) -> Iterator[str]:
+    """Every version hangs on a model that is there or in the trash, and every alias on a version of its model."""
+    kept = "SELECT 1 FROM node n WHERE n.id = v.model_id AND n.kind = 8"
+    for model, version in store.rows(f"SELECT v.model_id, v.version FROM model_version v WHERE NOT EXISTS ({kept})"):
+        yield f"version {version} of model {model}: the model is not there"
+    for model, alias in store.rows(
+        "SELECT a.model_id, a.alias FROM model_alias a WHERE NOT EXISTS"
+        " (SELECT 1 FROM model_version v WHERE v.model_id = a.model_id AND v.version = a.version)"
+    ):
+        yield f"alias {alias} of model {model} leads nowhere"
+
+
 CHECKS = (
+    model_versions_hold,
     lance_versions_hold,
     lineage_holds,
     runs_are_whole,
