@@ -72,6 +72,11 @@ WOUNDS = {
         "lance_versions_hold",
         f"INSERT INTO lance_version SELECT {A_TABLE}, '', n, 2, 's', 4, NULL, '{{}}', 0, n - 1 FROM (SELECT 1 AS n UNION SELECT 2)",
     ),
+    "version of no model": (
+        "model_versions_hold",
+        "INSERT INTO model_version VALUES (1, 0, NULL, '{}', '{}', 'a', 0, NULL, NULL)",
+    ),
+    "alias to nowhere": ("model_versions_hold", "INSERT INTO model_alias VALUES (1, 'a', 0)"),
     "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
     "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),
     "published at no time": ("runs_are_whole", "UPDATE pipeline_run SET state = 'published'"),
