@@ -31,6 +31,10 @@ PIPELINE = {"name": "nyc", "version": 2, "digest": "d", "declaration": {"steps":
 RUN = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 1, "user": "ana", "holder": "h:1"}
 TAG = {"name": "red", "comment": "c", "properties": {}, "audit": {}}
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
+NAMES_CHANGED = {
+    "state": "planned", "separator": ";", "replacement": "_", "nests": False, "planned_by": "ana", "planned_at": "x",
+    "total": 1, "renamed": 0, "nested": 0, "left": 0, "done": True,
+}  # fmt: skip
 PAGE = "pageToken=&pageSize=1000"
 
 Call = Callable[[Client], object]
@@ -514,6 +518,22 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         f"{OWN}/metalakes/lake/access/explain",
         {"action": "table_load", "path": ["main", "a", "t"], "through": [["b", "v"], ["c", "w"]]},
         {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []},
+    ),
+    (
+        "names-check",
+        lambda c: c.names.check("main", separator=";"),
+        "GET",
+        f"{OWN}/metalakes/lake/catalogs/main/names?separator=%3B",
+        None,
+        {"nested": True, "separator": ";", "conflicts": 1, "names": ["a;b"], "free": [":"]},
+    ),
+    (
+        "names-go-on",
+        lambda c: c.names.go_on("main", to="undone"),
+        "POST",
+        f"{OWN}/metalakes/lake/catalogs/main/names/changes",
+        {"to": "undone"},
+        NAMES_CHANGED,
     ),
     (
         "protection",

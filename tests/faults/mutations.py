@@ -272,6 +272,23 @@ def namespace_protect(rig: Rig) -> Case:
     return Case("PUT", path, {"below": True}, is_done)
 
 
+def names_migrate(rig: Rig) -> Case:
+    """Change a name that holds a separator, as planned."""
+    tag = rig.tag()
+    changes = f"{OWN}/metalakes/lake/catalogs/main/names/changes"
+    rig.admin.ask("POST", changes, {"to": "migrated"})
+    rig.admin.ask("DELETE", changes)
+    rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(f"{tag};x"))
+    rig.admin.do("PUT", changes, {"separator": ";"})
+
+    def is_done() -> bool:
+        found = [rig.admin.ask("HEAD", namespace_path(name)).status for name in (f"{tag};x", f"{tag}_x")]
+        assert found in ([204, 404], [404, 204]), f"two names or none: {found}"
+        return found[1] == 204
+
+    return Case("POST", changes, {"to": "migrated"}, is_done)
+
+
 def table_undrop(rig: Rig) -> Case:
     """Bring a dropped table back."""
     tag = _table(rig)
@@ -590,7 +607,7 @@ WITH_FILE = (
 )
 """They write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
+    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
     sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
 )  # fmt: skip
 WITHOUT_CHANGES = (lineage_take, step_put)

@@ -162,6 +162,9 @@ WRITES: dict[str, Write] = {
         for more, path in (("", "/api/lineage"), ("-v1", "/api/v1/lineage"), ("-of-metalake", f"{OWN}/metalakes/lake/lineage"))
     },
     "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
+    "plan-name-changes": Write("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"replacement": "-"}),
+    "change-names": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"to": "migrated"}),
+    "confirm-name-changes": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/names/changes"),
     "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
     "alter-tag": Write("PUT", f"{LAKE}/tags/red", PROPERTY),
     "drop-tag": Write("DELETE", f"{LAKE}/tags/red"),
@@ -237,6 +240,7 @@ def furnish(node: Node) -> dict[str, str]:
     hook = node.done("POST", HOOKS, {"url": "https://hooks.example.com/old"})
     (task,) = node.get(f"{OWN}/tasks").json()["tasks"]
     node.done("POST", SPACES, {"namespace": ["kept"]})
+    node.done("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {})
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
     _furnish_runs(node)
     _furnish_leaves(node)

@@ -8,17 +8,21 @@ from __future__ import annotations
 import os
 import tempfile
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from limnos.access.authentication import Credential
 from limnos.model.errors import AlreadyExists, NotFound, Unauthenticated
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
+from limnos.model.permits import upkeep_permit
 from limnos.services.catalogs import catalog_create
 from limnos.services.context import Context
 from limnos.services.metalakes import metalake_create, metalakes_list
+from limnos.services.nested import checked_as, separator_settle
 from limnos.services.scene import Scope
 from limnos.services.tokens import refuse_former, token_create
+from limnos.store.nesting import checked_read
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings
@@ -33,9 +37,18 @@ TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 async def bootstrap(services: Services, settings: Settings) -> None:
     """Fill an empty store, and see that the admin's token file holds a valid token."""
     ctx = Context(services, Credential(settings.server.admin), "bootstrap")
+    await _settle_separator(services)
     if not settings.server.bare:
         await _fill(ctx, settings)
     await _ensure_token(ctx, Path(settings.server.data) / TOKEN_FILE)
+
+
+async def _settle_separator(services: Services) -> None:
+    """See that stored names are free of the separator, if it is not the one they were last asked about. Raises CannotStart."""
+    separator, policy = services.defaults.separator, services.defaults.separator_policy
+    if await services.gate.look_up(checked_read) != checked_as(separator, policy):
+        settle = partial(separator_settle, separator=separator, policy=policy)
+        await services.store.submit(upkeep_permit("limnos"), settle)
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:

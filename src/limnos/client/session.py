@@ -25,6 +25,7 @@ from limnos.client.lance_opening import AwaitedLance, Door, Lance
 from limnos.client.lineage import Lineage
 from limnos.client.metalakes import Metalakes
 from limnos.client.namespaces import Namespaces
+from limnos.client.nesting import Names
 from limnos.client.objects import Objects
 from limnos.client.owners import Owners
 from limnos.client.protection import Protection
@@ -56,6 +57,7 @@ class _Resources(Generic[S]):
         self.metalakes = Metalakes(sender, scope)
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
+        self.names = Names(sender, scope)
         self.tables = Tables(sender, scope)
         self.views = Views(sender, scope)
         self.transactions = Transactions(sender, scope)

@@ -91,6 +91,44 @@ class Undropped(msgspec.Struct, frozen=True):
     left: int = 0
 
 
+class NameCheck(msgspec.Struct, frozen=True):
+    """Whether a catalog's namespaces nest, how many of their names hold the separator, the first of them.
+
+    `free`: separators that none of them holds, when some hold this one.
+    """
+
+    nested: bool
+    separator: str
+    conflicts: int
+    names: tuple[str, ...]
+    free: tuple[str, ...]
+
+
+class NameChanges(msgspec.Struct, frozen=True):
+    """How far a change of names is: of `total` so many have another name, lie on their path, were left as others had changed them."""
+
+    state: str
+    separator: str
+    replacement: str
+    nests: bool
+    planned_by: str
+    planned_at: str
+    total: int
+    renamed: int
+    nested: int
+    left: int
+    done: bool = False
+
+
+class NameChange(msgspec.Struct, frozen=True):
+    """What becomes of one namespace: another name, then, with a `path`, its place; `step` is how far that is."""
+
+    name: str
+    new_name: str
+    path: Parts | None
+    step: str
+
+
 class Table(msgspec.Struct, frozen=True):
     """An Iceberg table: where its metadata lies and what it says; `path` starts with the catalog."""
 

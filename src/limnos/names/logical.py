@@ -88,15 +88,16 @@ class LogicalCodec:
         self._check_free(check_part(part))
         return part
 
+    def check_namespace(self, levels: Levels) -> Levels:
+        """A whole namespace, for creates and moves in any spelling. Raises InvalidName, also for nesting in a flat catalog."""
+        for part in self._check_depth(levels):
+            self.check_namespace_part(part)
+        return levels
+
     def join(self, levels: Levels) -> str:
         """The logical name. Raises InvalidName: no level, a part that holds the separator, nesting in a flat catalog."""
         check_some_levels(levels)
-        if not self.nested and len(levels) > 1:
-            raise InvalidName(
-                "not-nested",
-                f"This catalog has no nested namespaces, but the name has {len(levels)} parts. Give one part.",
-            )
-        for part in levels:
+        for part in self._check_depth(levels):
             self._check_free(part)
         return self.separator.join(levels)
 
@@ -129,6 +130,14 @@ class LogicalCodec:
     def scopes(self, text: str) -> tuple[str, ...]:
         """The name itself and its ancestors, innermost first, the order in which a right is looked for."""
         return self.parent_scopes(text)[::-1]
+
+    def _check_depth(self, levels: Levels) -> Levels:
+        if not self.nested and len(levels) > 1:
+            raise InvalidName(
+                "not-nested",
+                f"This catalog has no nested namespaces, but the name has {len(levels)} parts. Give one part.",
+            )
+        return levels
 
     def _prefixes(self, levels: Levels) -> Iterator[str]:
         for size in range(1, len(levels) + 1):

@@ -24,7 +24,7 @@ MASK = "******"
 FOR_READERS = frozenset(
     {
         "adls.account-host", "azure-storage-account-name", "catalog-backend", "catalog-backend-name", "client.region",
-        "gcs.project-id", "gcs.service.host", "io-impl", "location", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
+        "gcs.project-id", "gcs.service.host", "io-impl", "location", "nested-namespaces", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
         "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "uri", "warehouse",
     }
 )  # fmt: skip

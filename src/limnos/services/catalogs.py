@@ -27,6 +27,7 @@ from limnos.model.kinds import (
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog_properties import catalog_shown, check_unmasked
+from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
@@ -72,6 +73,8 @@ class CatalogAlter(msgspec.Struct, frozen=True):
     catalog: Node
     edits: Edits
     in_use: bool | None = None
+    separator: str = ""
+    """What no name may hold from when on namespaces nest."""
 
 
 class CatalogDrop(msgspec.Struct, frozen=True):
@@ -126,6 +129,8 @@ def catalog_check(
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
     check_places(properties, allowed, provider=provider)
+    check_nested(properties)
+    check_places(properties, allowed)
     check_role(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
@@ -216,13 +221,17 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
+    check_nested(edits.sets)
+    check_places(dict(edits.sets), ctx.services.defaults.allowed)
     check_role(dict(edits.sets))
+    separator = ctx.services.defaults.separator
 
     def decide(scene: Scene) -> Permit[CatalogAlter]:
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
         check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
         return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
+        return scene.permit(CatalogAlter(scene.catalog, edits, separator=separator), decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
 
@@ -249,6 +258,7 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
         properties=command.edits.over(record.properties),
         in_use=in_use,
     )
+    refuse_change(tx, held, before=nests(record), after=nests(changed), separator=command.separator)
     tx.nodes.write_record(held, changed, moves_access=True)  # its roots and state are part of every decision below it
     if command.edits.name is not None and command.edits.name != held.name:
         tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)

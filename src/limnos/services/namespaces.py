@@ -145,9 +145,7 @@ def namespace_create_of(
 ) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
     """Decide on making a namespace; returns what its home lies in, too. Raises what `namespace_create` does."""
     scene.require_in_use()
-    codec = codec_of(scene)
-    for part in levels:
-        codec.check_namespace_part(part)
+    codec_of(scene).check_namespace(levels)
     nearest, lacking, chain = None, levels, scene.settled.outer
     for size in range(len(levels) - 1, 0, -1):
         node, found = scene.find(levels[:size], Kind.NAMESPACE)
@@ -254,6 +252,7 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 
 def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
+    codec_of(scene).check_namespace(target)  # with its separator, Gravitino's clients would read two names in one
     node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
     _refuse_nesting(scene, target)
     into, above = parent_of(scene, target)

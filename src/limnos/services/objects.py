@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.model.kinds import LEAVES, SECURABLE, TABLE_FORMATS, Form, Home, Kind
+from limnos.model.kinds import LEAVES, SECURABLE, Form, Home, Kind
 from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.lance_roots import means_catalog, no_object, stands_for_catalog
+from limnos.services.nested import nests
 from limnos.services.scene import Scope
 from limnos.view.cold import need
 from limnos.view.keys import role_key
@@ -57,8 +58,8 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> Scope:
 
 
 def codec_of(scene: Scene) -> LogicalCodec:
-    """Return how namespaces are spelled in this catalog: they nest in those of every provider that is served."""
-    nested = scene.settled.catalog is None or scene.catalog_record.provider in TABLE_FORMATS
+    """Return how namespaces are spelled in this catalog."""
+    nested = scene.settled.catalog is None or nests(scene.catalog_record)
     return codec_outside(scene.defaults, nested=nested)
 
 

@@ -24,7 +24,6 @@ from limnos.services.namespaces import (
     namespace_move_of,
     namespace_reparent,
 )
-from limnos.services.objects import codec_of
 from limnos.services.pending import is_new
 from limnos.services.sqlpp_fence import guard_of
 from limnos.services.tables import (
@@ -317,9 +316,6 @@ class NamespaceMoved(NamedTuple):
 
     def look(self, scene: Pending) -> Step:
         """Find the namespace, and where it goes."""
-        codec = codec_of(scene)
-        for part in self.target:
-            codec.check_namespace_part(part)
         permit = namespace_move_of(scene, self.path, self.target)
         scene.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
         return Step(permit, self.target, cast("Mutation", namespace_reparent), kind=Kind.NAMESPACE)

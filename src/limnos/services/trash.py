@@ -22,6 +22,7 @@ from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
 from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.namespaces import parent_of
+from limnos.services.objects import codec_of
 from limnos.services.table_formats import LANCE, least_levels
 from limnos.store.trash import trash_expired, trash_read, trashed_read
 from limnos.view.cold import for_each, need
@@ -30,6 +31,7 @@ from limnos.view.keys import node_key
 if TYPE_CHECKING:
     from limnos.model.decisions import Chain, Decision
     from limnos.model.permits import Permit
+    from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene, Scope
@@ -67,6 +69,8 @@ class Undrop(msgspec.Struct, frozen=True):
     name: str
     contents: bool
     room: int
+    codec: LogicalCodec
+    """How namespaces are spelled there: what can't be stays in the trash."""
 
 
 class Forget(msgspec.Struct, frozen=True):
@@ -184,9 +188,12 @@ async def undrop(
         if not decision.allowed:
             raise _missing(scope, dropped_id)
         into, path, there = _goes(scene, row, chain, to)
+        codec = codec_of(scene)
+        if row.kind is Kind.NAMESPACE:
+            codec.check_namespace(path)
         if scene.is_taken(into.id, row.kind, path[-1]):
             raise _taken(row.kind, path)
-        return scene.permit(Undrop(row, into, path[-1], contents, PARTS_MAX - len(path)), decision, there)
+        return scene.permit(Undrop(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, there)
 
     catalog_id = await ctx.read(scope, _catalog_id)
     for _ in range(2):
@@ -263,7 +270,7 @@ def undrop_run(tx: Tx, permit: Permit[Undrop]) -> tuple[int, int] | None:
     if not tx.trash.take(row.id):
         return None
     tx.nodes.revive(row.id, kind=row.kind, space=row.name_space, parent_id=into.id, name=command.name)
-    back, left = _undrop_within(tx, row.id) if command.contents else (0, 0)
+    back, left = _undrop_within(tx, row.id, codec=command.codec) if command.contents else (0, 0)
     if row.kind is Kind.NAMESPACE and tx.nodes.height(row.id) > command.room:
         raise BadRequest(f"There, what lies in namespace {row.name} would be deeper than {PARTS_MAX} levels")
     return back, left
@@ -281,7 +288,7 @@ def trash_sweep(tx: Tx) -> int:
     return sum(tx.trash.forget(each.node_id) for each in found)
 
 
-def _undrop_within(tx: Tx, parent_id: int) -> tuple[int, int]:
+def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:
     """Bring back what was dropped in something, and what was dropped in that."""
     back = left = 0
     parents = [parent_id]
@@ -292,7 +299,8 @@ def _undrop_within(tx: Tx, parent_id: int) -> tuple[int, int]:
                 raise BadRequest(
                     f"More than {CONTENTS_MAX} objects would come back at once: bring back the namespace alone"
                 )
-            if tx.nodes.find(at, row.name_space, row.name) is not None:
+            is_spelled = row.kind is not Kind.NAMESPACE or (codec.nested and codec.separator not in row.name)
+            if not is_spelled or tx.nodes.find(at, row.name_space, row.name) is not None:
                 left += 1
                 continue
             tx.trash.take(row.id)

@@ -226,6 +226,11 @@ class NodeWrites:
             raise StalePermit
         return node_of(rows[0])
 
+    def live(self, node_id: int) -> Node | None:
+        """Read a node by id; None when it is gone."""
+        rows = self.tx.rows(BY_ID, {"id": node_id})
+        return node_of(rows[0]) if rows else None
+
     def is_alive(self, node_id: int) -> bool:
         """Say whether the node is still there."""
         return bool(self.tx.rows(ALIVE, {"id": node_id}))

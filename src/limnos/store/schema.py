@@ -55,6 +55,7 @@ store = Table(
     Column("epoch", Id, nullable=False),
     Column("format_version", Integer, nullable=False),
     Column("next_id", Id, nullable=False),
+    Column("separator", Text),
 )
 
 clock = Table(
@@ -545,3 +546,33 @@ model_alias = Table(
     PrimaryKeyConstraint("model_id", "alias"),
     sqlite_with_rowid=False,
 )
+
+name_migration = Table(
+    "name_migration",
+    metadata,
+    Column("catalog_id", Id, primary_key=True, autoincrement=False),
+    Column("state", Text, nullable=False),
+    Column("separator", Text, nullable=False),
+    Column("replacement", Text, nullable=False),
+    Column("nests", Boolean, nullable=False),
+    Column("goes_on", Boolean, nullable=False),
+    Column("planned_to", Id, nullable=False),
+    Column("planned_by", Text, nullable=False),
+    Column("planned_at", Id, nullable=False),
+)
+
+name_change = Table(
+    "name_change",
+    metadata,
+    Column("catalog_id", Id, nullable=False),
+    Column("node_id", Id, nullable=False),
+    Column("parent_id", Id, nullable=False),
+    Column("old_name", Name, nullable=False),
+    Column("new_name", Name, nullable=False),
+    Column("path", Text),
+    Column("into_id", Id),
+    Column("step", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("catalog_id", "node_id"),
+    sqlite_with_rowid=False,
+)
+Index("name_change_step", name_change.c.catalog_id, name_change.c.step, name_change.c.node_id)

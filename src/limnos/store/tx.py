@@ -18,6 +18,7 @@ from limnos.store.idempotency import OutcomeWrites
 from limnos.store.lance_versions import LanceVersionWrites
 from limnos.store.lineage import LineageWrites
 from limnos.store.models import ModelWrites
+from limnos.store.nesting import NestingWrites
 from limnos.store.nodes import NodeWrites
 from limnos.store.owners import OwnerWrites
 from limnos.store.principals import PrincipalWrites
@@ -90,6 +91,11 @@ class Tx:
     def nodes(self) -> NodeWrites:
         """Nodes of the tree."""
         return NodeWrites(self)
+
+    @property
+    def nesting(self) -> NestingWrites:
+        """Names that hold the separator, and changes of them."""
+        return NestingWrites(self)
 
     @property
     def owners(self) -> OwnerWrites:

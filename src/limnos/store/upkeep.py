@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.store import dependencies, lance_versions, lineage, models, pipelines, reports, roles, runs, tags, webhooks
+from limnos.store import (
+    dependencies,
+    lance_versions,
+    lineage,
+    models,
+    nesting,
+    pipelines,
+    reports,
+    roles,
+    runs,
+    tags,
+    webhooks,
+)
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
 
 if TYPE_CHECKING:
@@ -24,7 +36,7 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, tags.SWEEP, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
     lance_versions.SWEEP,
-    dependencies.SWEEP, *models.SWEEPS,
+    dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
 

@@ -39,6 +39,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _changes()
     yield from _trash(node, who)
     yield from _protection(who)
+    yield from _names()
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")
@@ -212,6 +213,17 @@ def _protection(who: str) -> Iterator[Case]:
     ):  # fmt: skip
         yield case(f"DELETE {route}", thing, "lake", kind, name)
         yield case(f"PUT {route}", thing, "lake", kind, name)
+
+
+def _names() -> Iterator[Case]:
+    names = f"{LAKE}/catalogs/{{c}}/names"
+    changes = f"{names}/changes"
+    for thing, catalog in (("names", "main"), ("of no catalog", "nowhere")):
+        yield case(f"GET {names}", thing, "lake", catalog)
+        yield case(f"PUT {changes}", thing, "lake", catalog, body={})
+        yield case(f"GET {changes}", thing, "lake", catalog)
+        yield case(f"POST {changes}", thing, "lake", catalog, body={"to": "planned"})
+        yield case(f"DELETE {changes}", thing, "lake", catalog)
 
 
 def _trash(node: Node, who: str) -> Iterator[Case]:

@@ -13,7 +13,6 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.names.parts import check_some_levels
 from limnos.services.namespaces import namespace_move
-from limnos.services.objects import codec_outside
 from limnos.services.scene import Scope
 from limnos.services.tables import table_move
 from limnos.services.views import view_move
@@ -42,16 +41,8 @@ async def move(request: Request, ctx: Context) -> Response:
     elif body.kind == "view":
         await view_move(ctx, scope, source=source, target=target)
     else:
-        _check_spellable(ctx, target)
         await namespace_move(ctx, scope, source=source, target=target)
     return json_response({"kind": body.kind, "path": [catalog, *target]})
-
-
-def _check_spellable(ctx: Context, target: tuple[str, ...]) -> None:
-    """Refuse a namespace name that holds the separator: Gravitino's clients would read two names."""
-    codec = codec_outside(ctx.services.defaults)
-    for part in target:
-        codec.check_namespace_part(part)
 
 
 ROUTES: tuple[Route[Handler], ...] = (Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", move, "move"),)

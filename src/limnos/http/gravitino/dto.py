@@ -5,6 +5,7 @@ May import `model`, `names` and `services` values. Enum words are lower case and
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from limnos.http.response import Response, json_response
@@ -214,9 +215,9 @@ def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
     head, *rest = path
     if kind is Kind.METALAKE or kind.form is Form.APART:
         return head
-    if kind in (Kind.CATALOG, Kind.NAMESPACE):
-        return render_quoted(FullName(head, tuple(rest)), codec=codec)
-    return render_quoted(FullName(head, tuple(rest[:-1]), rest[-1]), codec=codec)
+    leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) else rest.pop()
+    spelled = replace(codec, nested=len(rest) > 1)  # a name of one level is spelled as it is, also where none nest
+    return render_quoted(FullName(head, tuple(rest), leaf), codec=spelled)
 
 
 def owner(principal: Principal) -> Json:

@@ -1,0 +1,161 @@
+"""`names check | plan | show | migrate | undo | confirm`: names of namespaces that hold the separator.
+
+May import `client` values, `names` and this room.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, Common, Yes, confirm
+from limnos.cli.output import show_done, show_rows, visible
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client.values import NameChange, NameChanges
+
+app = App(name="names")
+SeparatorFlag = Annotated[
+    str | None, Parameter(help="The character that names are to be free of; unset: the server's.")
+]
+
+
+@app.command
+def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: Common = DEFAULTS) -> int:
+    """Say which names of namespaces hold the separator, if any: exit code 0 when none does, else 1.
+
+    Such a name would read as several where namespaces nest.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    with common.client() as client:
+        found = client.names.check(catalog, separator=separator)
+    told = msgspec.structs.asdict(found)
+    if not found.conflicts:
+        show_done(f"no name in catalog {catalog} holds '{found.separator}'", told, shape=common.shape)
+        return 0
+    names = [{"name": name} for name in found.names]
+    show_rows(names, ["name"], shape=common.shape)
+    free = f"; no name holds {' or '.join(found.free)}" if found.free else ""
+    more = f" --separator '{separator}'" if separator else ""
+    _note(
+        f"{found.conflicts} names in catalog {catalog} hold '{found.separator}'{free}: have them changed with 'limnos names plan "
+        f"{catalog}{more}'"
+    )
+    return 1
+
+
+@app.command
+def plan(
+    catalog: str = "main",
+    /,
+    *,
+    separator: SeparatorFlag = None,
+    replacement: Annotated[str, Parameter(help="What takes the separator's place where a name stays one part.")] = "_",
+    flat: Annotated[bool, Parameter(negative="", help="Rename alone: namespaces do not nest afterwards.")] = False,
+    common: Common = DEFAULTS,
+) -> None:
+    """Plan what becomes of names that hold the separator, and show it; changes no name.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    with common.client() as client:
+        client.names.plan(catalog, separator=separator, replacement=replacement, nested=not flat)
+        head, changes = client.names.changes(catalog)
+    _show(head, changes, common)
+
+
+@app.command
+def show(catalog: str = "main", /, *, common: Common = DEFAULTS) -> None:
+    """Show what is planned, and how far it is.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    with common.client() as client:
+        head, changes = client.names.changes(catalog)
+    _show(head, changes, common)
+
+
+@app.command
+def migrate(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Change the names as planned; if this is cut, run it again, anywhere: it goes on.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    confirm(f"Change the names of catalog {catalog} as planned?", yes=yes)
+    with common.client() as client:
+        found = client.names.migrate(catalog)
+    show_done(
+        f"changed {found.renamed + found.nested} of {found.total} names in catalog {catalog}{_left(found)}; undo it with 'limnos names "
+        f"undo {catalog}', or let it stand with 'limnos names confirm {catalog}'",
+        msgspec.structs.asdict(found),
+        shape=common.shape,
+    )
+
+
+@app.command
+def undo(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Give namespaces back the names and the place they had; if this is cut, run it again.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    confirm(f"Give back the former names of catalog {catalog}?", yes=yes)
+    with common.client() as client:
+        found = client.names.undo(catalog)
+    text = f"catalog {catalog} has its former names{_left(found)}"
+    show_done(text, msgspec.structs.asdict(found), shape=common.shape)
+
+
+@app.command(name="confirm")
+def let_stand(catalog: str = "main", /, *, yes: Yes = False, common: Common = DEFAULTS) -> None:
+    """Let the names stand as they are: the plan goes, and nothing can be undone.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    confirm(f"Let the names of catalog {catalog} stand, for good?", yes=yes)
+    with common.client() as client:
+        client.names.confirm(catalog)
+    show_done(f"the names of catalog {catalog} stand", {"confirmed": catalog}, shape=common.shape)
+
+
+def _show(head: NameChanges, changes: tuple[NameChange, ...], common: Common) -> None:
+    rows = [{**msgspec.structs.asdict(each), "becomes": _becomes(each)} for each in changes]
+    show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name holds the separator")
+    nests = ", then namespaces nest" if head.nests else ""
+    more = f", {len(changes)} of them shown" if len(changes) < head.total else ""
+    _note(f"{head.state}: {head.total} names{more}; each loses '{head.separator}'{nests}{_left(head)}")
+
+
+def _note(text: str) -> None:
+    """Print what stands beside the rows, which are for programs too."""
+    print(visible(text), file=sys.stderr)
+
+
+def _becomes(change: NameChange) -> str:
+    return display.render_part(change.new_name) if change.path is None else display.render(change.path)
+
+
+def _left(found: NameChanges) -> str:
+    return f"; {found.left} were left, as others have changed them meanwhile" if found.left else ""

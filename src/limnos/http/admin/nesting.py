@@ -1,0 +1,122 @@
+"""Names of a catalog's namespaces that hold the separator: which there are, and changing them so that namespaces may nest.
+
+May import `model`, `services` and this package. A change of a million names is as many requests as there are batches; whoever drives it
+asks again until it is done.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services import nesting
+from limnos.services.scene import Scope
+from limnos.store.nesting import LEFT, NESTED, PLANNED, RENAMED
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+    from limnos.services.nesting import Progress
+    from limnos.store.nesting import Change
+
+_NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
+_CHANGES = f"{_NAMES}/changes"
+_STEPS = {PLANNED: "planned", RENAMED: "renamed", NESTED: "nested", LEFT: "left"}
+
+
+class Plan(Body, frozen=True):
+    """Which separator names are to be free of (unset: the server's), what takes its place, whether namespaces will nest."""
+
+    separator: str | None = None
+    replacement: str = "_"
+    nested: bool = True
+
+
+class GoOn(Body, frozen=True):
+    """What names are to come to: `planned`, `migrated` or `undone`."""
+
+    to: str
+
+
+async def names_check(request: Request, ctx: Context) -> Response:
+    """Answer how many names of namespaces hold a separator (`?separator=`, else the server's), and the first of them."""
+    metalake, catalog = names_of(request)
+    found = await nesting.nesting_check(
+        ctx, Scope(metalake, catalog), separator=request.query("separator"), limit=_limit(request)
+    )
+    told = {"nested": found.nested, "separator": found.separator, "conflicts": found.conflicts}
+    return json_response({**told, "names": list(found.names), "free": list(found.free)})
+
+
+async def names_plan(request: Request, ctx: Context) -> Response:
+    """Plan what becomes of them, in place of an older plan; changes no name. A long plan is made by asking on."""
+    metalake, catalog = names_of(request)
+    body = Request.decode(await request.body() or b"{}", Plan)
+    found = await nesting.nesting_plan(
+        ctx, Scope(metalake, catalog), separator=body.separator, replacement=body.replacement, nested=body.nested
+    )
+    return json_response(_progress(found))
+
+
+async def names_show(request: Request, ctx: Context) -> Response:
+    """Answer how far the change is, with a page of the names: a `limit` of them, those `after` a mark."""
+    metalake, catalog = names_of(request)
+    limit = _limit(request)
+    after = number_of(request.query("after") or "0")
+    if after is None:
+        raise BadRequest("after is the mark that the page before answered")
+    found, changes = await nesting.nesting_load(ctx, Scope(metalake, catalog), after=after, limit=limit)
+    mark = changes[-1].node_id if len(changes) == limit else None
+    return json_response({**_progress(found), "changes": [_change(each) for each in changes], "after": mark})
+
+
+async def names_go_on(request: Request, ctx: Context) -> Response:
+    """Do the next batch towards what is asked for, and answer how far it is; ask again until it is `done`."""
+    metalake, catalog = names_of(request)
+    body = Request.decode(await request.body(), GoOn)
+    found = await nesting.nesting_go_on(ctx, Scope(metalake, catalog), to=body.to)
+    return json_response({**_progress(found), "done": found.is_done(body.to)})
+
+
+async def names_confirm(request: Request, ctx: Context) -> Response:
+    """Let the names stand as they are: what they were is forgotten, and nothing can be undone."""
+    metalake, catalog = names_of(request)
+    await nesting.nesting_confirm(ctx, Scope(metalake, catalog))
+    return json_response({"confirmed": catalog})
+
+
+def _progress(found: Progress) -> dict[str, object]:
+    head = found.migration
+    return {
+        "state": head.state, "separator": head.separator, "replacement": head.replacement, "nests": head.nests,
+        "planned_by": head.planned_by, "planned_at": instant(head.planned_at), "total": found.total,
+        "renamed": found.renamed, "nested": found.nested, "left": found.left,
+    }  # fmt: skip
+
+
+def _change(change: Change) -> dict[str, object]:
+    path = None if change.path is None else list(change.path)
+    return {"name": change.old_name, "new_name": change.new_name, "path": path, "step": _STEPS[change.step]}
+
+
+def _limit(request: Request) -> int:
+    text = request.query("limit") or str(nesting.SHOWN_MAX)
+    limit = number_of(text)
+    if not limit or limit > nesting.SHOWN_MAX:
+        raise BadRequest(f"limit is a number from 1 to {nesting.SHOWN_MAX}, not '{text[:20]}'")
+    return limit
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _NAMES, names_check, "check-names"),
+    Route("GET", _CHANGES, names_show, "show-name-changes"),
+    Route("PUT", _CHANGES, names_plan, "plan-name-changes"),
+    Route("POST", _CHANGES, names_go_on, "change-names"),
+    Route("DELETE", _CHANGES, names_confirm, "confirm-name-changes"),
+)

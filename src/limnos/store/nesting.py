@@ -1,0 +1,239 @@
+"""Names of namespaces that hold the separator, and the record of changing them: what was planned, how far it is.
+
+May import `model`, `names` and the room's `sql`. A change is a row by the namespace's id, so it finds the namespace under whatever name it has
+by then. No decision rests on a row, nothing is cached; the changes themselves are moves as any other.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.kinds import Kind
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.names.parts import Levels
+    from limnos.store.sql import Params, Row
+    from limnos.store.tx import Tx
+
+PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
+"""Where a change is: not begun; its name is changed; it lies on its path; somebody else has moved or dropped the namespace."""
+
+_HOLDS = f"kind = {int(Kind.NAMESPACE)} AND deleted = 0 AND strpos(name, :separator) > 0"
+_HOLDS_ON_SQLITE = _HOLDS.replace("strpos", "instr")
+
+
+def _over(text: str) -> Sql:
+    return Sql(text.format(_HOLDS), on_sqlite=text.format(_HOLDS_ON_SQLITE))
+
+
+CONFLICTS = _over(
+    "SELECT id, parent_id, name FROM node WHERE zone = :zone AND id > :after AND {} ORDER BY id LIMIT :limit"
+)
+COUNT = _over("SELECT count(*) FROM node WHERE zone = :zone AND {}")
+ANYWHERE = _over("SELECT zone, count(*), min(name) FROM node WHERE {} GROUP BY zone ORDER BY zone")
+NESTED_ONE = Sql(
+    "SELECT p.name, n.name FROM node n JOIN node p ON p.id = n.parent_id WHERE n.zone = :zone AND n.deleted = 0 AND"
+    f" n.kind = {int(Kind.NAMESPACE)} AND p.kind = {int(Kind.NAMESPACE)} LIMIT 1"
+)
+_MIGRATION = "state, separator, replacement, nests, goes_on, planned_to, planned_by, planned_at"
+READ = Sql(f"SELECT {_MIGRATION} FROM name_migration WHERE catalog_id = :catalog")
+COUNTS = Sql("SELECT step, count(*) FROM name_change WHERE catalog_id = :catalog GROUP BY step")
+CHANGES = Sql(
+    "SELECT node_id, parent_id, old_name, new_name, path, into_id, step FROM name_change"
+    " WHERE catalog_id = :catalog AND node_id > :after ORDER BY node_id LIMIT :limit"
+)
+AT_STEP = Sql(
+    "SELECT node_id, parent_id, old_name, new_name, path, into_id, step FROM name_change"
+    " WHERE catalog_id = :catalog AND step = :step ORDER BY node_id LIMIT :limit"
+)
+WITH_PATH = Sql(
+    "SELECT node_id, parent_id, old_name, new_name, path, into_id, step FROM name_change"
+    " WHERE catalog_id = :catalog AND step = :step AND path IS NOT NULL ORDER BY node_id LIMIT :limit"
+)
+IS_TAKEN = Sql(
+    "SELECT 1 FROM node WHERE parent_id = :parent AND name_space = :space AND name = :name AND deleted = 0 UNION ALL"
+    " SELECT 1 FROM name_change WHERE catalog_id = :catalog AND parent_id = :parent AND new_name = :name AND node_id <> :id"
+)
+BEGIN = Sql(
+    f"INSERT INTO name_migration (catalog_id, {_MIGRATION})"
+    " VALUES (:catalog, 'planning', :separator, :replacement, :nests, :goes_on, 0, :actor, :now)"
+)
+STATE = Sql(
+    "UPDATE name_migration SET state = :state, goes_on = :goes_on, planned_to = :planned_to WHERE catalog_id = :catalog"
+)
+ADD = Sql(
+    "INSERT INTO name_change (catalog_id, node_id, parent_id, old_name, new_name, path, step)"
+    " VALUES (:catalog, :id, :parent, :old, :new, :path, 0) ON CONFLICT (catalog_id, node_id) DO UPDATE SET"
+    " parent_id = excluded.parent_id, old_name = excluded.old_name, new_name = excluded.new_name, path = excluded.path, step = 0"
+)
+STEP = Sql(
+    "UPDATE name_change SET step = :step, new_name = :new, into_id = :into WHERE catalog_id = :catalog AND node_id = :id"
+)
+END = Sql("DELETE FROM name_migration WHERE catalog_id = :catalog")
+END_CHANGES = Sql("DELETE FROM name_change WHERE catalog_id = :catalog")
+_NO_CATALOG = "WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {}.catalog_id AND n.deleted = 0)"
+SWEEPS = tuple(Sql(f"DELETE FROM {table} {_NO_CATALOG.format(table)}") for table in ("name_change", "name_migration"))
+SEPARATOR = Sql("SELECT separator FROM store WHERE one = 1")
+CHECKED_FOR = Sql("UPDATE store SET separator = :separator WHERE one = 1")
+
+
+class Conflict(NamedTuple):
+    """A namespace whose name holds the separator, and what it lies in."""
+
+    node_id: int
+    parent_id: int
+    name: str
+
+
+class Migration(NamedTuple):
+    """The change of a catalog's names. `goes_on`: names that are planned are changed at once; `planned_to`: by id, so far."""
+
+    state: str
+    separator: str
+    replacement: str
+    nests: bool
+    goes_on: bool
+    planned_to: int
+    planned_by: str
+    planned_at: int
+
+
+class Change(NamedTuple):
+    """What becomes of one namespace: another name where it lies, then, with a `path`, its place there.
+
+    `into_id` is what it was put into; None until then.
+    """
+
+    node_id: int
+    parent_id: int
+    old_name: str
+    new_name: str
+    path: Levels | None
+    into_id: int | None
+    step: int
+
+
+def change_of(row: Row) -> Change:
+    """Build the value of a row."""
+    path = None if row[4] is None else tuple(json.loads(row[4]))
+    return Change(row[0], row[1], row[2], row[3], path, row[5], row[6])
+
+
+def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[Conflict]]]:
+    """Read how many names of a catalog's namespaces hold a separator, and so many of them."""
+    ((count,),) = yield COUNT, {"zone": catalog_id, "separator": separator}
+    rows = yield CONFLICTS, {"zone": catalog_id, "separator": separator, "after": 0, "limit": limit}
+    return count, [Conflict(*row) for row in rows]
+
+
+def migration_read(catalog_id: int) -> Load[tuple[Migration, dict[int, int]] | None]:
+    """Read how far a catalog's change of names is, with the number of names at each step; None when there is none."""
+    rows = yield READ, {"catalog": catalog_id}
+    if not rows:
+        return None
+    counts = yield COUNTS, {"catalog": catalog_id}
+    return _migration(rows[0]), dict(counts)
+
+
+def checked_read() -> Load[str | None]:
+    """Read which separator, under which policy, the stored names were found to be free of; None when nobody has asked."""
+    ((found,),) = yield SEPARATOR, {}
+    return None if found is None else str(found)
+
+
+def changes_read(catalog_id: int, *, after: int, limit: int) -> Load[list[Change]]:
+    """Read a page of a catalog's changes, in the order of the namespaces' ids."""
+    rows = yield CHANGES, {"catalog": catalog_id, "after": after, "limit": limit}
+    return [change_of(row) for row in rows]
+
+
+def _migration(row: Row) -> Migration:
+    return Migration(row[0], row[1], row[2], bool(row[3]), bool(row[4]), row[5], row[6], row[7])
+
+
+class NestingWrites:
+    """What mutations do to the changes of names."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[Conflict]:
+        """Read namespaces of a catalog whose names hold a separator, by id."""
+        told: Params = {"zone": catalog_id, "separator": separator, "after": after, "limit": limit}
+        return [Conflict(*row) for row in self.tx.rows(CONFLICTS, told)]
+
+    def conflicts_anywhere(self, separator: str) -> list[tuple[int, int, str]]:
+        """Read, for each catalog of the store, how many names of namespaces hold a separator, and one of them."""
+        return [(row[0], row[1], row[2]) for row in self.tx.rows(ANYWHERE, {"separator": separator})]
+
+    def nested_one(self, catalog_id: int) -> tuple[str, str] | None:
+        """Return a namespace that lies in another one, as the two names, if there is one in the catalog."""
+        rows = self.tx.rows(NESTED_ONE, {"zone": catalog_id})
+        return (rows[0][0], rows[0][1]) if rows else None
+
+    def is_taken(self, catalog_id: int, node_id: int, *, parent_id: int, space: str, name: str) -> bool:
+        """Say whether something else has a name in a place, or is to have it."""
+        told: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
+        return bool(self.tx.rows(IS_TAKEN, told))
+
+    def read(self, catalog_id: int) -> Migration | None:
+        """Read the change of a catalog's names, if there is one."""
+        rows = self.tx.rows(READ, {"catalog": catalog_id})
+        return _migration(rows[0]) if rows else None
+
+    def counts(self, catalog_id: int) -> dict[int, int]:
+        """Count a catalog's changes by their step."""
+        return {row[0]: row[1] for row in self.tx.rows(COUNTS, {"catalog": catalog_id})}
+
+    def begin(self, catalog_id: int, *, separator: str, replacement: str, nests: bool) -> None:
+        """Begin a plan, in place of an older one."""
+        self.end(catalog_id)
+        self.tx.count(
+            BEGIN,
+            {
+                "catalog": catalog_id, "separator": separator, "replacement": replacement, "nests": nests, "goes_on": False,
+                "actor": self.tx.actor, "now": self.tx.now_ms,
+            },
+        )  # fmt: skip
+
+    def enter(self, catalog_id: int, state: str, *, goes_on: bool = False, planned_to: int = 0) -> None:
+        """Write the state."""
+        self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
+
+    def add(self, catalog_id: int, conflict: Conflict, *, new_name: str, path: Levels | None) -> None:
+        """Plan a change."""
+        self.tx.count(
+            ADD,
+            {
+                "catalog": catalog_id, "id": conflict.node_id, "parent": conflict.parent_id, "old": conflict.name,
+                "new": new_name, "path": None if path is None else json.dumps(path),
+            },
+        )  # fmt: skip
+
+    def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[Change]:
+        """Read changes that are at a step; `with_path` those alone that go on to a path."""
+        statement = WITH_PATH if with_path else AT_STEP
+        return [
+            change_of(row) for row in self.tx.rows(statement, {"catalog": catalog_id, "step": step, "limit": limit})
+        ]
+
+    def put(self, catalog_id: int, change: Change) -> None:
+        """Write how far a change is, under what name, into what."""
+        self.tx.count(
+            STEP,
+            {
+                "catalog": catalog_id, "id": change.node_id, "step": change.step, "new": change.new_name,
+                "into": change.into_id,
+            },
+        )  # fmt: skip
+
+    def end(self, catalog_id: int) -> None:
+        """Forget the changes and what was planned."""
+        self.tx.count(END_CHANGES, {"catalog": catalog_id})
+        self.tx.count(END, {"catalog": catalog_id})
+
+    def free_of(self, separator: str) -> None:
+        """Note which separator, under which policy, the stored names were found to be free of."""
+        self.tx.count(CHECKED_FOR, {"separator": separator})

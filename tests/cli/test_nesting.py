@@ -1,0 +1,58 @@
+"""`names`: what each command asks for and prints; exit codes for scripts."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+NAMES = "/api/limnos/v1/metalakes/lake/catalogs/main/names"
+CHANGED = {
+    "state": "planned", "separator": ":", "replacement": "_", "nests": True, "planned_by": "ana", "planned_at": "x",
+    "total": 2, "renamed": 0, "nested": 0, "left": 0, "done": True,
+}  # fmt: skip
+ROWS = [
+    {"name": "a:b", "new_name": "a_b", "path": ["a", "b"], "step": "planned"},
+    {"name": "a::b", "new_name": "a__b", "path": None, "step": "planned"},
+]
+
+
+def test_check_tells_names_and_exits_for_scripts(fake: Fake, limnos: Run) -> None:
+    """0 where no name holds it; else 1, with the names and the command that plans."""
+    found = {"nested": False, "separator": ":", "conflicts": 1, "names": ["a:b"], "free": ["$"]}
+    fake.on("GET", NAMES, {**found, "conflicts": 0, "names": [], "free": []}).on("GET", NAMES, found)
+
+    clean, held = limnos("names", "check"), limnos("names", "check", "main")
+
+    assert (clean.code, held.code) == (0, 1)
+    assert held.result == [{"name": "a:b"}]
+    assert "no name holds $" in held.err
+    assert "limnos names plan main" in held.err
+
+
+def test_plan_and_show_say_what_becomes_of_each(fake: Fake, limnos: Run) -> None:
+    """A plan that takes several batches is asked on until it is whole; names come by pages."""
+    fake.on("PUT", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False})
+    fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "planning", "done": False}).on(
+        "POST", f"{NAMES}/changes", CHANGED
+    )
+    fake.on("GET", f"{NAMES}/changes?after=0&limit=1000", {**CHANGED, "changes": ROWS[:1], "after": 7})
+    fake.on("GET", f"{NAMES}/changes?after=7&limit=999", {**CHANGED, "changes": ROWS[1:], "after": None})
+
+    done = limnos("names", "plan", "--replacement", "_")
+
+    assert [(row["name"], row["becomes"]) for row in done.result] == [("a:b", "a.b"), ("a::b", "a__b")]  # type: ignore[attr-defined]
+    assert "planned: 2 names; each loses ':', then namespaces nest" in done.err
+    assert fake.asked[0].body == {"replacement": "_", "nested": True}
+    assert limnos("names", "show").result == done.result
+
+
+def test_changing_goes_on_until_it_is_done(fake: Fake, limnos: Run) -> None:
+    """Migrate and undo ask batch by batch; confirm forgets."""
+    fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "renaming", "done": False})
+    fake.on("POST", f"{NAMES}/changes", {**CHANGED, "state": "migrated", "nested": 1, "renamed": 0, "left": 1})
+    fake.on("DELETE", f"{NAMES}/changes", {"confirmed": "main"})
+
+    assert limnos("names", "migrate", "--yes").result["left"] == 1  # type: ignore[index]
+    assert limnos("names", "undo", "--yes").code == 0
+    assert limnos("names", "confirm", "--yes").result == {"confirmed": "main"}
+    assert [asked.body for asked in fake.asked[:3]] == [{"to": "migrated"}, {"to": "migrated"}, {"to": "undone"}]

@@ -1,0 +1,64 @@
+"""Names that hold the separator, over the own API: check, plan, show by pages, change, undo, confirm; bad input."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import OWN, Node
+from tests.http.iceberg.wire import make_space
+
+NAMES = f"{OWN}/metalakes/lake/catalogs/main/names"
+CHANGES = f"{NAMES}/changes"
+
+
+def furnish(node: Node) -> None:
+    """Make three names that hold a semicolon, at several depths."""
+    for levels in (("a;b",), ("c", "d;e"), ("f;g;h",)):
+        make_space(node, *levels[:1])
+        if len(levels) > 1:
+            make_space(node, *levels)
+
+
+def test_names_are_checked_planned_changed_and_undone(node: Node) -> None:
+    """Each answer tells how far it is; pages follow each other."""
+    furnish(node)
+
+    found = node.get(f"{NAMES}?separator=%3B&limit=2").json()
+    planned = node.put(CHANGES, {"separator": ";", "replacement": "-"}).json()
+    first = node.get(f"{CHANGES}?limit=2").json()
+    rest = node.get(f"{CHANGES}?limit=2&after={first['after']}").json()
+    changed = node.post(CHANGES, {"to": "migrated"}).json()
+
+    assert found == {"nested": True, "separator": ";", "conflicts": 3, "names": ["a;b", "d;e"], "free": [":", "$"]}
+    assert (planned["state"], planned["total"], planned["nests"]) == ("planned", 3, False)
+    assert [each["name"] for each in first["changes"] + rest["changes"]] == ["a;b", "d;e", "f;g;h"]
+    assert first["changes"][0] == {"name": "a;b", "new_name": "a-b", "path": None, "step": "planned"}
+    assert rest["after"] is None
+    assert (changed["state"], changed["done"], changed["renamed"]) == ("migrated", True, 3)
+    assert node.get(f"{NAMES}?separator=%3B").json()["conflicts"] == 0
+    assert [node.post(CHANGES, {"to": "undone"}).json()["state"] for _ in range(2)] == ["unrenaming", "planned"]
+    assert node.get(f"{NAMES}?separator=%3B").json()["conflicts"] == 3
+    assert node.delete(CHANGES).json() == {"confirmed": "main"}
+    assert node.get(CHANGES).status == 404
+
+
+@pytest.mark.parametrize("method,path,body,said", [
+    ("GET", f"{NAMES}?separator=ab", None, "is not allowed"), ("GET", f"{NAMES}?limit=0", None, "limit"),
+    ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "mark"),
+    ("PUT", CHANGES, {"replacement": ":"}, "cannot take the place"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
+    ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
+    ("POST", CHANGES, {}, "to"),
+])  # fmt: skip
+def test_bad_input_is_told(node: Node, method: str, path: str, body: object, said: str) -> None:
+    """What is wrong is named, with 400."""
+    answer = node.ask(method, path, body)
+
+    assert answer.status == 400
+    assert said in answer.json()["error"]["message"]
+
+
+def test_nothing_planned(node: Node) -> None:
+    """Showing, changing and confirming ask for a plan, with the words that make one."""
+    for method, body in (("GET", None), ("POST", {"to": "migrated"}), ("DELETE", None)):
+        answer = node.ask(method, CHANGES, body)
+        assert (answer.status, "limnos names plan main" in answer.json()["error"]["message"]) == (404, True)
