@@ -72,7 +72,7 @@ def plan(
     with common.client() as client:
         client.names.plan(catalog, separator=separator, replacement=replacement, nested=not flat)
         head, changes = client.names.changes(catalog)
-    _show(head, changes, common)
+    _show(head, changes, common=common)
 
 
 @app.command
@@ -86,7 +86,7 @@ def show(catalog: str = "main", /, *, common: Common = DEFAULTS) -> None:
     """
     with common.client() as client:
         head, changes = client.names.changes(catalog)
-    _show(head, changes, common)
+    _show(head, changes, common=common)
 
 
 @app.command
@@ -140,7 +140,7 @@ def let_stand(catalog: str = "main", /, *, yes: Yes = False, common: Common = DE
     show_done(f"the names of catalog {catalog} stand", {"confirmed": catalog}, shape=common.shape)
 
 
-def _show(head: NameChanges, changes: tuple[NameChange, ...], common: Common) -> None:
+def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: Common) -> None:
     rows = [{**msgspec.structs.asdict(each), "becomes": _becomes(each)} for each in changes]
     show_rows(rows, ["name", "becomes", "step"], shape=common.shape, empty="no name holds the separator")
     nests = ", then namespaces nest" if head.nests else ""

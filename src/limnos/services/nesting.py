@@ -9,7 +9,7 @@ from any node. Namespaces are found by id: what somebody else has renamed, moved
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
 
 import msgspec
 
@@ -26,7 +26,7 @@ from limnos.store.nesting import LEFT, PLANNED, RENAMED, Change, changes_read, c
 from limnos.store.nesting import NESTED as ON_PATH
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
@@ -43,6 +43,7 @@ REPLACEMENT_MAX: Final = 16
 NUMBER_BYTES: Final = 12
 _SWITCHES: Final = ("switching", "unswitching")
 """States in which the catalog's own record is written next, which is on the metalake's clock."""
+_STEPS: Final = {PLANNED: "planned", RENAMED: "renamed", ON_PATH: "nested", LEFT: "left"}
 _RESTS: Final = ("planned", "migrated")
 """States in which nothing is under way."""
 
@@ -109,6 +110,16 @@ class Checked(NamedTuple):
     free: tuple[str, ...]
 
 
+class Planned(NamedTuple):
+    """What becomes of one namespace: another name, then, with a `path`, its place; `mark` is where a next page begins."""
+
+    name: str
+    new_name: str
+    path: Levels | None
+    step: str
+    mark: int
+
+
 class Progress(NamedTuple):
     """A change of names: how many there are, and how many have another name, lie on their path, were left as they are."""
 
@@ -145,11 +156,14 @@ async def nesting_check(ctx: Context, scope: Scope, *, separator: str | None, li
 
 async def nesting_load(
     ctx: Context, scope: Scope, *, after: int = 0, limit: int = SHOWN_MAX
-) -> tuple[Progress, list[Change]]:
+) -> tuple[Progress, list[Planned]]:
     """Return how far a catalog's change of names is, and a page of the changes. Raises NotFound when there is none."""
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
-    return progress, await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
+    found = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
+    return progress, [
+        Planned(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in found
+    ]
 
 
 async def nesting_plan(
@@ -277,9 +291,9 @@ def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
     """Do one batch on the way to the goal, and write how far it is."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
-    found = _entered(tx, held, command)
+    found = _entered(tx, held, command=command)
     if found.state in _BATCHES and found.state != GOALS[command.to].end:
-        _BATCHES[found.state](tx, found, command)
+        _BATCHES[found.state](tx, found, command=command)
     return _reached(tx, held)
 
 
@@ -287,13 +301,13 @@ def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> Progress:
     """Have the catalog's namespaces nest, or nest no more; names that have come meanwhile are planned first."""
     command = permit.command
     held = tx.nodes.confirm(command.catalog)
-    found = _entered(tx, held, command)
+    found = _entered(tx, held, command=command)
     if found.state in _SWITCHES:  # another caller may have been faster
-        _switch(tx, held, command, migration=found)
+        _switch(tx, held, command=command, migration=found)
     return _reached(tx, held)
 
 
-def _entered(tx: Tx, held: Node, command: NestingStep) -> Migration:
+def _entered(tx: Tx, held: Node, *, command: NestingStep) -> Migration:
     """Return the change of names as it is on the way to the goal. Raises NotFound, BadRequest where there is no way."""
     found = tx.nesting.read(held.id)
     if found is None:
@@ -328,7 +342,7 @@ def _reached(tx: Tx, held: Node) -> Progress:
     return progress_of(found, tx.nesting.counts(held.id))
 
 
-def _switch(tx: Tx, held: Node, command: NestingStep, *, migration: Migration) -> None:
+def _switch(tx: Tx, held: Node, *, command: NestingStep, migration: Migration) -> None:
     record = cast("CatalogRecord", held.record)
     after = migration.state == "switching"
     come = tx.nesting.conflicts(held.id, command.separator, after=0, limit=1) if after else []
@@ -343,7 +357,7 @@ def _switch(tx: Tx, held: Node, command: NestingStep, *, migration: Migration) -
     tx.nesting.enter(held.id, "nesting" if after else "unrenaming")
 
 
-def _plan(tx: Tx, migration: Migration, command: NestingStep) -> None:
+def _plan(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
     catalog = command.catalog
     found = tx.nesting.conflicts(catalog.id, migration.separator, after=migration.planned_to, limit=BATCH)
     for each in found:
@@ -380,7 +394,7 @@ def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, wa
     return name
 
 
-def _rename(tx: Tx, migration: Migration, command: NestingStep) -> None:
+def _rename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
     rows = tx.nesting.changes(command.catalog.id, step=PLANNED, limit=BATCH)
     for row in rows:
         node = _live(tx, row, name=row.old_name, parent_id=row.parent_id)
@@ -394,7 +408,7 @@ def _rename(tx: Tx, migration: Migration, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "switching" if migration.nests else "migrated")
 
 
-def _nest(tx: Tx, migration: Migration, command: NestingStep) -> None:
+def _nest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
     del migration
     rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH, with_path=True)
     for row in rows:
@@ -402,7 +416,7 @@ def _nest(tx: Tx, migration: Migration, command: NestingStep) -> None:
         if node is None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
-        into = _place(tx, cast("Levels", row.path), command)
+        into = _place(tx, cast("Levels", row.path), command=command)
         if into is None:  # something else has the name, there or on the way: it keeps the one it has
             tx.nesting.put(command.catalog.id, row._replace(step=ON_PATH, into_id=row.parent_id))
             continue
@@ -412,7 +426,7 @@ def _nest(tx: Tx, migration: Migration, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "migrated")
 
 
-def _place(tx: Tx, path: Levels, command: NestingStep) -> int | None:
+def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
     """Return what a path's last name goes into, with missing parents made; None when something else is in the way."""
     at = command.catalog.id
     for depth, name in enumerate(path, 1):
@@ -430,7 +444,7 @@ def _place(tx: Tx, path: Levels, command: NestingStep) -> int | None:
     return None
 
 
-def _unnest(tx: Tx, migration: Migration, command: NestingStep) -> None:
+def _unnest(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
     rows = tx.nesting.changes(command.catalog.id, step=ON_PATH, limit=BATCH)
     for row in rows:
         node = _live(tx, row, name=None, parent_id=cast("int", row.into_id))
@@ -457,7 +471,7 @@ def _drop_empty(tx: Tx, node_id: int, *, catalog_id: int) -> None:
         node_id = node.parent_id
 
 
-def _unrename(tx: Tx, migration: Migration, command: NestingStep) -> None:
+def _unrename(tx: Tx, migration: Migration, *, command: NestingStep) -> None:
     del migration
     rows = tx.nesting.changes(command.catalog.id, step=RENAMED, limit=BATCH)
     for row in rows:
@@ -471,7 +485,11 @@ def _unrename(tx: Tx, migration: Migration, command: NestingStep) -> None:
         tx.nesting.enter(command.catalog.id, "planned")
 
 
-_BATCHES: Final[Mapping[str, Callable[[Tx, Migration, NestingStep], None]]] = {
+class _Batch(Protocol):
+    def __call__(self, tx: Tx, migration: Migration, *, command: NestingStep) -> None: ...
+
+
+_BATCHES: Final[Mapping[str, _Batch]] = {
     "planning": _plan, "renaming": _rename, "nesting": _nest, "unnesting": _unnest, "unrenaming": _unrename,
 }  # fmt: skip
 

@@ -17,17 +17,14 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services import nesting
 from limnos.services.scene import Scope
-from limnos.store.nesting import LEFT, NESTED, PLANNED, RENAMED
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.context import Context
-    from limnos.services.nesting import Progress
-    from limnos.store.nesting import Change
+    from limnos.services.nesting import Planned, Progress
 
 _NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
 _CHANGES = f"{_NAMES}/changes"
-_STEPS = {PLANNED: "planned", RENAMED: "renamed", NESTED: "nested", LEFT: "left"}
 
 
 class Plan(Body, frozen=True):
@@ -72,7 +69,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
     if after is None:
         raise BadRequest("after is the mark that the page before answered")
     found, changes = await nesting.nesting_load(ctx, Scope(metalake, catalog), after=after, limit=limit)
-    mark = changes[-1].node_id if len(changes) == limit else None
+    mark = changes[-1].mark if len(changes) == limit else None
     return json_response({**_progress(found), "changes": [_change(each) for each in changes], "after": mark})
 
 
@@ -100,9 +97,9 @@ def _progress(found: Progress) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _change(change: Change) -> dict[str, object]:
+def _change(change: Planned) -> dict[str, object]:
     path = None if change.path is None else list(change.path)
-    return {"name": change.old_name, "new_name": change.new_name, "path": path, "step": _STEPS[change.step]}
+    return {"name": change.name, "new_name": change.new_name, "path": path, "step": change.step}
 
 
 def _limit(request: Request) -> int:
