@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from limnos.model.errors import BadRequest, CannotStart, Forbidden, IllegalName, NotFound
+from limnos.model.errors import BadRequest, CannotStart, Forbidden, IllegalName, NotFound, Unsupported
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, encode
 from limnos.names.errors import InvalidName
@@ -115,9 +115,9 @@ def test_names_that_hold_the_separator_keep_namespaces_from_nesting(flat: Desk) 
 def test_a_flat_catalog_takes_one_level(flat: Desk) -> None:
     """By create, move and from the trash; one that has more cannot be made flat."""
     flat.namespace("a:b", scope=FLAT)
-    with pytest.raises(InvalidName, match="no nested namespaces"):
+    with pytest.raises(Unsupported, match="do not nest, as its property"):
         flat.namespace("a", "b", scope=FLAT)
-    with pytest.raises(InvalidName, match="no nested namespaces"):
+    with pytest.raises(Unsupported, match="do not nest, as its property"):
         flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("a", "b")))
     flat.run(namespace_move(flat.ctx(), FLAT, source=("a:b",), target=("c",)))
     switch(flat, "true")

@@ -128,9 +128,8 @@ def catalog_check(
         told = words.get(expected, expected.lower())
         raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
     check_unmasked(properties)
-    check_places(properties, allowed, provider=provider)
     check_nested(properties)
-    check_places(properties, allowed)
+    check_places(properties, allowed, provider=provider)
     check_role(properties)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 
@@ -222,7 +221,6 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
     check_nested(edits.sets)
-    check_places(dict(edits.sets), ctx.services.defaults.allowed)
     check_role(dict(edits.sets))
     separator = ctx.services.defaults.separator
 
@@ -230,7 +228,6 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
         check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
-        return scene.permit(CatalogAlter(scene.catalog, edits), decision, zone=scene.metalake.id)
         return scene.permit(CatalogAlter(scene.catalog, edits, separator=separator), decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)

@@ -15,11 +15,12 @@ from limnos.access.actions import Action
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, Unsupported
-from limnos.model.kinds import Kind
+from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.homes import base_of, home_of, located
+from limnos.services.nested import NESTED
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import Place, place_of
@@ -145,7 +146,7 @@ def namespace_create_of(
 ) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
     """Decide on making a namespace; returns what its home lies in, too. Raises what `namespace_create` does."""
     scene.require_in_use()
-    codec_of(scene).check_namespace(levels)
+    _check_parts(scene, levels)
     nearest, lacking, chain = None, levels, scene.settled.outer
     for size in range(len(levels) - 1, 0, -1):
         node, found = scene.find(levels[:size], Kind.NAMESPACE)
@@ -168,13 +169,23 @@ def namespace_create_of(
     return scene.permit(command, decision), base_of(scene, chain)
 
 
+def _check_parts(scene: Scene, levels: Levels) -> None:
+    """Refuse names that hold the separator: Gravitino's clients would read two. Raises InvalidName."""
+    codec = codec_of(scene)
+    for part in levels:
+        codec.check_namespace_part(part)
+
+
 def _refuse_nesting(scene: Scene, levels: Levels) -> None:
     """Refuse a namespace within another in a catalog whose schemas do not nest. Raises Unsupported."""
     if len(levels) > 1 and not codec_of(scene).nested:
-        provider = scene.catalog_record.provider
-        raise Unsupported(
-            f"Schemas of catalog {scene.catalog.name} do not nest, as its provider is {provider}: {levels[0]} can hold none"
+        record = scene.catalog_record
+        why = (
+            f"its property {NESTED} says so"
+            if record.provider in TABLE_FORMATS
+            else f"its provider is {record.provider}"
         )
+        raise Unsupported(f"Schemas of catalog {scene.catalog.name} do not nest, as {why}: {levels[0]} can hold none")
 
 
 def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
@@ -252,8 +263,9 @@ async def namespace_move(ctx: Context, scope: Scope, *, source: Levels, target: 
 
 def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[NamespaceMove]:
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
-    codec_of(scene).check_namespace(target)  # with its separator, Gravitino's clients would read two names in one
+    _check_parts(scene, target)
     node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
+    _refuse_nesting(scene, target)
     _refuse_nesting(scene, target)
     into, above = parent_of(scene, target)
     decisions = [decision]
