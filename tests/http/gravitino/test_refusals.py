@@ -25,7 +25,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Row, dict[s
 
 def test_every_route_has_its_rows(asked: dict[Row, dict[str, Answer]]) -> None:
     """The table has each route that asks who is calling, and no row that is not asked."""
-    others = {route for route, _ in cells.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
+    others = {route for (route, _), _ in cells.written(leaf_refusals.TABLE, leaf_refusals.CALLERS)}
     assert {route for route, _ in WRITTEN} | others == refusals.routes()
     assert set(WRITTEN) == set(asked)
 
