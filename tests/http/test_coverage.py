@@ -62,6 +62,7 @@ BODIES: dict[str, object] = {
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
+    "change-names": {"to": "planned"},
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
     **{f"take-lineage{more}": LINEAGE for more in ("", "-v1", "-of-metalake")},
     "lance-create-namespace": {}, "lance-describe-namespace": {}, "lance-drop-namespace": {}, "lance-namespace-exists": {},

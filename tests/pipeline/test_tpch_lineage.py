@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from limnos import pipeline
-from limnos.client import Client, NotFoundError
+from limnos.client import Client, DeniedError, NotFoundError
 from limnos.pipeline.demo.data import EXAMPLE
 
 if TYPE_CHECKING:
@@ -203,22 +203,29 @@ def test_a_namespace_that_was_renamed_in_between(admin: Client) -> None:
     assert raw == {"tpch_old"}
 
 
+@contextmanager
+def _reader(server: LiveServer, admin: Client, *, place: str, whole: str, table: str) -> Iterator[Client]:
+    """A user who may read all of one namespace, and one table of another."""
+    admin.users.add("reader")
+    admin.roles.create("readers")
+    admin.roles.grant_to_user("reader", ["readers"])
+    admin.roles.allow("readers", ["use_catalog"], on="main", kind="catalog")
+    for room in (whole, "raw"):
+        admin.roles.allow("readers", ["use_schema"], on=f"main.{room}.{place}", kind="namespace")
+    admin.roles.allow("readers", ["select_table"], on=f"main.{whole}.{place}", kind="namespace")
+    admin.roles.allow("readers", ["select_table"], on=f"main.raw.{place}.{table}", kind="table")
+    with Client(server.uri, token=admin.tokens.create(user="reader").token) as client:
+        yield client
+    admin.roles.delete("readers")
+    admin.users.remove("reader")
+
+
 @pytest.fixture
 def analyst(server: LiveServer, admin: Client, tpch: TpchRuns) -> Iterator[Client]:
     """A user who may read the marts, and of the raw tables the orders alone."""
     del tpch  # made before rights are given on it
-    admin.users.add("analyst")
-    admin.roles.create("analysts")
-    admin.roles.grant_to_user("analyst", ["analysts"])
-    admin.roles.allow("analysts", ["use_catalog"], on="main", kind="catalog")
-    for room in ("raw", "mart"):
-        admin.roles.allow("analysts", ["use_schema"], on=f"main.{room}.tpch", kind="namespace")
-    admin.roles.allow("analysts", ["select_table"], on="main.mart.tpch", kind="namespace")
-    admin.roles.allow("analysts", ["select_table"], on="main.raw.tpch.orders", kind="table")
-    with Client(server.uri, token=admin.tokens.create(user="analyst").token) as client:
+    with _reader(server, admin, place="tpch", whole="mart", table="orders") as client:
         yield client
-    admin.roles.delete("analysts")
-    admin.users.remove("analyst")
 
 
 def test_what_the_caller_may_not_see_is_hidden(analyst: Client) -> None:
@@ -270,3 +277,21 @@ def test_columns_of_the_demo(admin: Client) -> None:
 
     assert set().union(*(_edges(each, direct=True) for each in up)) == wanted
     assert _edges(down, direct=True) == {edge for edge in wanted if edge[0] == "raw.airports.name"}
+
+
+@pytest.mark.usefixtures("demo")
+def test_what_of_the_demo_the_caller_may_not_see_is_hidden(server: LiveServer, admin: Client) -> None:
+    """Whoever reads the curated table and the flights sees that more tables are in it, and not which."""
+    with _reader(server, admin, place="nyc", whole="curated", table="flights") as reader:
+        tables = reader.lineage.up("main.curated.nyc.delays", depth=10)
+        airline = reader.lineage.up("main.curated.nyc.delays", column="airline")
+        carrier = reader.lineage.up("main.curated.nyc.delays", column="carrier")
+        with pytest.raises(DeniedError):
+            reader.lineage.down("main.raw.nyc.airlines")
+
+    assert _edges(tables) == {
+        ("data/flights", "raw.flights"), ("raw.flights", "curated.delays"), ("hidden", "curated.delays"),
+    }  # fmt: skip
+    assert {source for source, _ in _edges(airline, direct=True)} == {"hidden"}
+    assert _edges(carrier, direct=True) == {("raw.flights.carrier", "curated.delays.carrier")}
+    assert "airlines" not in repr((tables, airline))

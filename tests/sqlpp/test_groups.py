@@ -80,7 +80,6 @@ def asked(text: str) -> tuple[list[Value], list[Value], tuple[Wanted, ...]]:
         "select g, count(distinct t.h) as n from things t where t.id between 1 and 4 and t.h in [1, 2] group by t.g as g having count(*) > 1 order by count(*) desc, g",
         "select value {'k': k, 'twice': 2 * max(t.in_.n)} from things t group by t.h as k let s = sum(t.id) having s > 2 order by s",
         "select h, rank() over (order by count(*) desc) as r from things t group by t.h as h order by h",
-        "select value (select value count(*) from things u where u.id > 2)[0] + t.id from things t",
         "select t.g is null as n, count(*) as c from things t group by t.g order by c, n limit 2",
     ],
 )
