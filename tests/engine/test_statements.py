@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,10 @@ from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.jobs import DatasetRef, type_of
+from limnos.sqlpp.relations import Uncarried
 from limnos.sqlpp.stored import declared, shaped
+from tests.sqlpp.relations import asked
+from tests.sqlpp.relations.random_queries import Queries
 
 if TYPE_CHECKING:
     from tests.engine.conftest import Do
@@ -90,6 +95,65 @@ def test_spark_gives_what_the_evaluator_gives(asking: Asking, do: Do, people: li
     assert sorted(found, key=str) == sorted(wanted, key=str)
     if "order by" in text:
         assert found == wanted
+
+
+RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
+
+
+def test_random_queries_on_spark(asking: Asking, do: Do) -> None:
+    """Random queries that Spark carries give what the evaluator gives. `LIMNOS_TEST_SPARK_QUERIES` says how many; 2,000 are the whole proof."""
+    for name, type_ in (("orders", asked.ORDERS), ("people", asked.PEOPLE)):
+        asking.make(f"random_{name}", type_, "id")
+        do(asking.insert(f"random_{name}", asked.HELD[name]))
+    queries, told, left = Queries(41), [], RANDOM
+
+    while left:
+        text = queries.query()
+        try:
+            asked.rewritten(text)
+            wanted = asked.by_evaluator(text)
+        except (Uncarried, SqlppError):
+            continue
+        left -= 1
+        try:
+            found = do(asking.query(re.sub(r"\b(from|join|,) (orders|people) ", r"\1 random_\2 ", text)))
+        except SqlppError as error:
+            told.append(f"{text}: {error}")
+            continue
+        if not asked.same(map(json.dumps, found), wanted, ordered="order by" in text and "over (" not in text):
+            told.append(text)
+
+    assert told == []
+
+
+def test_many_results_come_in_their_order(asking: Asking, do: Do) -> None:
+    """More results than one partition or one batch holds, in the order that was asked for; one who leaves after the first does no harm."""
+    asking.make("many", "{ id: bigint, day: date, tags: [string]? }", "id")
+    do(
+        asking.insert(
+            "many", "(select value {'id': i, 'day': date('2020-01-01'), 'tags': ['a', null]} from range(1, 30000) as i)"
+        )
+    )
+
+    found = do(asking.query("select value [m.id, m.day, m.tags] from many m order by m.id desc"))
+    first = do(_first(asking, "select value m from many m"))
+
+    assert [row[0] for row in found] == list(range(30000, 0, -1))  # type: ignore[index]
+    assert found[0] == [30000, "2020-01-01", ["a", None]]
+    assert b'"id":' in first
+    assert do(asking.query("select value count(*) from many m")) == [30000]
+
+
+async def _first(asking: Asking, text: str) -> bytes:
+    """The first result of a query, whose other results nobody takes."""
+    async with contextlib.aclosing(asking.engine.run(asking.job(text))) as rows:
+        return await anext(rows)
+
+
+def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[object]) -> None:
+    """A number that overflows on Spark has the language's own error."""
+    with pytest.raises(SqlppError, match="ASX0007"):
+        do(asking.query("select value p.id * 9007199254740993 from people p where p.id > 1000"))
 
 
 def results_of(asking: Asking, text: str) -> list[object]:

@@ -26,6 +26,8 @@ from limnos.sqlpp.stored import (
 )
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
     from limnos.sqlpp.stored.types import ScalarName
     from limnos.sqlpp.values.model import Value
 
@@ -75,6 +77,22 @@ def objects_of(form: Form, batches: Iterable[pa.RecordBatch]) -> Iterator[dict[s
 def plain_type(type_: DeclaredType) -> pa.DataType:
     """How values of a type are read from a column that Spark gives."""
     return _type(type_, path=(), keys=frozenset(), plain=True)
+
+
+def streamed(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
+    """The rows of a frame, in its order, a partition after the other: nobody holds more than one and the next, which is worked out meanwhile."""
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - heavy
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
+    from pyspark.util import _local_iterator_from_socket  # noqa: PLC0415
+
+    machine = spark._jvm  # noqa: SLF001 - PySpark's own iterators give rows one by one, pickled
+    if machine is None:
+        raise RuntimeError("Spark has been stopped")
+    schema = to_arrow_schema(frame.schema, error_on_duplicated_field_names_in_struct=True)
+    batches = frame._jdf.toArrowBatchRdd()  # noqa: SLF001
+    served = machine.PythonRDD.toLocalIteratorAndServe(batches, True)
+    for message in _local_iterator_from_socket(served, NoOpSerializer()):
+        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
 
 
 def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:

@@ -1,15 +1,16 @@
 """Relations worked out on Spark, their rows as values.
 
-May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results are brought as Arrow has them, up to a size that sessions set.
+May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Results come as Arrow has them, few at once, many a part after the other, each up to a size that sessions set.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.engine.arrow import plain_type
+from limnos.engine.arrow import plain_type, streamed
 from limnos.engine.sql import statement_of
 from limnos.engine.tables import Table
+from limnos.sqlpp.relations.nodes import Cut, Extend, Filter, Gather, Sort, Window
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from limnos.sqlpp.relations import Carried
-    from limnos.sqlpp.relations.nodes import Read
+    from limnos.sqlpp.relations.nodes import Read, Relation
     from limnos.sqlpp.relations.results import Layout
     from limnos.sqlpp.values.model import Value
+
+FEW = 10_000
 
 
 def frame_of(spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]) -> DataFrame:
@@ -32,8 +35,18 @@ def frame_of(spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[s
 def values_of(
     spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]
 ) -> Iterator[Value]:
-    """The results."""
-    return decoded(carried.layout, frame_of(spark, carried, tables=tables).toArrow().to_batches())
+    """The results: few of them at once, more as they come."""
+    frame = frame_of(spark, carried, tables=tables)
+    return decoded(carried.layout, frame.toArrow().to_batches() if is_few(carried.relation) else streamed(spark, frame))
+
+
+def is_few(relation: Relation) -> bool:
+    """Whether a relation has few rows whatever its datasets have."""
+    while isinstance(relation, (Extend, Filter, Sort, Window)):
+        relation = relation.source
+    if isinstance(relation, Cut):
+        return relation.limit is not None and relation.limit <= FEW
+    return isinstance(relation, Gather) and not relation.keys
 
 
 def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
