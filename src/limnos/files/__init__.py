@@ -5,7 +5,7 @@ they are, compression is the caller's, and whether a location is allowed is aske
 """
 
 from limnos.files.allowed import Allowed, everything, root_of
-from limnos.files.entries import Entry
+from limnos.files.entries import Entry, Mark
 from limnos.files.links import leads_within, read_within
 from limnos.files.local import path_of, real, sweep_empty
 from limnos.files.locations import allowed_roots, check_size, check_within, is_local, is_within, normalise, parse
@@ -17,6 +17,7 @@ __all__ = [
     "Allowed",
     "Entry",
     "FileStore",
+    "Mark",
     "Shares",
     "allowed_roots",
     "check_size",

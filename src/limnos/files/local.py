@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from limnos.files import trouble
-from limnos.files.entries import Entry
+from limnos.files.entries import Entry, Mark
 from limnos.files.locations import parse
 from limnos.model.errors import AlreadyExists
 
@@ -90,6 +90,14 @@ class LocalFiles:
             if trouble.is_missing(error):
                 return False
             raise trouble.failed("look for", location, error) from error
+
+    def mark(self, location: str) -> Mark | None:
+        """Tell what is at a place, links not followed; None where there is nothing, or nobody can tell."""
+        try:
+            found = os.lstat(_path(location))
+        except OSError:
+            return None
+        return Mark(found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def below(self, location: str) -> Iterator[str]:
         path = _path(location)

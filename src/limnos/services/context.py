@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
+from limnos.services.lance_descriptions import Descriptions
 from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
@@ -82,6 +83,8 @@ class Services:
         self.wake_deliveries = wake_deliveries
         self.chores: Chores = OwnChores() if chores is None else chores
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
+        self.descriptions = Descriptions(files.mark_now)
+        """Of Lance tables."""
         self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
         """Of credentials for tables' files."""
         self.engine: Engine = NoEngine() if engine is None else engine

@@ -19,7 +19,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
 
-    from limnos.files import Allowed, Entry, FileStore
+    from limnos.files import Allowed, Entry, FileStore, Mark
 
 T = TypeVar("T")
 log = get_logger("limnos.files")
@@ -159,6 +159,11 @@ class Files:
     def exists_now(location: str) -> bool:
         """Say whether a local file is there, without leaving the loop."""
         return LOCAL_FILES.exists(location)
+
+    @staticmethod
+    def mark_now(location: str) -> Mark | None:
+        """Tell what is at a local place, links not followed, without leaving the loop; None where nothing is."""
+        return LOCAL_FILES.mark(location)
 
     async def exists(self, location: str, properties: Mapping[str, str]) -> bool:
         """Say whether a file is there."""

@@ -1,11 +1,12 @@
 """What a Lance table is: what the store says of it, and what its own files say.
 
 May import the rooms below. The store is asked first, and decides; only then are files looked at, in a process of their own. Nothing is
-written by a read, and nothing of what was read is kept: clients commit to such tables without a word to this server.
+written by a read. Clients commit to such tables without a word to this server, so what was read is kept as `services.lance_descriptions` has it, and not else.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
@@ -17,6 +18,7 @@ from limnos.services.lance_tables import LanceTable, has_data, lance_load
 from limnos.services.lance_versions import kept_version, latest, manifests_for
 from limnos.services.lance_work import answer, errand_of, options_of
 from limnos.sources.lance.questions import Describe, Described
+from limnos.store.lance_versions import lance_top_read
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels
@@ -57,6 +59,28 @@ async def table_describe(ctx: Context, scope: Scope, *, levels: Levels, at: At, 
 async def _described(ctx: Context, table: LanceTable, *, at: At, detailed: bool, looks: bool) -> Told:
     if not detailed and not looks:
         return Told(table, None, None)
+    if at == At():
+        return await _newest(ctx, table, detailed=detailed)
+    return await _looked_at(ctx, table, at=at, detailed=detailed)
+
+
+async def _newest(ctx: Context, table: LanceTable, *, detailed: bool) -> Told:
+    """Describe a table as it is now: from what is kept, if its files are as they were, else from these."""
+    descriptions = ctx.services.descriptions
+    glance = descriptions.glance(table)
+    if glance is None:
+        return await _looked_at(ctx, table, at=At(), detailed=detailed)
+    top = await ctx.look_up(partial(lance_top_read, table.node.id, "")) if table.record.managed else None
+    found = None if table.record.managed and top is None else descriptions.find(glance, top=top)
+    if found is not None:
+        return Told(table, False, found if detailed else None)
+    told = await _looked_at(ctx, table, at=At(), detailed=detailed)
+    if told.found is not None:
+        descriptions.keep(glance, told.found, top=top)
+    return told
+
+
+async def _looked_at(ctx: Context, table: LanceTable, *, at: At, detailed: bool) -> Told:
     state = await state_of(ctx, table, at=at)
     if state is None:
         if detailed:

@@ -1,0 +1,328 @@
+"""`python -m bench.lance`: Lance tables over REST, beside the reference adapter (`lance.namespace.RestAdapter` over a directory), in one run.
+
+Describe, list 1,000, a commit to a table whose versions the server keeps, an insert, a vector query: CPU of the server's whole process tree, and time. With
+`--gigabytes 2` also the memory of server and worker while so much is inserted and read again. Prints and judges nothing. Linux only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from bench.cpu import TreeCpu, descendants
+from bench.workers import served
+from limnos.client import Client
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE = 128
+"""Numbers in a vector."""
+BATCH_ROWS = 4096
+TABLES = 1000
+CONNECTIONS = 4
+DESCRIPTIONS = 1000
+DETAILED = {"load_detailed_metadata": True}
+QUIET_S = 4.0
+"""How long a table is left alone before it is described."""
+ADAPTER = """
+import sys, time, lance.namespace
+with lance.namespace.RestAdapter("dir", {"root": sys.argv[1]}, host="127.0.0.1", port=0) as adapter:
+    print("ready", adapter.port, flush=True)
+    sys.stdin.read()
+"""
+Body = dict[str, Any] | bytes | Iterator[bytes] | None
+SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), SIZE))])
+
+
+@dataclass(frozen=True)
+class Side:
+    """A server under measurement: its process, its address, and how its identifiers and requests begin."""
+
+    name: str
+    pid: int
+    address: str
+    root: str
+    home: tuple[str, ...]
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def table(self, name: str) -> str:
+        """The address of a table."""
+        return f"{self.root}/table/{'$'.join((*self.home, name))}"
+
+    def space(self) -> str:
+        """The address of the namespace that all tables are in."""
+        return f"{self.root}/namespace/{'$'.join(self.home) or '$'}"
+
+
+@contextmanager
+def adapter(folder: Path) -> Iterator[Side]:
+    """Serve a directory by the reference adapter, in a process of its own."""
+    command = [sys.executable, "-c", ADAPTER, str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            port = next(line.split()[1] for line in process.stdout or () if line.startswith("ready"))
+            yield Side("reference", process.pid, f"127.0.0.1:{port}", "/v1", ())
+        finally:
+            process.kill()
+
+
+@contextmanager
+def ours(folder: Path) -> Iterator[Side]:
+    """Serve a store of its own, access control on."""
+    with served(folder / "data", 1) as (pid, uri, _):
+        token = (folder / "data" / "admin.token").read_text().strip()
+        with Client(uri, token=token) as client:
+            client.namespaces.create("lance.bench")
+        headers = {"Authorization": f"Bearer {token}"}
+        yield Side("limnos", pid, urlsplit(uri).netloc, "/lance/v1", ("lance", "bench"), headers)
+
+
+class Asker:
+    """One keep-alive connection to a side."""
+
+    def __init__(self, side: Side) -> None:
+        self.side = side
+        self._http = http.client.HTTPConnection(side.address, timeout=1800)
+
+    def ask(self, method: str, path: str, body: Body = None, *, drain: bool = False) -> bytes:
+        """Ask and read the answer; `drain` throws it away as it comes. Ends the benchmark on a refusal."""
+        rows = body is not None and not isinstance(body, dict)
+        kind = "application/vnd.apache.arrow.stream" if rows else "application/json"
+        asked = json.dumps(body or {}).encode() if method == "POST" else None
+        sent = asked if body is None or isinstance(body, dict) else body
+        headers = {**self.side.headers, "Content-Type": kind}
+        self._http.request(
+            method, path, body=sent, headers=headers, encode_chunked=rows and not isinstance(sent, bytes)
+        )
+        answer = self._http.getresponse()
+        if answer.status >= 300:
+            sys.exit(f"{self.side.name}: {answer.status} for {path}: {answer.read(600)!r}")
+        found = answer.read(0 if drain else None)
+        while drain and answer.read(1 << 20):
+            pass
+        return found
+
+
+class Pieces:
+    """What pyarrow writes, as pieces to be sent."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.found: list[bytes] = []
+
+    def writable(self) -> bool:
+        """Say so."""
+        return True
+
+    def write(self, piece: bytes) -> int:
+        """Keep a piece."""
+        self.found.append(bytes(piece))
+        return len(piece)
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def taken(self) -> bytes:
+        """Give what has come since."""
+        found, self.found = b"".join(self.found), []
+        return found
+
+
+def stream(rows: int) -> Iterator[bytes]:
+    """Rows as an Arrow stream, a batch at a time; every batch has the same random vectors."""
+    pieces = Pieces()
+    values = pa.array(memoryview(os.urandom(BATCH_ROWS * SIZE * 2)).cast("H"), pa.uint16()).cast(pa.float32())
+    vectors = pa.FixedSizeListArray.from_arrays(values, SIZE)
+    with pa.ipc.new_stream(pa.PythonFile(pieces, mode="w"), SCHEMA) as writer:
+        for start in range(0, rows, BATCH_ROWS):
+            numbers = pa.array(range(start, min(start + BATCH_ROWS, rows)), pa.int64())
+            columns = [numbers, numbers.cast(pa.string()), vectors.slice(0, len(numbers))]
+            writer.write_batch(pa.record_batch(columns, schema=SCHEMA))
+            yield pieces.taken()
+    yield pieces.taken()
+
+
+class Memory:
+    """The largest resident memory of each process of a server, looked at now and then."""
+
+    def __init__(self, pid: int) -> None:
+        self.peaks: dict[int, int] = {}
+        self._pid = pid
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._stop.wait(0.05):
+            for pid in descendants([self._pid]):
+                try:
+                    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+                except (OSError, IndexError):
+                    continue
+                self.peaks[pid] = max(self.peaks.get(pid, 0), pages * os.sysconf("SC_PAGE_SIZE"))
+
+    def __str__(self) -> str:
+        of_server = self.peaks.get(self._pid, 0) >> 20
+        others = sorted((each >> 20 for pid, each in self.peaks.items() if pid != self._pid), reverse=True)
+        return f"server {of_server} MiB, workers {', '.join(map(str, others)) or 'none'} MiB"
+
+
+def many(side: Side, what: Callable[[Asker, int], object], *, count: int, connections: int) -> None:
+    """Do something so often, over so many connections at once."""
+    numbers = iter(range(count))
+    lock = threading.Lock()
+
+    def work() -> None:
+        asker = Asker(side)
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            what(asker, number)
+
+    with ThreadPoolExecutor(connections) as pool:
+        for each in [pool.submit(work) for _ in range(connections)]:
+            each.result()
+
+
+def measured(
+    side: Side, what: Callable[[Asker, int], object], *, count: int, connections: int = 1
+) -> tuple[float, float]:
+    """Do something so often, a little before: seconds of CPU of one time, and of waiting for all, shared out."""
+    many(side, what, count=1, connections=1)
+    many(side, what, count=connections, connections=connections)
+    clock = TreeCpu([side.pid])
+    used, began = clock.look(), time.perf_counter()
+    many(side, what, count=count, connections=connections)
+    return (clock.look() - used) / 1e9 / count, (time.perf_counter() - began) / count
+
+
+def furnish(side: Side, folder: Path) -> None:
+    """A thousand tables to list: declared here, folders that the reference adapter reads there."""
+
+    def make(asker: Asker, number: int) -> None:
+        if side.name == "limnos":
+            asker.ask("POST", f"{side.table(f't{number:04}')}/declare")
+        else:
+            (folder / f"t{number:04}.lance" / "_versions").mkdir(parents=True)
+
+    many(side, make, count=TABLES, connections=CONNECTIONS)
+    Asker(side).ask("POST", f"{side.table('docs')}/create", b"".join(stream(10)))
+
+
+def requests_of(side: Side, rows: int) -> None:
+    """Measure each operation, and print seconds of CPU and of waiting."""
+    docs, listed = side.table("docs"), f"{side.space()}/table/list"
+    query = {"k": 10, "vector": {"single_vector": [1.0] * SIZE}, "columns": {"column_names": ["id"]}}
+    descriptions_of(side, f"{docs}/describe")
+    found = measured(side, lambda by, _: by.ask("GET", listed), count=100, connections=CONNECTIONS)
+    told(side, "list 1,000", found)
+    insert = f"{docs}/insert?mode=append"
+    found = measured(side, lambda by, _: by.ask("POST", insert, stream(rows)), count=2)
+    told(side, f"insert of {rows:,}", found, rows=rows)
+    told(side, "vector query", measured(side, lambda by, _: by.ask("POST", f"{docs}/query", query), count=10))
+
+
+def descriptions_of(side: Side, path: str) -> None:
+    """Measure a description as clients ask for it, the location alone, and all there is, of a table that is left alone and of one that is not."""
+    location = json.loads(Asker(side).ask("POST", path))["location"].removeprefix("file://")
+    time.sleep(QUIET_S)
+
+    def changed(asker: Asker, _: int) -> None:
+        os.utime(f"{location}/_versions")
+        asker.ask("POST", path, DETAILED)
+
+    asked: tuple[tuple[str, Callable[[Asker, int], object]], ...] = (
+        ("describe", lambda by, _: by.ask("POST", path)),
+        ("describe, location", lambda by, _: by.ask("POST", path, {"load_detailed_metadata": False})),
+        ("describe, all of it", lambda by, _: by.ask("POST", path, DETAILED)),
+        ("the same, changed", changed),
+    )
+    for word, what in asked:
+        told(side, word, measured(side, what, count=DESCRIPTIONS, connections=CONNECTIONS))
+
+
+def told(side: Side, word: str, found: tuple[float, float], *, rows: int = 0) -> None:
+    """Print what an operation took."""
+    cpu, wall = found
+    pace = f"  {rows / cpu:,.0f} rows a second of CPU, {rows / wall:,.0f} of time" if rows else ""
+    print(f"{side.name:10} {word:20} {cpu * 1e3:10.2f} ms of CPU {wall * 1e3:10.1f} ms{pace}", flush=True)
+
+
+def managed_commits(side: Side) -> tuple[float, float]:
+    """Changes of a table's own notes by pylance, which commits each version at the server."""
+    with Client(f"http://{side.address}", token=side.headers["Authorization"].partition(" ")[2]) as client:
+        client.lance.declare("lance.bench.kept", properties={"managed_versioning": "true"})
+        Asker(side).ask("POST", f"{side.table('kept')}/insert?mode=append", b"".join(stream(10)))
+        opened = client.lance.dataset("lance.bench.kept")
+        return measured(side, lambda _, number: opened.update_schema_metadata({"at": str(number)}), count=50)
+
+
+def large(side: Side, gigabytes: float) -> None:
+    """Insert and read so much, and print memory and pace."""
+    asker, rows = Asker(side), int(gigabytes * 1e9 / (SIZE * 4 + 18))
+    for word, path, body in (
+        ("insert", f"{side.table('large')}/create", stream(rows)),
+        ("query", f"{side.table('large')}/query", {"k": rows, "vector": {}, "filter": "id >= 0"}),
+    ):
+        clock = TreeCpu([side.pid])
+        used, began = clock.look(), time.perf_counter()
+        with Memory(side.pid) as memory:
+            asker.ask("POST", path, body, drain=True)
+        seconds, cpu = time.perf_counter() - began, (clock.look() - used) / 1e9
+        size = rows * (SIZE * 4 + 18) / (1 << 20)
+        print(
+            f"{word} of {gigabytes:g} GB ({rows:,} rows): {memory}; {size / seconds:.0f} MiB/s, {size / cpu:.0f} MiB a second of CPU"
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.lance", description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000)
+    parser.add_argument("--gigabytes", type=float, default=0.0)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as name:
+        folder = Path(name)
+        (folder / "reference").mkdir()
+        with ours(folder) as here, adapter(folder / "reference") as there:
+            sides = (here, there)
+            for side in sides:
+                furnish(side, folder / "reference")
+                requests_of(side, given.rows)
+            told(here, "commit, managed", managed_commits(here))
+            if given.gigabytes:
+                large(here, given.gigabytes)
+
+
+if __name__ == "__main__":
+    main()

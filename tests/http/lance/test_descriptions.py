@@ -1,0 +1,153 @@
+"""Descriptions that are kept: cheap while a table's files are as they were, and never older than these."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import lance
+import pyarrow as pa
+import pytest
+
+from limnos.services.lance_descriptions import Descriptions
+from tests.http.driver import API, Node, grant
+from tests.http.lance.wire import Json, arrow, declare, fill, table
+
+AT = table("lance", "t")
+LATER_NS = 60_000_000_000
+ROWS = pa.table({"id": [1, 2]})
+
+
+class Asked:
+    """Counts what workers are asked."""
+
+    def __init__(self, node: Node) -> None:
+        self.kinds: list[str] = []
+        self._ask = node.built.services.lance.ask
+        node.built.services.lance.ask = self.ask
+
+    async def ask(self, errand: object) -> bytes:
+        """Count and pass on."""
+        self.kinds.append(errand.kind)
+        return await self._ask(errand)
+
+    def since(self, what: Callable[[], object]) -> list[str]:
+        """What was asked meanwhile."""
+        before = len(self.kinds)
+        what()
+        return self.kinds[before:]
+
+
+@pytest.fixture
+def asked(node: Node) -> Asked:
+    """A node to which each file was written a minute ago."""
+    services = node.built.services
+    services.descriptions = Descriptions(services.files.mark_now, now_ns=lambda: time.time_ns() + LATER_NS)
+    return Asked(node)
+
+
+BOTH = pytest.mark.parametrize("place", ["false", "true"], ids=["storage", "managed"], indirect=True)
+
+
+@pytest.fixture
+def place(node: Node, request: pytest.FixtureRequest) -> Path:
+    """Where a table of one version and two rows lies."""
+    made = declare(node, "lance", "t", properties={"managed_versioning": getattr(request, "param", "false")})
+    node.done("POST", f"{AT}/insert", arrow(ROWS))
+    return Path(str(made["location"]).removeprefix("file://"))
+
+
+def described(node: Node, body: Json | None = None) -> Json:
+    """What is told of the table."""
+    return node.done("POST", f"{AT}/describe", body or {})
+
+
+@BOTH
+def test_what_was_told_is_told_again_without_a_look_into_the_files(node: Node, place: Path, asked: Asked) -> None:
+    """A table that stays as it is is described by a process once; the same answer comes again, whole or in part."""
+    first = described(node)
+
+    assert asked.kinds == ["describe"]
+    assert first["version"] == 1
+    assert asked.since(lambda: None) == []
+    assert described(node) == first
+    assert described(node, {"check_declared": True, "load_detailed_metadata": False})["is_only_declared"] is False
+    assert asked.kinds == ["describe"]
+    assert described(node, {"version": 1}) == first
+    assert asked.kinds == ["describe", "describe"]
+
+
+@BOTH
+def test_every_change_shows_at_once(node: Node, place: Path, asked: Asked) -> None:
+    """Each change by the server is in the next description, whatever was kept."""
+    for number in range(2, 12):
+        described(node)
+        node.done("POST", f"{AT}/insert", arrow(ROWS))
+        assert described(node)["version"] == number
+
+
+def test_a_commit_by_path_shows_at_once(node: Node, asked: Asked) -> None:
+    """A commit that the server hears nothing of is in the next description: of versions that come and that go."""
+    location = fill(node, "lance", "t", rows=ROWS)["location"]
+    for number in range(2, 12):
+        described(node)
+        written = lance.write_dataset(ROWS, str(location), mode="append")
+        assert described(node)["version"] == written.version == number
+
+    shutil.rmtree(str(location).removeprefix("file://"))
+
+    assert described(node)["is_only_declared"] is True
+
+
+def test_nothing_is_kept_of_what_was_written_just_now(node: Node, place: Path) -> None:
+    """By a real clock a table's files are trusted only when their next change is sure to have another time."""
+    asked = Asked(node)
+
+    assert described(node) == described(node)
+    assert asked.kinds == ["describe", "describe"]
+
+
+def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: Node, asked: Asked) -> None:
+    """A version that somebody lays past a managed table is not told, and is out of the way, also where a description was kept."""
+    location = str(declare(node, "lance", "t", properties={"managed_versioning": "true"})["location"])
+    node.done("POST", f"{AT}/insert", arrow(ROWS))
+    first = described(node)
+    lance.write_dataset(ROWS, location, mode="append")
+
+    assert described(node) == first
+    assert len(list(Path(location.removeprefix("file://"), "_bypassed").iterdir())) == 1
+
+
+@BOTH
+def test_a_link_instead_of_the_manifests_leads_nowhere(node: Node, place: Path, asked: Asked, tmp_path: Path) -> None:
+    """Who puts a link in place of a described table's manifests shows none of what is behind it."""
+    described(node)
+    (place / "_versions").rename(tmp_path / "moved")
+    (place / "_versions").symlink_to(tmp_path / "moved")
+
+    assert "version" not in node.post(f"{AT}/describe", {}).json()
+
+
+def test_what_is_kept_lets_nobody_in(node: Node, place: Path, asked: Asked) -> None:
+    """A description that was told to one caller is refused to another, and to the same one when the right has gone."""
+    role = grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="lance")
+    assert node.post(f"{AT}/describe", {}, user="ana").status == 200
+    assert node.post(f"{AT}/describe", {}, user="eve").status == 403
+    node.delete(f"{API}/lake/roles/{role}")
+
+    assert node.post(f"{AT}/describe", {}, user="ana").status == 403
+    assert asked.kinds == ["describe"]
+
+
+def test_another_table_of_the_name_is_described_afresh(node: Node, place: Path, asked: Asked) -> None:
+    """What was kept of a table is not told of its successor."""
+    described(node)
+    node.done("POST", f"{AT}/deregister")
+    fill(node, "lance", "t", rows=pa.table({"other": ["x"]}))
+
+    found = described(node)
+
+    assert [each["name"] for each in found["schema"]["fields"]] == ["other"]
+    assert found["location"] != f"file://{place}"
