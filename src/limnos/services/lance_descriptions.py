@@ -1,6 +1,6 @@
 """Descriptions of Lance tables that are kept while the files they were read from are the same.
 
-May import `files` by `services.files`, `formats` and `model`. Decides nothing: whoever asks here was let in by a decision of its own request. Clients commit
+May import `files`, `formats`, `model`, and `sources` for the shapes of answers. Decides nothing: whoever asks here was let in by a decision of its own request. Clients commit
 to such tables without a word to this server, so each answer rests on a look at the table's directory of manifests in the same request: every commit makes a
 file there, and so moves the time at which the directory was changed, which nobody can set. A change in the same tick of the file system's clock would not
 move it, so nothing is kept of a directory that was changed only just now. Local tables only: elsewhere the look would cost what it saves. Decision record 0071.
