@@ -71,6 +71,7 @@ QUERIES = [
     "select zip, count(*) as c from people p group by p.home.zip as zip",
     "select p.id, t from people p unnest p.tags as t order by p.id, t",
     "select p.id, q.id as other from people p join people q on p.n = q.n and p.id < q.id",
+    "select p.id, q.pay, initcap(q.name) as name, q.more.of[0] as first from people p join people q on p.n = q.n order by p.id, q.id",
     "select p.id, q.id as other from people p left join people q on q.n = -p.n order by p.id limit 3",
     "select value (select value q.id from people q where q.n = p.n order by q.id) from people p order by p.id",
     "select value some t in p.tags satisfies t = 'y' from people p order by p.id",

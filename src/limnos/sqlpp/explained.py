@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.scans import Wanted
 
 WHOLE = "the whole query"
+VALUES = "values of SELECT, from each row of the result"
 
 
 def explained(expression: plan.Expression, types: Types) -> bytes:
@@ -31,11 +32,14 @@ def _runs(expression: plan.Expression, types: Types) -> dict[str, object]:
     reason = "it is an expression and no query"
     if isinstance(expression, plan.Subquery):
         try:
-            carried(expression.query, types)
+            found = carried(expression.query, types)
         except Uncarried as uncarried:
             reason = str(uncarried)
         else:
-            return {"spark": [WHOLE]}
+            if not found.layout.finished:
+                return {"spark": [WHOLE]}
+            because = f"Spark does not carry: {'; '.join(found.layout.finished)}"
+            return {"spark": [WHOLE], "evaluator": VALUES, "because": because}
     _, wanted = prepared(expression, types=types)
     return {"spark": [_told(one) for one in wanted], "evaluator": WHOLE, "because": f"Spark does not carry: {reason}"}
 

@@ -152,7 +152,28 @@ class Queries:
     # Expressions.
 
     def _any(self, variables: list[Var]) -> str:
-        return self._scalar(variables, 2)
+        return self._beyond(variables) if self._chance(0.2) else self._scalar(variables, 2)
+
+    def _beyond(self, variables: list[Var]) -> str:
+        """What columns do not say."""
+        name, dataset = self._of(variables)
+        text, number = self._expression("str", variables, 1), self._expression("int", variables, 1)
+        more = [f"initcap({text})", f"({text} + {number})", f"[{number}, to_string({text})]"]
+        if dataset == "people":
+            more += [
+                f"{name}.pay",
+                f"{{'pay': {name}.pay, 'n': {number}}}",
+                f"{name}.home.what",
+                f"({name}.pay > {number})",
+            ]
+        else:
+            item = self._name()
+            more += [
+                f"(select value {item} from {name}.tags {item} where {item} > {text})",
+                f"{name}.tags[0]",
+                f"array_sort({name}.tags)",
+            ]
+        return self._of(more)
 
     def _scalar(self, variables: list[Var], depth: int) -> str:
         return self._expression(self._of(_TYPES), variables, depth)

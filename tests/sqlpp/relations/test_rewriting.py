@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp.relations import Uncarried
+from limnos.sqlpp.relations.nodes import reads_of
+from limnos.sqlpp.relations.terms import columns_in
 from tests.sqlpp.relations.asked import by_evaluator, by_rewriting, rewritten, same
 
 CARRIED = """
@@ -71,6 +73,8 @@ select value 'x' in o.tags from orders o
 select value [array_count(o.tags), len(o.tags)] from orders o
 select value o.id from orders o where some t in o.tags satisfies t = 'y'
 select value every t in o.tags satisfies t = 'y' from orders o
+select o.id from orders o order by o.note <= o.c, o.id
+select o.id from orders o order by o.note >= o.n desc nulls first, o.id
 select value o.tags from orders o where o.id < 4
 select value {'a': {'b': o.note, 'c': [o.n, o.c]}} from orders o
 select p.home.zip, p.home is missing as m, p.home is null as u, p.home.floor is null as f from people p
@@ -85,10 +89,53 @@ def test_a_query_means_the_same(text: str) -> None:
     assert same(found, wanted, ordered="order by" in text and "over" not in text)
 
 
+FINISHED = """
+select value p.pay from people p
+select p.id, p.pay, o.id as other from people p join orders o on p.id = o.c order by o.id
+select p.id, p.pay > 10 as much, o.note from orders o left join people p on p.id = o.c order by o.id desc limit 4
+select o.id, [p, p.pay] as both from orders o left join people p on p.id = o.c
+select value [initcap(o.note), o.note + 1, upper(o.note)] from orders o
+select value {'a': {'pay': p.pay, 'home': p.home.what}, 'n': [p.name, p.pay]} from people p
+select o.id, (select value t from o.tags t where t != 'x' order by t desc) as t, o.tags[0] as first from orders o where o.n > 0
+select o.n, array_sort([count(*), sum(o.id)]) as both, initcap(min(o.note)) as low from orders o group by o.n having count(*) > 0
+select x.pay, x.n, y.id from (select p.pay as pay, p.id as n, p.name || '!' as name from people p where p.id > 1) x join orders y on y.c = x.n
+select q.id, initcap(w) as w from people q let w = q.name || q.home.zip where q.id < 3
+with r as (select p.id, p.pay from people p) select value [a.pay, b.pay] from r a join r b on a.id = b.id
+select value every t in o.tags satisfies initcap(t) > 'A' from orders o
+select value (select value {'k': t.n, 'o': o.id} from [{'n': 1}, {'n': 2}] t) from orders o where o.id < 3
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("text", FINISHED)
+def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
+    """A value of SELECT that columns do not say leaves the rest of the query to them, and means the same."""
+    found, wanted = by_rewriting(text), by_evaluator(text)
+
+    assert same(found, wanted, ordered="order by" in text)
+    assert rewritten(text).layout.finished
+
+
+def test_only_what_is_looked_at_comes() -> None:
+    """For a value that is worked out from a row the columns come that it looks at, and what is not declared only where it may lie there."""
+    names = []
+    for text in ("select value initcap(p.name) from people p", "select value initcap(p.nick) from people p", "select value initcap(p.home.zip) from people p"):  # fmt: skip
+        found = rewritten(text)
+        (read,) = reads_of(found.relation)
+        called = dict(read.columns)
+        names.append([called[number] for term, _ in found.layout.columns for number in columns_in(term)])
+
+    assert names[0] == ["name"]
+    assert names[1] == ["_open"]
+    assert "_open" not in names[2] or set(names[2]) <= {"home", "_open"}
+
+
 UNCARRIED = {
-    "select value p.pay from people p": "the field pay, which is no column",
-    "select value initcap(o.note) from orders o": "the function initcap",
-    "select value o.note + 1 from orders o": r"\+ of string and bigint",
+    "select p.id from people p where p.pay > 1": "the field pay, which is no column",
+    "select p.id from people p order by p.pay": "the field pay, which is no column",
+    "select distinct p.pay from people p": "DISTINCT of open objects or arrays",
+    "select o.id from orders o where initcap(o.note) = 'Ab'": "the function initcap",
+    "select o.id from orders o where o.note + 1 is null": r"\+ of string and bigint",
+    "select value [p.pay, (select value o.id from orders o where o.c = p.id)] from people p": "Subquery",
     "select value (select value o.id from orders o where o.c = p.id) from people p": "Subquery",
     "select value o.id from orders o where o.tags = ['x']": "an operator on an array",
     "select o.n, array_agg(o.id) as ids from orders o group by o.n": "array_agg",

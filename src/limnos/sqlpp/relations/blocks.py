@@ -12,7 +12,7 @@ from limnos.sqlpp.evaluator.joins import conjuncts
 from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.carrier import Carrier, column
 from limnos.sqlpp.relations.datasets import dataset_of, shape_of
-from limnos.sqlpp.relations.expressions import bind, condition, folded, shape
+from limnos.sqlpp.relations.expressions import bind, condition, finished, folded, shape
 from limnos.sqlpp.relations.measures import aggregates_in, measured
 from limnos.sqlpp.relations.nodes import Cut, Gather, Measure, Sort, Union, Unnest, outputs
 from limnos.sqlpp.relations.orders import places_of
@@ -357,10 +357,10 @@ def _flagged_once(one: Shape) -> Shape:
 def projected(select: plan.Select, carrier: Carrier) -> Shape:
     """The shape of what SELECT gives."""
     if select.value is not None:
-        return shape(select.value, carrier)
+        return finished(select.value, carrier)
     fields: dict[str, Shape] = {}
     for projection in select.projections:
-        value = shape(projection.value, carrier)
+        value = finished(projection.value, carrier)
         given = value.fields if isinstance(value, Record) else ()
         if projection.name is None and (
             not isinstance(value, Record) or value.open is not None or value.there is not True

@@ -15,6 +15,7 @@ from limnos.sqlpp.evaluator.expressions import work_of
 from limnos.sqlpp.evaluator.queries import Working
 from limnos.sqlpp.relations import functions, operators
 from limnos.sqlpp.relations.datasets import shape_of
+from limnos.sqlpp.relations.finishing import worked
 from limnos.sqlpp.relations.shapes import (
     Cell,
     Fixed,
@@ -56,6 +57,16 @@ def shape(node: plan.Expression, carrier: Carrier) -> Shape:
     if handler is None:
         raise Uncarried(f"{type(node).__name__}")
     return handler(node, carrier)
+
+
+def finished(node: plan.Expression, carrier: Carrier) -> Shape:
+    """The shape of a value that nobody asks anything of: what columns do not say, the evaluator works out for each row. Raises Uncarried where it needs more than the row."""
+    rows, aside = carrier.rows, list(carrier.aside)
+    try:
+        return shape(node, carrier)
+    except Uncarried as reason:
+        carrier.rows, carrier.aside = rows, aside
+        return worked(node, carrier, reason=reason)
 
 
 def condition(node: plan.Expression, carrier: Carrier) -> Term:
@@ -258,12 +269,12 @@ def _case(node: plan.CaseOf, carrier: Carrier) -> Shape:
 
 @_handles(plan.ArrayOf)
 def _array(node: plan.ArrayOf, carrier: Carrier) -> Shape:
-    return Fixed(tuple(shape(item, carrier) for item in node.items))
+    return Fixed(tuple(finished(item, carrier) for item in node.items))
 
 
 @_handles(plan.BagOf)
 def _bag(node: plan.BagOf, carrier: Carrier) -> Shape:
-    return Fixed(tuple(shape(item, carrier) for item in node.items), bag=True)
+    return Fixed(tuple(finished(item, carrier) for item in node.items), bag=True)
 
 
 @_handles(plan.ObjectOf)
@@ -273,7 +284,7 @@ def _object(node: plan.ObjectOf, carrier: Carrier) -> Shape:
         called = folded(name)
         if called is None or not isinstance(called.value, str) or called.value in fields:
             raise Uncarried("an object whose names are not known, or twice the same")
-        fields[called.value] = shape(value, carrier)
+        fields[called.value] = finished(value, carrier)
     return Record(tuple(fields.items()))
 
 
@@ -289,7 +300,7 @@ def bind(slot: int, value: plan.Expression, *, carrier: Carrier) -> None:
     if any(isinstance(one, plan.Subquery) for one in _outermost(value)):
         carrier.known.later[slot] = value
     else:
-        carrier.known.shapes[slot] = shape(value, carrier)
+        carrier.known.shapes[slot] = finished(value, carrier)
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:

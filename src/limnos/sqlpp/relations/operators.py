@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.relations.shapes import Cell, Shape, Uncarried, missing_of, null_of, unknown_of
+from limnos.sqlpp.relations.shapes import Cell, Finished, Shape, Uncarried, missing_of, null_of, unknown_of
 from limnos.sqlpp.relations.terms import FALSE, Flag, Literal, Term, all_of, any_of, call, not_of, term_of
 from limnos.sqlpp.values import text
 from limnos.sqlpp.values.model import NUMERIC
@@ -40,6 +40,8 @@ def cell(shape: Shape) -> Cell:
     """A shape as a cell. Raises Uncarried."""
     if isinstance(shape, Cell):
         return shape
+    if isinstance(shape, Finished):
+        raise Uncarried(shape.reason)
     raise Uncarried("an operator on an array or an object")
 
 
@@ -121,7 +123,9 @@ def negated(shape: Shape) -> Cell:
 
 
 def is_true(shape: Shape) -> Term:
-    """A condition where only what is true counts; what is no boolean is not true."""
+    """A condition where only what is true counts; what is no boolean is not true. Raises Uncarried."""
+    if isinstance(shape, Finished):
+        raise Uncarried(shape.reason)
     return shape.term if isinstance(shape, Cell) and shape.type == "boolean" else FALSE
 
 

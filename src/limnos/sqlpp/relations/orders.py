@@ -11,7 +11,7 @@ from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.expressions import shape
 from limnos.sqlpp.relations.nodes import Place
 from limnos.sqlpp.relations.shapes import Uncarried, missing_of, unknown_of
-from limnos.sqlpp.relations.terms import Literal, call, term_of
+from limnos.sqlpp.relations.terms import Flag, Literal, Term, call, term_of
 
 if TYPE_CHECKING:
     from limnos.sqlpp import plan
@@ -23,17 +23,19 @@ def places_of(order: tuple[plan.Order, ...], carrier: Carrier) -> tuple[Place, .
     places: list[Place] = []
     for item in order:
         one = operators.cell(shape(item.value, carrier))
-        if one.type == "null":
-            continue
-        if one.type not in operators.ORDERED:
+        if one.type not in operators.ORDERED and one.type != "null":
             raise Uncarried(f"ORDER BY values of type {one.type}")
         first = not item.descending if item.nulls_first is None else item.nulls_first
         flag = missing_of(one)
         if not isinstance(flag, bool):
-            aside = call("if", term_of(unknown_of(one)), Literal(0, "integer"), Literal(1, "integer"))
-            places.append(Place(aside, descending=not first, nulls_first=True))
-            places.append(
-                Place(call("if", flag, Literal(0, "integer"), Literal(1, "integer")), item.descending, nulls_first=True)
-            )
-        places.append(Place(one.term, item.descending, first))
+            if one.type != "null":
+                places.append(Place(_aside(unknown_of(one)), descending=not first, nulls_first=True))
+            places.append(Place(_aside(flag), item.descending, nulls_first=True))
+        if one.type != "null":
+            places.append(Place(one.term, item.descending, first))
     return tuple(places)
+
+
+def _aside(flag: Flag) -> Term:
+    """What comes first where a flag holds."""
+    return call("if", term_of(flag), Literal(0, "integer"), Literal(1, "integer"))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.sqlpp.relations.shapes import Cell, Fixed, Items, Shape
+from limnos.sqlpp.relations.finishing import function_of
+from limnos.sqlpp.relations.shapes import Cell, Finished, Fixed, Items, Shape
 from limnos.sqlpp.relations.terms import Literal, Term
 from limnos.sqlpp.stored import ArrayType, BagType, DeclaredType, Plain, Scalar, open_read, reader_of
 from limnos.sqlpp.values.model import MISSING, Bag, Value, object_of
@@ -27,13 +28,15 @@ class Layout(NamedTuple):
 
     columns: tuple[tuple[Term, DeclaredType], ...]
     make: Make
+    finished: tuple[str, ...] = ()
+    """Why values are left for the evaluator to work out from a row; empty where none are."""
 
 
 def layout_of(shape: Shape) -> Layout:
     """How results of a shape come."""
     building = _Building()
     make = building.maker(shape)
-    return Layout(tuple(building.columns), make)
+    return Layout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)))
 
 
 class _Building:
@@ -41,6 +44,7 @@ class _Building:
 
     def __init__(self) -> None:
         self.columns: list[tuple[Term, DeclaredType]] = []
+        self.finished: list[str] = []
 
     def _at(self, term: Term, type_: DeclaredType) -> int:
         self.columns.append((term, type_))
@@ -52,11 +56,20 @@ class _Building:
         if isinstance(shape, Items):
             type_ = BagType(shape.item) if shape.bag else ArrayType(shape.item)
             return self._read(shape.term, type_, missing=shape.missing)
+        if isinstance(shape, Finished):
+            return self._finished(shape)
         if isinstance(shape, Fixed):
             makers = [self.maker(item) for item in shape.items]
             kind = Bag if shape.bag else tuple
             return lambda row: kind([make(row) for make in makers])
         return self._record(shape)
+
+    def _finished(self, shape: Finished) -> Make:
+        """A value that the evaluator works out."""
+        self.finished.append(shape.reason)
+        makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
+        missing = self._flag(shape.missing)
+        return lambda row: MISSING if missing(row) else work([make(row) for make in makers])
 
     def _cell(self, cell: Cell) -> Make:
         if cell.type == "null":

@@ -16,6 +16,7 @@ from limnos.sqlpp.stored import DeclaredType, RecordType
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from limnos.sqlpp.plan import Expression
     from limnos.sqlpp.stored.types import ScalarName
 
 
@@ -65,7 +66,20 @@ class Fixed(Struct, frozen=True):
     bag: bool = False
 
 
-Shape: TypeAlias = "Cell | Items | Record | Fixed"
+class Finished(Struct, frozen=True):
+    """What the evaluator works out when a row has come: an expression of variables, whose values are these shapes.
+
+    It is MISSING where `missing` holds; `reason` says why columns do not say it.
+    """
+
+    inputs: tuple[Shape, ...]
+    expression: Expression
+    slots: tuple[int, ...]
+    reason: str
+    missing: Flag = False
+
+
+Shape: TypeAlias = "Cell | Items | Record | Fixed | Finished"
 
 
 def is_null(term: Term) -> Flag:
@@ -79,6 +93,8 @@ def unknown_of(shape: Shape) -> Flag:
         return not_of(shape.there)
     if isinstance(shape, Fixed):
         return False
+    if isinstance(shape, Finished):
+        raise Uncarried(shape.reason)
     if isinstance(shape, Cell):
         if shape.known:
             return False
@@ -104,7 +120,7 @@ def absent_where(shape: Shape, absent: Flag) -> Shape:
     missing = any_of(absent, shape.missing)
     if isinstance(shape, Cell):
         return structs.replace(shape, missing=missing, known=False)
-    if isinstance(shape, Items):
+    if isinstance(shape, (Items, Finished)):
         return structs.replace(shape, missing=missing)
     fields = tuple((name, absent_where(field, absent)) for name, field in shape.fields)
     return structs.replace(shape, fields=fields, there=all_of(shape.there, not_of(absent)), missing=missing)
@@ -120,6 +136,9 @@ def changed(shape: Shape, change: Callable[[Term], Term]) -> Shape:
         return structs.replace(shape, term=change(shape.term), missing=flag(shape.missing))
     if isinstance(shape, Fixed):
         return structs.replace(shape, items=tuple(changed(item, change) for item in shape.items))
+    if isinstance(shape, Finished):
+        inputs = tuple(changed(one, change) for one in shape.inputs)
+        return structs.replace(shape, inputs=inputs, missing=flag(shape.missing))
     return structs.replace(
         shape,
         fields=tuple((name, changed(field, change)) for name, field in shape.fields),

@@ -1,0 +1,38 @@
+"""What EXPLAIN says of who works a query out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.sqlpp.explained import explained
+from tests.sqlpp.relations.asked import FORMS, bound
+
+TOLD = {
+    "select value o.id from orders o where o.n > 1": {"spark": ["the whole query"]},
+    "select o.id, p.pay from orders o join people p on p.id = o.c": {
+        "spark": ["the whole query"],
+        "evaluator": "values of SELECT, from each row of the result",
+        "because": "Spark does not carry: the field pay, which is no column",
+    },
+    "select value p.id from people p where p.pay > 10 and p.id < 3": {
+        "spark": ["d.people: fields id, pay, those that meet 2 conditions"],
+        "evaluator": "the whole query",
+        "because": "Spark does not carry: the field pay, which is no column",
+    },
+    "array_count((select value o.id from orders o))": {
+        "spark": ["a query inside"],
+        "evaluator": "the whole query",
+        "because": "Spark does not carry: it is an expression and no query",
+    },
+}
+
+
+@pytest.mark.parametrize("text", TOLD)
+def test_who_works_it_out(text: str) -> None:
+    """Spark, or the evaluator over what Spark gives, or both; with the reason, and the plan."""
+    told = json.loads(explained(bound(text).expression, lambda _, name: FORMS[name].type))
+
+    assert told.pop("plan")
+    assert told == TOLD[text]
