@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from limnos.app import lance_processes as lance_processes_module
 from limnos.app.lance import lance_processes
 from limnos.app.lance_processes import LanceProcesses
 from limnos.config.settings import Lance
@@ -279,3 +280,78 @@ def test_a_process_leaves_with_its_server(location: str) -> None:
         hand._ended = True
 
     run(story)
+
+
+def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
+    """A process that is still starting when its request's time is over is the next one's, which finds it further on."""
+
+    async def story(processes: LanceProcesses) -> None:
+        impatient = asyncio.create_task(described(processes, location))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        first = processes.pids()
+        impatient.cancel()
+        await asyncio.wait({impatient})
+        assert processes.pids() == first
+        found = await described(processes, location)
+        assert found is not None
+        assert processes.pids() == first
+
+    run(story, workers_max=1)
+
+
+def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
+    """A process that has started for nobody waits for work like any other."""
+
+    async def story(processes: LanceProcesses) -> None:
+        impatient = asyncio.create_task(described(processes, location))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        impatient.cancel()
+        (start,) = processes._starting.values()
+        assert await start
+        assert [hand.pid for hand in processes._idle] == processes.pids()
+
+    run(story)
+
+
+def test_a_start_that_takes_too_long_is_given_up(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that never says that it can begin is replaced by another one."""
+
+    async def story(processes: LanceProcesses) -> None:
+        impatient = asyncio.create_task(described(processes, location))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        (pid,) = processes.pids()
+        os.kill(pid, signal.SIGSTOP)
+        impatient.cancel()
+        await asyncio.wait({impatient})
+        monkeypatch.setattr(lance_processes_module, "START_MAX_S", 0.0)
+        assert await described(processes, location) is not None
+        assert pid not in processes.pids()
+
+    run(story)
+
+
+def test_an_answer_that_comes_before_the_body_has_ended(location: str) -> None:
+    """Who sends what is refused at once hears so while it still sends; the process goes on with the next question."""
+
+    async def endless() -> AsyncGenerator[bytes, None]:
+        yield b"no stream at all"
+        while True:
+            yield b"x" * 65536
+            await asyncio.sleep(0)
+
+    async def silent() -> AsyncGenerator[bytes, None]:
+        yield b"no stream at all"
+        await asyncio.Event().wait()
+
+    async def story(processes: LanceProcesses) -> int:
+        for body in (endless(), silent()):
+            with pytest.raises(BadRequest, match="no Arrow IPC stream"):
+                await processes.feed(inserting(location)[0], body)
+        await processes.feed(inserting(location)[0], pieces(stream()))
+        return len(processes.pids())
+
+    assert run(story) == 1
+    assert versions(location) == 2

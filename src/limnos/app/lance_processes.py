@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.app.hands import Hand
 from limnos.app.turns import Key, Turns
 from limnos.model.errors import BadRequest, LimnosError, StateUnknown, TooLarge, Unavailable
+from limnos.sources.lance.questions import START
 from limnos.sources.wire import CALL, COMPLETE, CUT, MORE
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -26,11 +27,36 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.lance")
 IDLE_S: Final = 60.0
+START_MAX_S: Final = 120.0
+"""How long a process may take until it can begin; who does not wait so long leaves it to the next one."""
 LOOK_S: Final = 0.1
 """How often processes at work are looked at."""
 DONE = Counter(
     "limnos_lance_work_total", "Work on Lance tables done in processes of its own, by kind and outcome.", ("kind", "outcome")
 )  # fmt: skip
+
+
+class Feed:
+    """A body on its way to a process, in one task for all of its pieces."""
+
+    def __init__(self, hand: Hand, body: AsyncGenerator[bytes, None]) -> None:
+        self._hand = hand
+        self._body = body
+        self._is_sending = False
+
+    async def pass_on(self, answer: asyncio.Task[list[bytes]]) -> None:
+        """Send pieces until there is none, or until there is an answer."""
+        async for piece in self._body:
+            self._is_sending = True
+            await self._hand.send([MORE, piece])
+            self._is_sending = False
+            if answer.done():
+                return
+
+    def stop(self, feeding: asyncio.Task[None]) -> None:
+        """Have it wait for no further piece. One that is half sent is sent: the process reads on until it is told."""
+        if not self._is_sending:
+            feeding.cancel()
 
 
 class LanceProcesses:
@@ -47,6 +73,8 @@ class LanceProcesses:
         self._idle: list[Hand] = []
         self._busy: dict[Hand, bool] = {}
         """Those at work, and whether they were ended as they had grown too large."""
+        self._starting: dict[Hand, asyncio.Task[bool]] = {}
+        """Those that have not said yet that they can begin, whether somebody waits for them or not."""
         self._timer: asyncio.TimerHandle | None = None
         self._looking: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -89,33 +117,31 @@ class LanceProcesses:
         errand: Errand, hand: Hand, *, body: AsyncGenerator[bytes, None], answer: asyncio.Task[list[bytes]]
     ) -> LimnosError | None:
         """Send a body on until it ends, or until an answer comes. Returns why it was cut, if it was."""
-
-        async def following() -> bytes | None:
-            return await anext(body, None)
-
-        while True:
-            reading = asyncio.create_task(following())
-            try:
-                await asyncio.wait({reading, answer}, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                if not reading.done():
-                    reading.cancel()
-                    await asyncio.wait({reading})
-            if answer.done():
-                if answer.exception() is None:
-                    await hand.send([CUT])
-                return None
-            try:
-                piece = reading.result()
-                if piece is None:
-                    await errand.begin()
-            except LimnosError as error:
+        feed = Feed(hand, body)
+        feeding = asyncio.create_task(feed.pass_on(answer))
+        try:
+            await asyncio.wait({feeding, answer}, return_when=asyncio.FIRST_COMPLETED)
+            if not feeding.done():
+                feed.stop(feeding)
+            await asyncio.wait({feeding})
+        finally:
+            if not feeding.done():  # whoever waited has gone, and the process goes, too
+                feeding.cancel()
+                await asyncio.wait({feeding})
+        if answer.done():
+            if not feeding.cancelled():
+                feeding.exception()  # the answer says it
+            if answer.exception() is None:
                 await hand.send([CUT])
-                return error
-            if piece is None:
-                await LanceProcesses._complete(errand, hand)
-                return None
-            await hand.send([MORE, piece])
+            return None
+        try:
+            feeding.result()
+            await errand.begin()
+        except LimnosError as error:
+            await hand.send([CUT])
+            return error
+        await LanceProcesses._complete(errand, hand)
+        return None
 
     @staticmethod
     async def _complete(errand: Errand, hand: Hand) -> None:
@@ -149,6 +175,7 @@ class LanceProcesses:
             self._busy[hand] = False
             self._look_later()
             try:
+                await self._started(hand)
                 yield hand
             except LimnosError:
                 self._after(hand, errand)
@@ -159,14 +186,15 @@ class LanceProcesses:
                 raise self._lost(errand, grown=grown) from error
             except BaseException:
                 DONE[errand.kind, "ended"] += 1
-                self._busy.pop(hand, None)
-                hand.end()
+                self._after(hand, errand)
                 raise
             self._after(hand, errand)
 
     def _after(self, hand: Hand, errand: Errand) -> None:
         """Keep a process that has answered, with whatever, or was not asked; a failure in between leaves it at work."""
         self._busy.pop(hand, None)
+        if hand in self._starting:
+            return  # the next one to ask finds it further on than a new one
         if errand.is_open:
             hand.end()
         else:
@@ -197,7 +225,44 @@ class LanceProcesses:
             hand.end()
         if self._is_closed:
             raise Unavailable("The server is stopping, and nothing was changed: try again")
-        return Hand(self._module)
+        return self._half_started() or self._new()
+
+    def _half_started(self) -> Hand | None:
+        """Return a process whose start nobody waits for any more, unless it takes too long."""
+        now = asyncio.get_running_loop().time()
+        for hand in [each for each in self._starting if each not in self._busy]:
+            if now - hand.used_at < START_MAX_S:
+                return hand
+            self._starting.pop(hand).cancel()
+            hand.end()
+        return None
+
+    def _new(self) -> Hand:
+        loop = asyncio.get_running_loop()
+        hand = Hand(self._module)
+        hand.used_at = loop.time()
+        self._starting[hand] = loop.create_task(self._start(hand))
+        return hand
+
+    async def _start(self, hand: Hand) -> bool:
+        """Have a process load what it works with, whoever goes on waiting for it; says whether it is still there then."""
+        try:
+            await hand.ask([START, b""])
+        except ConnectionError:
+            if hand not in self._busy:
+                hand.end()
+            return False
+        finally:
+            self._starting.pop(hand, None)
+        if hand not in self._busy:
+            self._rest(hand)
+        return True
+
+    async def _started(self, hand: Hand) -> None:
+        """Wait until a process can begin. Raises ConnectionError when it is gone."""
+        task = self._starting.get(hand)
+        if task is not None and not await asyncio.shield(task):
+            raise ConnectionResetError("The process has ended")
 
     def _taken(self, errand: Errand, told: list[bytes]) -> bytes:
         outcome, *parts = told
@@ -246,7 +311,7 @@ class LanceProcesses:
 
     def pids(self) -> list[int]:
         """Return the processes that are there."""
-        return [hand.pid for hand in (*self._busy, *self._idle)]
+        return [hand.pid for hand in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}]
 
     def close(self) -> None:
         """End every process, and start none any more for whoever is still waiting."""
@@ -255,6 +320,9 @@ class LanceProcesses:
             if timer is not None:
                 timer.cancel()
         self._timer = self._looking = None
-        for hand in (*self._busy, *self._idle):
+        for task in self._starting.values():
+            task.cancel()
+        for hand in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}:
             hand.end()
         self._idle.clear()
+        self._starting.clear()

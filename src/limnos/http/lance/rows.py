@@ -64,7 +64,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
     told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
     if made.written is not None:
         told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
-    return answered({**told, **await options_of(request, ctx, place=place, made=True)})
+    return answered({**told, **await options_of(request, ctx, place=place, table=made.table, made=True)})
 
 
 def _properties_of(request: Request) -> dict[str, str]:

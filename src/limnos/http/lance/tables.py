@@ -87,7 +87,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
         ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {},
         delegates=delegates_of(request, body.vend_credentials),
     )  # fmt: skip
-    opened = await options_of(request, ctx, place=place, wanted=body.vend_credentials, made=True)
+    opened = await options_of(request, ctx, place=place, table=made, wanted=body.vend_credentials, made=True)
     return answered({**stored(made), "managed_versioning": made.record.managed, **opened})
 
 
@@ -122,7 +122,7 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     told = await lance_describing.table_describe(
         ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
     )
-    opened = await options_of(request, ctx, place=place, wanted=body.vend_credentials)
+    opened = await options_of(request, ctx, place=place, table=told.table, wanted=body.vend_credentials)
     shown = _described(place, told, hidden=len(database_of(request)), logical=is_remote(request))
     return answered({**shown, **opened})
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.http.lance.idents import is_remote
 from limnos.http.response import Response, json_response
 from limnos.model.errors import LimnosError
-from limnos.services.credentials import table_credentials
+from limnos.services.credentials import table_credentials, vends
 from limnos.services.lance_work import ways_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.context import Context
     from limnos.services.credentials import Vended
+    from limnos.services.lance_tables import LanceTable
 
 NO_STORE: Final = (b"cache-control", b"no-store")
 OPTIONS: Final = "storage_options"
@@ -29,13 +30,13 @@ def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa:
 
 
 async def options_of(
-    request: Request, ctx: Context, *, place: Place, wanted: bool | None = None, made: bool = False
+    request: Request, ctx: Context, *, place: Place, table: LanceTable, wanted: bool | None = None, made: bool = False
 ) -> dict[str, object]:
-    """Return the part of an answer that opens a table's files; nothing where nothing is given out.
+    """Return the part of an answer that opens a table's files; nothing where nothing is given out, which its catalog says.
 
     When the table was `made` by this request it stays so whatever STS says: who asks can describe it.
     """
-    if not delegates_of(request, wanted):
+    if not delegates_of(request, wanted) or not vends(table.place.catalog.properties):
         return {}
     try:
         vended = await table_credentials(ctx, place.scope, levels=place.levels)

@@ -12,6 +12,8 @@ import msgspec
 
 MODULE: Final = "limnos.sources.lance.worker"
 """The module that such a process runs."""
+START: Final = b"Start"
+"""The first question to each process: it answers when it has loaded what it works with."""
 Vector = list[float]
 
 

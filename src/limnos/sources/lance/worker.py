@@ -1,7 +1,7 @@
 """A process that works on Lance tables: `python -m limnos.sources.lance.worker`, standard input is a socket to who started it.
 
 May import this room, the wire of `sources` and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
-each question. Lance's library is loaded with the first question: it may be missing, which is told.
+each question. Lance's library is loaded with the first question, which asks for nothing else: it may be missing, which is told.
 """
 
 from __future__ import annotations
@@ -104,6 +104,8 @@ def _told(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
 
 def _done(name: str, text: bytes, *, body: object, wire: Wire) -> object:
     known = work()
+    if name == questions.START.decode():
+        return None
     if name in known.fed:
         shape, fed = known.fed[name]
         return fed(msgspec.json.decode(text, type=shape), body)
