@@ -104,3 +104,35 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
     rig.node.stop()
     rig.start()
     assert not [path for path in listed if path.exists()]
+
+
+def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
+    """Killed when it left, when its purge was begun and after a file: in the end its files are gone, and nothing else is."""
+    tag = rig.tag()
+    text = f"create type `{tag}` as {{ id: bigint }}; create dataset `{tag}`(`{tag}`) primary key id"
+    rig.admin.do("POST", "/query/service", {"statement": text})
+    made = rig.admin.do("GET", table_path("Default", tag)).body["metadata"]
+    home = path_of(made["location"])  # type: ignore[index]
+    stray = home / "metadata" / "stray.metadata.json"
+    stray.write_text("not the table's")
+    rig.admin.do("POST", "/query/service", {"statement": f"drop dataset `{tag}`"})
+    rig.sql("UPDATE trash SET expires_at = 0")
+
+    for point in ("before-commit", "after-commit"):
+        rig.arm(point)
+        rig.node.stop()
+        rig.node.spawn()
+        rig.node.wait_killed()
+    rig.start()
+    rig.sql("UPDATE task SET due_at = 0, leased_until = 0 WHERE kind = 'purge-table'")
+    rig.arm(PURGE_POINT)
+    rig.node.stop()
+    rig.node.spawn()
+    rig.node.wait_killed()
+    rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
+    rig.start()
+
+    assert [each for each in home.rglob("*") if each.is_file()] == [stray]
+    assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
+    assert rig.rows("SELECT 1 FROM trash") == []
+    assert complaints(rig.database) == []

@@ -14,7 +14,8 @@ from limnos.model.privileges import Privilege
 from limnos.services.context import STALE_PERMITS, WRITES_FREE, WRITES_MAX
 from limnos.services.namespaces import namespace_create
 from limnos.services.owners import owner_set
-from limnos.services.tables import PURGE, table_drop
+from limnos.services.purges import PURGE
+from limnos.services.tables import table_drop
 from limnos.services.users import user_enable
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import Desk

@@ -9,7 +9,8 @@ import pytest
 from limnos.model.errors import AlreadyExists, BadRequest, Forbidden, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.tables import PURGE, table_drop, table_exists, table_load, table_move
+from limnos.services.purges import PURGE
+from limnos.services.tables import table_drop, table_exists, table_load, table_move
 from tests.inprocess import MAIN
 from tests.services.conftest import Desk
 

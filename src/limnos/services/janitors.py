@@ -32,8 +32,7 @@ from limnos.services.lance_debris import debris_run
 from limnos.services.lance_purges import LancePurgePayload
 from limnos.services.lance_tables import LANCE_PURGE
 from limnos.services.places import place_within
-from limnos.services.purges import PurgePayload
-from limnos.services.tables import PURGE
+from limnos.services.purges import PURGE, PurgePayload
 from limnos.store.nodes import catalogs_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter

@@ -13,10 +13,8 @@ import msgspec
 
 from limnos.files import store_for
 from limnos.formats.lance_debris import BYPASSED
-from limnos.model.records import CatalogRecord
-from limnos.services.places import place_within
-from limnos.services.purges import Purge, PurgePayload
-from limnos.store.nodes import catalog_read
+from limnos.services.purges import KEPT, Purge, PurgePayload, roots_of
+from limnos.store.nodes import catalog_properties
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -40,13 +38,13 @@ class LancePurgePayload(msgspec.Struct):
 async def lance_purge_run(work: Work, payload: LancePurgePayload) -> str | None:
     """Purge a dropped table; returns why files were kept, None when none was."""
     at = payload.location
-    record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, payload.catalog))
+    roots = await roots_of(work, payload.catalog)
+    properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
     claims = await work.submit(lambda tx: tx.documents.claims(at))
-    if record is None:
-        return "kept everything, as nothing is known of the catalog"
-    place = place_within(record, f"{work.warehouse}/{payload.catalog}", work.allowed)
-    told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
-    purge = LancePurge(told, record.properties, rivals=[each for _, each in claims], allowed=work.allowed)
+    if roots is None:
+        return KEPT
+    told = PurgePayload(metadata_location=at, roots=roots, catalog=payload.catalog, location=at)
+    purge = LancePurge(told, properties, rivals=[each for _, each in claims], allowed=work.allowed)
     found = await work.apart(purge.run)
     log.info("purged", task=work.task_id, location=at, files=found.deleted)
     if not found.kept:

@@ -17,8 +17,9 @@ from limnos.files import is_local, is_within, real, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
+from limnos.services.places import place_within
 from limnos.store.faults import PURGE_POINT, fault_point
-from limnos.store.nodes import catalog_properties
+from limnos.store.nodes import catalog_properties, catalog_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -26,11 +27,17 @@ if TYPE_CHECKING:
 
     from limnos.files import Allowed
     from limnos.formats.iceberg.json_types import Json
+    from limnos.model.records import CatalogRecord
     from limnos.services.work import Work
+    from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")
+PURGE = "purge-table"
+READERS_MS = 3_600_000
+"""How long files stay at least after their dataset was dropped for good: statements may be reading them."""
 FILES_PER_BEAT = 100
 KEPT_NAMED = 10
+KEPT = "kept everything, as nothing is known of the catalog"
 METADATA_BYTES_MAX = 1 << 28
 MANIFEST_BYTES_MAX = 64 << 20
 
@@ -44,12 +51,12 @@ class Unreadable(LimnosError):
 class PurgePayload(msgspec.Struct, rename="kebab"):
     """What the drop left: where the metadata and the table are, and the catalog's roots.
 
-    A task of an older release has no location: the metadata says it.
+    A task of an older release has no location: the metadata says it. Without roots it is the catalog's as they are when it is done.
     """
 
     metadata_location: str
-    roots: tuple[str, ...]
     catalog: int
+    roots: tuple[str, ...] = ()
     location: str | None = None
 
 
@@ -61,20 +68,39 @@ class Purged(NamedTuple):
     kept_first: tuple[str, ...]
 
 
+def purge_later(tx: Tx, *, catalog: int, metadata_location: str, location: str) -> None:
+    """Leave the task to purge a table that was dropped, when nobody can be at reading it any more."""
+    payload = PurgePayload(metadata_location, catalog, location=location)
+    tx.tasks.create(PURGE, msgspec.json.encode(payload).decode(), delay_ms=READERS_MS)
+
+
+async def roots_of(work: Work, catalog: int) -> tuple[str, ...] | None:
+    """Where a catalog's tables may lie; None for one of which nothing is known."""
+    record: CatalogRecord | None = await work.submit(lambda tx: catalog_read(tx, catalog))
+    return None if record is None else place_within(record, f"{work.warehouse}/{catalog}", work.allowed).roots
+
+
 async def purge_run(work: Work, payload: PurgePayload) -> str | None:
     """Purge a dropped table; returns which files were kept, None when none was."""
     at = payload.location
+    if not payload.roots:
+        found = await roots_of(work, payload.catalog)
+        if found is None:
+            return KEPT
+        payload = msgspec.structs.replace(payload, roots=found)
     properties = await work.submit(lambda tx: catalog_properties(tx, payload.catalog))
     claims = [] if at is None else await work.submit(lambda tx: tx.documents.claims(at))
     purge = Purge(payload, properties, rivals=[place for _, place in claims], allowed=work.allowed)
-    found = await work.apart(purge.run)
-    log.info("purged", task=work.task_id, location=at, files=found.deleted)
-    if not found.kept:
+    done = await work.apart(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=done.deleted)
+    if not done.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"
-    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=found.kept, reason=reason)
-    named = ", ".join(found.kept_first)
-    return f"deleted {found.deleted} files; kept {found.kept}, as {reason}: {named}{', …' if found.kept > KEPT_NAMED else ''}"
+    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=done.kept, reason=reason)
+    named = ", ".join(done.kept_first)
+    return (
+        f"deleted {done.deleted} files; kept {done.kept}, as {reason}: {named}{', …' if done.kept > KEPT_NAMED else ''}"
+    )
 
 
 class Purge:

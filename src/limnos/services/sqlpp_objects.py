@@ -16,6 +16,7 @@ from limnos.model.errors import AlreadyExists, InUse, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import DeclaredRecord, TableRecord, ViewRecord
 from limnos.names.display import render as shown
+from limnos.services.purges import purge_later
 from limnos.services.sqlpp_declared import record_of
 from limnos.services.sqlpp_errors import (
     NO_DATAVERSE,
@@ -220,7 +221,11 @@ def refuse_used(tx: Tx, node: Node) -> None:
 
 
 def bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
-    """Drop an object that was confirmed; it can be brought back for so long."""
+    """Drop an object that was confirmed; it can be brought back for so long. The files of a dataset go after that."""
+    purges = node.kind is Kind.TABLE and is_made_here(node)
     if not keep_ms and node.kind in (Kind.TABLE, Kind.VIEW):
+        document = tx.documents.read(node.id) if purges else None
+        if document is not None:
+            purge_later(tx, catalog=node.zone, metadata_location=document.metadata_location, location=document.location)
         tx.documents.delete(node.id)
-    tx.nodes.drop(node, keep_ms=keep_ms)
+    tx.nodes.drop(node, keep_ms=keep_ms, purges=purges)

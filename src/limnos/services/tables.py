@@ -23,6 +23,7 @@ from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import Place, place_of
+from limnos.services.purges import PURGE
 from limnos.services.table_formats import ICEBERG, format_of, least_levels, of_other_format, require_format
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from limnos.services.scene import Found, Scene, Scope
     from limnos.store.tx import Tx
 
-PURGE = "purge-table"
 _TABLE, _MAY_PROBE = Kind.TABLE, Action.TABLE_MAY_PROBE
 _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
 """Names of their own: to take one from its enum costs a tenth of a microsecond, and these are asked for most."""

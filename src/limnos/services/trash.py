@@ -23,6 +23,7 @@ from limnos.names.path import PARTS_MAX
 from limnos.services.lance_tables import LANCE_PURGE, lance_purge_of
 from limnos.services.namespaces import parent_of
 from limnos.services.objects import codec_of
+from limnos.services.purges import purge_later
 from limnos.services.table_formats import LANCE, least_levels
 from limnos.store.trash import trash_expired, trash_read, trashed_read
 from limnos.view.cold import for_each, need
@@ -279,12 +280,14 @@ def undrop_run(tx: Tx, permit: Permit[Undrop]) -> tuple[int, int] | None:
 def trash_sweep(tx: Tx) -> int:
     """Let go of what was kept long enough, so many at most; returns how many.
 
-    A Lance table was dropped with its files, so those go now.
+    A Lance table was dropped with its files, so those go now; a dataset of SQL++, too.
     """
     found = trash_expired(tx)
     for each in found:
         if each.format == LANCE and each.location is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
+        elif each.purges and each.location is not None and each.metadata_location is not None:
+            purge_later(tx, catalog=each.zone, metadata_location=each.metadata_location, location=each.location)
     return sum(tx.trash.forget(each.node_id) for each in found)
 
 

@@ -298,8 +298,10 @@ class NodeWrites:
         """Record a commit to the node's document. The node's own row says who changed the node, not its data."""
         self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
 
-    def drop(self, node: Node, *, keep_ms: int = 0) -> None:
+    def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
         """Bury the node; raises Protected. With `keep_ms` it goes to the trash for so long, with its owner; else its owner goes, too.
+
+        `purges`: its files go when it leaves the trash.
 
         Grants on it stay until swept. Its id comes back with it from the trash, and never otherwise.
         """
@@ -307,7 +309,7 @@ class NodeWrites:
         if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
             self.tx.protection.refuse(node)
         if keep_ms > 0:
-            self.tx.trash.put(node, keep_ms=keep_ms)
+            self.tx.trash.put(node, keep_ms=keep_ms, purges=purges)
         else:
             self.tx.count(DISOWN, {"id": node.id})
         self.tx.changed(

@@ -18,6 +18,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    false,
     text,
 )
 
@@ -352,6 +353,7 @@ trash = Table(
     Column("dropped_by_id", Id),
     Column("dropped_at", Id, nullable=False),
     Column("expires_at", Id, nullable=False),
+    Column("purges", Boolean, nullable=False, server_default=false()),
 )
 Index("trash_zone", trash.c.zone, trash.c.dropped_at, trash.c.node_id)
 Index("trash_parent", trash.c.parent_id)

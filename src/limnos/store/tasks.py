@@ -54,6 +54,7 @@ REVIVE = Sql(
 DELETE = Sql("DELETE FROM task WHERE id = :id")
 FORGET = Sql("DELETE FROM task WHERE ended_at < :before AND error IS NULL")
 PAYLOADS = Sql("SELECT payload FROM task WHERE kind = :kind AND (ended_at IS NULL OR error IS NOT NULL)")
+OF_KIND = Sql("SELECT id, payload, ended_at IS NOT NULL FROM task WHERE kind = :kind ORDER BY id")
 ANY_OF = Sql("SELECT payload FROM task WHERE kind = :kind AND ended_at IS NULL LIMIT 1")
 _COLUMNS = "id, kind, payload, created_at, due_at, attempts, leased_until, progress, error, ended_at, result"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM task WHERE id = :id")
@@ -152,6 +153,10 @@ class TaskWrites:
     def payloads(self, kind: str) -> list[str]:
         """Read what the tasks of a kind were told that are not done."""
         return [row[0] for row in self.tx.rows(PAYLOADS, {"kind": kind})]
+
+    def of_kind(self, kind: str) -> list[tuple[int, str, bool]]:
+        """Read the tasks of a kind: id, what it was told, and whether it has ended."""
+        return [(row[0], row[1], bool(row[2])) for row in self.tx.rows(OF_KIND, {"kind": kind})]
 
     def counts(self) -> dict[tuple[str, str], int]:
         """Count tasks by kind and state."""

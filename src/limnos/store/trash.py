@@ -25,8 +25,8 @@ _COLUMNS = (
 )
 _FROM = f"SELECT {_COLUMNS} FROM trash t JOIN node n ON n.id = t.node_id"
 PUT = Sql(
-    "INSERT INTO trash (node_id, zone, parent_id, dropped_by, dropped_by_id, dropped_at, expires_at) VALUES"
-    " (:id, :zone, :parent, :actor, :actor_id, :now, :expires)"
+    "INSERT INTO trash (node_id, zone, parent_id, dropped_by, dropped_by_id, dropped_at, expires_at, purges) VALUES"
+    " (:id, :zone, :parent, :actor, :actor_id, :now, :expires, :purges)"
 )
 TAKE = Sql("DELETE FROM trash WHERE node_id = :id")
 ONE = Sql(f"{_FROM} WHERE t.node_id = :id AND t.zone = :zone")
@@ -45,7 +45,7 @@ ABOVE = Sql(
     on_sqlite=_UP.format("SELECT value FROM json_each(:ids)"),
 )
 EXPIRED = Sql(
-    "SELECT t.node_id, t.zone, n.format, d.location FROM trash t JOIN node n ON n.id = t.node_id"
+    "SELECT t.node_id, t.zone, n.format, d.location, d.metadata_location, t.purges FROM trash t JOIN node n ON n.id = t.node_id"
     " LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT :limit"
 )
 FORGET_DOCUMENT = Sql("DELETE FROM document WHERE node_id = :id")
@@ -98,14 +98,14 @@ class TrashWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def put(self, node: Node, *, keep_ms: int) -> None:
-        """Promise that a node which is being dropped can be brought back for so long."""
+    def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
+        """Promise that a node which is being dropped can be brought back for so long; its files may go after that."""
         tx = self.tx
         tx.count(
             PUT,
             {
                 "id": node.id, "zone": node.zone, "parent": node.parent_id, "actor": tx.actor, "actor_id": tx.actor_id,
-                "now": tx.now_ms, "expires": tx.now_ms + keep_ms,
+                "now": tx.now_ms, "expires": tx.now_ms + keep_ms, "purges": purges,
             },
         )  # fmt: skip
 
@@ -132,12 +132,14 @@ class TrashWrites:
 
 
 class Expired(NamedTuple):
-    """Something that was kept long enough, and for a table its format and where its files are."""
+    """Something that was kept long enough, and for a table its format, where its files are, and whether they go now."""
 
     node_id: int
     zone: int
     format: str
     location: str | None
+    metadata_location: str | None
+    purges: bool
 
 
 def trash_expired(tx: Tx) -> list[Expired]:

@@ -1,0 +1,121 @@
+"""Files of datasets that were dropped: they stay while the dataset can be brought back or read, and go then."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from limnos.services.purges import PURGE, READERS_MS
+from tests.http.asterix.wire import rows
+from tests.http.driver import Node
+from tests.http.iceberg.wire import local, metadata_of, table_path
+
+GONE = ("Default", "gone")
+MADE = "create type Thing as { id: bigint }; create dataset gone(Thing) primary key id"
+
+
+@pytest.fixture
+def lake(shared: Node) -> Iterator[Node]:
+    """A node with a dataset whose metadata file is on disk."""
+    defaults = shared.built.services.defaults
+    rows(shared, MADE)
+    yield shared
+    shared.built.services.defaults = defaults
+    rows(shared, "drop dataset gone if exists; drop type Thing if exists")
+    sql(shared, "DELETE FROM task WHERE kind = ?", PURGE)
+    sql(shared, "DELETE FROM trash")
+
+
+def sql(node: Node, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+    """A statement of the test's own to the store."""
+    with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+def files(node: Node) -> Path:
+    """Where the dataset's files lie."""
+    return local(metadata_of(node, *GONE)["location"])
+
+
+def pass_by(node: Node) -> None:
+    """The time in the trash is over, and the node looks."""
+    sql(node, "UPDATE trash SET expires_at = 0")
+    node.runner.run(node.built.upkeep.sweep())
+
+
+def purges(node: Node) -> list[int]:
+    """How long after it was left each purge is due, in ms."""
+    return [due - made for made, due in sql(node, "SELECT created_at, due_at FROM task WHERE kind = ?", PURGE)]
+
+
+def purged(node: Node) -> None:
+    """The time is over that readers have, too."""
+    sql(node, "UPDATE task SET due_at = 0 WHERE kind = ?", PURGE)
+    while node.runner.run(node.built.upkeep.run_one()):
+        pass
+
+
+@pytest.mark.parametrize("statement", ["drop dataset gone", "drop dataverse D"])
+def test_files_go_when_they_leave_the_trash(lake: Node, statement: str) -> None:
+    """Not before, and not before those who read them may have ended."""
+    path = GONE
+    if "dataverse" in statement:
+        rows(
+            lake,
+            "create dataverse D; create type D.Thing as { id: bigint }; create dataset D.gone(Thing) primary key id",
+        )
+        path = ("D", "gone")
+    place = local(metadata_of(lake, *path)["location"])
+
+    rows(lake, statement)
+    lake.runner.run(lake.built.upkeep.sweep())
+    before = (place.exists(), purges(lake))
+    pass_by(lake)
+    waiting = (place.exists(), purges(lake))
+    purged(lake)
+
+    assert before == (True, [])
+    assert waiting == (True, [READERS_MS])
+    assert (place.exists(), purges(lake)) == (False, [])
+
+
+def test_what_came_back_keeps_its_files(lake: Node) -> None:
+    """Brought back and dropped by others without its files, they stay."""
+    place = files(lake)
+    rows(lake, "drop dataset gone")
+    ((number,),) = sql(lake, "SELECT node_id FROM trash")
+    lake.done("POST", f"/api/limnos/v1/metalakes/lake/catalogs/main/trash/{number}/undrop", {})
+
+    assert lake.ask("DELETE", table_path(*GONE)).status == 204
+    pass_by(lake)
+
+    assert (place.exists(), purges(lake)) == (True, [])
+
+
+def test_without_a_trash_they_go_after_a_while(lake: Node) -> None:
+    """Where nothing is kept to be brought back, readers have their time all the same."""
+    place = files(lake)
+    lake.built.services.defaults = lake.built.services.defaults._replace(keep_dropped_ms=0)
+
+    rows(lake, "drop dataset gone")
+
+    assert (place.exists(), purges(lake)) == (True, [READERS_MS])
+    purged(lake)
+    assert not place.exists()
+
+
+def test_a_table_of_others_keeps_its_files(lake: Node) -> None:
+    """DROP DATASET of what SQL++ did not make drops the table alone."""
+    schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
+    lake.done("POST", "/iceberg/v1/lake.main/namespaces/Default/tables", {"name": "plain", "schema": schema})
+    place = local(metadata_of(lake, "Default", "plain")["location"])
+
+    rows(lake, "drop dataset plain")
+    pass_by(lake)
+
+    assert (place.exists(), purges(lake)) == (True, [])
