@@ -120,7 +120,7 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
         else:
             rig.arm(point)
             go_on(rig)
-        rig.node.wait_killed()
+            rig.node.wait_killed()
         with suppress(OSError):
             assert answer.result(SLOW_S)[0] != 200
     rig.start()

@@ -154,6 +154,9 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
         settings.sqlpp.results_keep_s * 1000,
         tuple(map(root_of, settings.sqlpp.file_roots)),
         lance_debris_ms=settings.lance.debris_age_s * 1000,
+        sqlpp_compact_files=settings.sqlpp.compact_files,
+        sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
+        sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
     )
 
 
@@ -195,6 +198,7 @@ def build(settings: Settings) -> Built:
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
     )
+    upkeep.services = services
     asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
     application = Application(
         services,

@@ -21,6 +21,7 @@ from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
     from limnos.files import Allowed
+    from limnos.services.context import Services
     from limnos.services.task_kinds import Outcome, TaskKind
     from limnos.store.interface import Store
     from limnos.store.tasks import Task
@@ -55,6 +56,8 @@ class Upkeep:
         self.keep_ms = keep_ms
         self.keep_runs_ms = keep_runs_ms
         self.debris_ms = debris_ms
+        self.services: Services | None = None
+        """What requests share, once it is built."""
         self._woken = asyncio.Event()
         self._permit = upkeep_permit("limnos")
 
@@ -116,6 +119,7 @@ class Upkeep:
         return Work(
             task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
             lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms, debris_ms=self.debris_ms,
+            services=self.services,
         )  # fmt: skip
 
     async def _failed(self, task: Task, kind: TaskKind, error: Exception) -> None:

@@ -375,6 +375,22 @@ class Sqlpp(Section):
         default=3600, description="How long such a result can be fetched, in seconds after it was made."
     )
 
+    compact_files: NonNegativeInt = Field(
+        default=64,
+        description="A dataset that has so many files more than its size asks for is compacted after the statement that made them; 0: none is.",
+    )
+    snapshots_keep_s: int = Field(
+        default=86_400,
+        ge=600,
+        description="How long a dataset's former states can be read by other engines, in seconds, 600 at least: older ones go when it is compacted. "
+        "Its branches and tags stay.",
+    )
+    debris_age_s: Annotated[int, AfterValidator(_never_or_an_hour)] = Field(
+        default=259_200,
+        description="How old files of a dataset are that go when it is compacted and no state of it knows them, in seconds: what killed statements "
+        "left. Longer than any statement takes, 3600 at least; 0: none goes.",
+    )
+
 
 class Engine(Section):
     """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""

@@ -61,6 +61,7 @@ class Sessions:
         """Cancel what a job is doing in Spark; may be called on any thread."""
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(job)
+            self._spark.sparkContext.cancelJobsWithTag(job)  # of actions that give their jobs groups of their own
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:
@@ -81,6 +82,7 @@ class Sessions:
         ):
             spark.conf.set(key, value)
         context.setJobGroup(job.id, APP, interruptOnCancel=True)
+        context.addJobTag(job.id)
         machine = spark._jvm  # noqa: SLF001 - catalogs are looked for in the thread's own session, which PySpark sets only now and then
         if machine is not None:
             machine.org.apache.spark.sql.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001

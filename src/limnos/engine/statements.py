@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from limnos.engine import loading
+from limnos.engine.compacting import compacted
 from limnos.engine.failures import is_too_complex
 from limnos.engine.reading import objects
 from limnos.engine.relational import values_of
@@ -40,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 def carried_out(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
     """The results of a job, each as JSON. Raises SqlppError, Conflict, and what Spark raises."""
+    if job.kind == "compact" and job.target is not None and job.tidying is not None:
+        return compacted(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
     work = _Work(spark, job, parts=parts, stop=stop)
     return map(json_text, work.query() if job.kind == "query" else work.change())
 

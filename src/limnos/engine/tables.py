@@ -40,14 +40,14 @@ class Table(NamedTuple):
 
 def table_of(spark: SparkSession, ref: DatasetRef) -> Table:
     """Load a dataset's table. Raises SqlppError where it is gone, and what Spark raises."""
-    table = _loaded(spark, ref)
+    table = loaded(spark, ref)
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
     form = made_form(ref) if ref.type else form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
     return Table(quoted(*ref.path), form, snapshot)
 
 
-def _loaded(spark: SparkSession, ref: DatasetRef) -> JavaObject:
+def loaded(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     """The table as Iceberg's catalog has it."""
     machine = spark._jvm  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001

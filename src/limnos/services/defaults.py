@@ -47,6 +47,12 @@ class Defaults(NamedTuple):
     """Below which directories statements may read files."""
     lance_debris_ms: int = 604_800_000
     """How old what killed writers of Lance tables left is before it goes; 0: it stays."""
+    sqlpp_compact_files: int = 64
+    """With how many files too many a dataset is compacted; 0: never."""
+    sqlpp_snapshots_keep_ms: int = 86_400_000
+    """How long states of a dataset are kept that others followed."""
+    sqlpp_debris_ms: int = 259_200_000
+    """How old what killed statements left is before it goes; 0: it stays."""
 
 
 class Rules(NamedTuple):

@@ -7,36 +7,34 @@ token of the caller's, made for the statement, so that it can do no more than th
 from __future__ import annotations
 
 import asyncio
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.model.entities import Node
-from limnos.model.errors import LimnosError, NotFound
+from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as shown
+from limnos.services.sqlpp_compaction import compaction_ask
 from limnos.services.sqlpp_datasets import ref_of
-from limnos.services.sqlpp_declared import one_declared
 from limnos.services.sqlpp_errors import invalid_operation
 from limnos.services.sqlpp_files import source_checked
-from limnos.services.sqlpp_names import METADATA, dataverse_find, is_builtin, scope_of, with_names
+from limnos.services.sqlpp_names import scope_of, with_names
 from limnos.services.sqlpp_outcomes import is_carried_out
 from limnos.services.sqlpp_queries import TEXT_SHORT, query_bind
 from limnos.services.sqlpp_requests import EndedStatement
+from limnos.services.sqlpp_targets import in_line, target_find
 from limnos.services.tokens import token_create, token_revoke
 from limnos.sqlpp import SqlppError, bind, identifier, parse_body, tree
 from limnos.sqlpp.errors import OutcomeUnknown, compilation
 from limnos.sqlpp.explained import explained
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
-from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockWish
 from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator
+    from collections.abc import AsyncGenerator
 
     from limnos.names.path import Levels
     from limnos.services.context import Context
@@ -45,12 +43,12 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp_names import Known
     from limnos.services.sqlpp_queries import Bound
     from limnos.services.sqlpp_session import Session
+    from limnos.services.sqlpp_targets import Target
     from limnos.sqlpp import BoundQuery, Parsed
     from limnos.sqlpp.errors import Place
     from limnos.sqlpp.jobs import External, JobKind
     from limnos.sqlpp.stored import RecordType
 
-SYNONYMS_MAX: Final = 64
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
 _LEFT: Final = {
@@ -58,15 +56,6 @@ _LEFT: Final = {
     False: "nothing was changed",
     None: "the statement was carried out as a whole or not at all, look before you send it again",
 }
-
-
-class Target(NamedTuple):
-    """What a statement writes to."""
-
-    ref: DatasetRef
-    path: Levels
-    catalog_id: int
-    table_id: int
 
 
 class Change(NamedTuple):
@@ -114,7 +103,7 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
     work = await _work(session, statement, target=target, apart=len(parsed.text) > TEXT_SHORT)
     if session.compiles_only:
         return
-    async with _in_line(session, target) as held:
+    async with in_line(session.ctx, target, seconds=session.seconds_left) as held:
         change = Change(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
         try:
             async with aclosing(_run(session, work, change=change)) as rows:
@@ -125,6 +114,8 @@ async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes,
             await _settle(session.ctx, change, error=error, returns=work.returning is not None)
         except asyncio.CancelledError:
             raise EndedStatement(_LEFT[await _outcome(session.ctx, change)]) from None
+    if target.ref.key:
+        await compaction_ask(session.ctx, table_id=target.table_id, path=target.path)
 
 
 async def _outcome(ctx: Context, change: Change) -> bool | None:
@@ -152,35 +143,6 @@ def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
     if isinstance(statement, tree.Insert):
         return "Upsert" if statement.upsert else "Insert"
     return type(statement).__name__
-
-
-async def target_find(session: Session, name: tree.Name, *, word: str) -> Target:
-    """Find the dataset that a statement writes to, synonyms followed, for who may. Raises SqlppError, Forbidden."""
-    path = session.whole(name)
-    if path[:-1] == METADATA:
-        raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
-    return await session.ctx.read(scope_of(session.ctx), lambda scene: _target(scene, path, at=name.at))
-
-
-def _target(scene: Scene, path: Levels, *, at: Place) -> Target:
-    scene.require_in_use()
-    for _ in range(SYNONYMS_MAX):
-        table, _chain = scene.find(path, Kind.TABLE)
-        synonym = scene.find(path, Kind.SYNONYM)[0] if table is None else None
-        if synonym is None:
-            break
-        scene.look_up(Kind.SYNONYM, path, Action.SYNONYM_LOAD)
-        found = one_declared(synonym, tree.CreateSynonym).target
-        path = (*found.dataverse, found.last)
-    try:
-        node = scene.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
-    except NotFound:
-        if not is_builtin(path[:-1]) and dataverse_find(scene, path[:-1]) is None:
-            raise SqlppError(1063, f"Cannot find dataverse with name {shown(path[:-1])}", at) from None
-        raise SqlppError(
-            1050, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
-        ) from None
-    return Target(ref_of(scene, node, path=path), path, scene.catalog.id, node.id)
 
 
 async def _work(
@@ -227,18 +189,6 @@ async def _returning(session: Session, body: tree.Expression, *, variable: str) 
     if found.reads:
         raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
     return found
-
-
-@asynccontextmanager
-async def _in_line(session: Session, target: Target) -> AsyncIterator[Held]:
-    """Hold the dataset's lock, and its dataverse's."""
-    dataverse = DataverseName.create(target.path[:-1])
-    wishes = [
-        LockWish(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
-        LockWish(LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY),
-    ]
-    async with session.ctx.locks.held(wishes, session.seconds_left) as held:
-        yield held
 
 
 async def _run(session: Session, work: Work, *, change: Change | None = None) -> AsyncGenerator[bytes, None]:

@@ -16,9 +16,11 @@ from limnos.model.errors import StorageFailed, Unavailable
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance_tables import LANCE_PURGE
-from limnos.services.purges import PurgePayload, purge_run
+from limnos.services.purges import PURGE, PurgePayload, purge_run
+from limnos.services.sqlpp_compacting import LEASE_MS as COMPACT_LEASE_MS
+from limnos.services.sqlpp_compacting import compact_run
+from limnos.services.sqlpp_compaction import COMPACT, CompactPayload
 from limnos.services.sqlpp_results import EXPIRED_AT_ONCE
-from limnos.services.tables import PURGE
 from limnos.store.idempotency import PRUNED_AT_ONCE
 from limnos.store.pipelines import declarations_prune
 
@@ -88,6 +90,10 @@ async def _clean(work: Work, payload: JanitorPayload) -> Outcome:
     return Outcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
 
 
+async def _compact(work: Work, payload: CompactPayload) -> Outcome:
+    return Outcome(await compact_run(work, payload))
+
+
 class NoPayload(msgspec.Struct):
     """A task that is told nothing."""
 
@@ -123,6 +129,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
         for kind in (
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
             TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
+            TaskKind(COMPACT, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),

@@ -83,7 +83,7 @@ async def refuse_former(ctx: Context) -> None:
             await ctx.read(Scope(node.name), lambda _: None, refuse_disabled=False)
 
 
-def _worth(ctx: Context, scene: Scene, user: str, *, by_server: bool) -> tuple[Trust, int | None]:
+def worth_of(ctx: Context, scene: Scene, *, user: str, by_server: bool = False) -> tuple[Trust, int | None]:
     """Return what a new token's worth rests on, and its root: nobody gets more out of a token than it was worth."""
     own = None
     if ctx.credential.user is None:
@@ -112,7 +112,7 @@ async def token_create(
     def decide(scene: Scene) -> Permit[TokenCreate]:
         whose = user or scene.user
         decision = _may(scene, whose)
-        trust, root_id = _worth(ctx, scene, whose, by_server=by_server)
+        trust, root_id = worth_of(ctx, scene, user=whose, by_server=by_server)
         return scene.permit(TokenCreate(whose, name, hash_secret(secret), expires_in_s, trust, root_id), decision)
 
     await refuse_former(ctx)

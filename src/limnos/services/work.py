@@ -16,6 +16,7 @@ from limnos.model.errors import Unavailable
 if TYPE_CHECKING:
     from limnos.files import Allowed
     from limnos.model.permits import Permit
+    from limnos.services.context import Services
     from limnos.store.interface import Store
     from limnos.store.tx import Tx
 
@@ -29,7 +30,7 @@ class Work:
 
     def __init__(
         self, task_id: int, *, store: Store, permit: Permit[None], allowed: Allowed, warehouse: str, lease_ms: int,
-        keep_runs_ms: int = 0, debris_ms: int = 0,
+        keep_runs_ms: int = 0, debris_ms: int = 0, services: Services | None = None,
     ) -> None:  # fmt: skip
         self.task_id = task_id
         self.allowed = allowed
@@ -38,6 +39,8 @@ class Work:
         """How long runs are kept that ended; 0: for ever."""
         self.debris_ms = debris_ms
         """How old files of Lance tables are that go when no version knows them; 0: none goes."""
+        self.services = services
+        """What requests share, for tasks that do what a request could; None where no node is built."""
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms

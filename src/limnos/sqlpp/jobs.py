@@ -21,7 +21,7 @@ from limnos.sqlpp.tree import CreateType, RecordType
 if TYPE_CHECKING:
     from limnos.sqlpp.plan import Expression
 
-JobKind = Literal["query", "insert", "upsert", "delete", "load"]
+JobKind = Literal["query", "insert", "upsert", "delete", "load", "compact"]
 
 
 class DatasetRef(Struct, frozen=True):
@@ -59,6 +59,19 @@ class External(Struct, frozen=True):
     outside: tuple[str, ...] = ()
 
 
+class Tidying(Struct, frozen=True):
+    """How a dataset is compacted: how large files become, which of its states go, and how old files are that nothing names and that go, too.
+
+    States go that are older than `expires_before_ms`, and all but the last `states_max`, unless they are younger than `keeps_after_ms`.
+    """
+
+    target_bytes: int
+    expires_before_ms: int
+    keeps_after_ms: int
+    states_max: int
+    debris_before_ms: int | None
+
+
 class EngineJob(Struct, frozen=True):
     """One statement for an engine.
 
@@ -83,6 +96,8 @@ class EngineJob(Struct, frozen=True):
     source: External | None = None
     lock: str = ""
     """What commits show to rest on the statement's lock; empty for a query."""
+    tidying: Tidying | None = None
+    """Of a compaction, which has no plan and no source: the target's rows stay what they are."""
 
     @property
     def expression(self) -> Expression:

@@ -77,6 +77,8 @@ WRITES: Mapping[str, str] = {
     "write.merge.mode": "merge-on-read",
     "write.merge.isolation-level": "serializable",
     "write.delete.isolation-level": "serializable",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "20",
     "format-version": "2",
 }
 """How tables of datasets are written: a statement of one object must not write a million others again."""

@@ -1,0 +1,98 @@
+"""Compaction by an engine: the rows stay what they are, files become few, old states and what nobody names go."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from msgspec import structs
+
+from limnos.sqlpp.jobs import Tidying
+from tests.engine.conftest import Do
+from tests.engine.living import Asking
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration]
+
+TYPE = "{ id: bigint, v: bigint? }"
+OLD_S = 86_400
+
+
+def compact(asking: Asking, do: Do, name: str, *, expires: bool = False, debris: bool = False) -> dict[str, int]:
+    """Compact a dataset; gives what the engine says that it did."""
+    now_ms = time.time_ns() // 1_000_000
+    tidying = Tidying(
+        64 << 20, now_ms if expires else 0, keeps_after_ms=0, states_max=100,
+        debris_before_ms=now_ms - OLD_S * 500 if debris else None,
+    )  # fmt: skip
+    job = structs.replace(asking.job("1", target=name), kind="compact", plan=b"", tidying=tidying)
+    (told,) = do(asking.run(job))
+    assert isinstance(told, dict)
+    return told
+
+
+def counted(asking: Asking, name: str) -> tuple[int, int]:
+    """How many files of rows and of deletes a dataset has now."""
+    snapshot = asking.table(name).current_snapshot()
+    assert snapshot is not None
+    assert snapshot.summary is not None
+    return int(snapshot.summary["total-data-files"] or 0), int(snapshot.summary["total-delete-files"] or 0)
+
+
+def directory_of(asking: Asking, name: str) -> Path:
+    """Where a dataset's files lie."""
+    return Path(urlsplit(asking.table(name).location()).path)
+
+
+def test_rows_stay_and_files_become_few(asking: Asking, do: Do) -> None:
+    """After INSERT, UPSERT and DELETE one by one every row is there once, in one file without deletes; once more there is nothing to do."""
+    asking.make("many", TYPE, "id")
+    for number in range(4):
+        do(asking.insert("many", f"{{'id': {number}, 'v': {number}, 'open': [{number}]}}"))
+    do(asking.upsert("many", "[{'id': 1, 'v': 10}, {'id': 7}]"))
+    do(asking.delete("many", "t.id = 2"))
+    text = "select value m from many as m order by m.id"
+    before, files = do(asking.query(text)), counted(asking, "many")
+
+    told = compact(asking, do, "many")
+    again = compact(asking, do, "many")
+
+    assert len(before) == 4
+    assert files[0] > 3
+    assert files[1] > 0
+    assert told["rewritten"] == files[0]
+    assert counted(asking, "many") == (1, 0)
+    assert do(asking.query(text)) == before
+    assert again["rewritten"] == 0
+    do(asking.insert("many", "{'id': 2, 'v': 22}"))
+    assert do(asking.query("select value m.v from many as m where m.id = 2")) == [22]
+
+
+def test_old_states_and_debris_go(asking: Asking, do: Do) -> None:
+    """Former states and the files of theirs go, and a file that a killed statement left long ago; one of just now stays."""
+    asking.make("old", TYPE, "id")
+    for number in range(3):
+        do(asking.insert("old", f"{{'id': {number}}}"))
+    data = directory_of(asking, "old") / "data"
+    left, fresh = data / "left.parquet", data / "fresh.parquet"
+    for each in (left, fresh):
+        each.write_bytes(b"what a killed statement left")
+    then = time.time() - OLD_S
+    os.utime(left, (then, then))
+
+    told = compact(asking, do, "old", expires=True, debris=True)
+
+    assert told["debris"] == 1
+    assert (left.exists(), fresh.exists()) == (False, True)
+    assert len(asking.table("old").snapshots()) == 1
+    assert len([each for each in data.iterdir() if each.suffix == ".parquet"]) == 2
+    assert do(asking.query("select value o.id from old as o order by o.id")) == [0, 1, 2]
+
+
+def test_a_dataset_without_rows(asking: Asking, do: Do) -> None:
+    """There is nothing to do."""
+    asking.make("empty", TYPE, "id")
+
+    assert compact(asking, do, "empty", expires=True, debris=True) == {"rewritten": 0, "written": 0, "debris": 0}

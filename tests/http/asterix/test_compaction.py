@@ -1,0 +1,187 @@
+"""Compaction: which statements ask for it, and what its task does with the engine, the lock and the writer's name."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from limnos.services.sqlpp_compaction import COMPACT, files_of
+from limnos.services.sqlpp_engine import NoEngine
+from limnos.sqlpp.jobs import EngineJob
+from tests.http.asterix.wire import ask, rows
+from tests.http.driver import API, Answer, Node, grant
+from tests.http.iceberg.wire import point, snapshot, table_path
+
+INSERT = "insert into heaps ({'id': 1})"
+HEAPS = ("Default", "heaps")
+MANY = 64
+
+
+class Counting:
+    """An engine whose commits say of how many files a dataset is, as Spark's do; a compaction leaves `left`."""
+
+    def __init__(self, node: Node, files: int, *, left: int = 1) -> None:
+        self.node = node
+        self.files = files
+        self.left = left
+        self.jobs: list[EngineJob] = []
+        self.answers: list[Answer] = []
+        self._numbers = itertools.count(1)
+
+    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+        """Commit a state of so many files."""
+        self.jobs.append(job)
+        if job.kind == "compact":
+            self.files = self.left
+        number = next(self._numbers)
+        added = snapshot(number, parent=number - 1 or None)
+        added["snapshot"]["summary"] |= {  # type: ignore[index]
+            "sqlpp.statement": job.id, "total-data-files": str(self.files), "total-files-size": "100",
+        }  # fmt: skip
+        headers = {"authorization": f"Bearer {job.credential}", "x_limnos_lock": job.lock}
+        body = {"requirements": [], "updates": [added, point(number)]}
+        self.answers.append(await self.node._ask("POST", table_path(*HEAPS), body, None, headers))
+        yield b"{}"
+
+    async def cancel(self, _job_id: str) -> None:
+        """Nothing is under way."""
+
+    def close(self) -> None:
+        """Nothing is there."""
+
+
+@pytest.fixture
+def lake(shared: Node) -> Iterator[Node]:
+    """A node with a dataset."""
+    services = shared.built.services
+    engine = services.engine
+    rows(shared, "create type Heap as { id: bigint }; create dataset heaps(Heap) primary key id")
+    yield shared
+    services.engine = engine
+    rows(shared, "drop dataset heaps if exists; drop type Heap if exists")
+    sql(shared, "DELETE FROM task WHERE kind = ?", COMPACT)
+
+
+def with_engine(node: Node, files: int = MANY + 1, *, left: int = 1) -> Counting:
+    """Give the node such an engine."""
+    engine = node.built.services.engine = Counting(node, files, left=left)
+    return engine
+
+
+def sql(node: Node, statement: str, *parameters: str) -> list[tuple[Any, ...]]:
+    """A statement of the test's own to the store."""
+    with closing(sqlite3.connect(node.data / "limnos.db", timeout=30)) as connection, connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+def tasks(node: Node) -> list[tuple[str | None, str | None, int | None]]:
+    """The tasks of compactions: error, result, when they ended."""
+    return sql(node, "SELECT error, result, ended_at FROM task WHERE kind = ? ORDER BY id", COMPACT)
+
+
+def worked(node: Node) -> None:
+    """Let the node do the tasks that are due."""
+    while node.runner.run(node.built.upkeep.run_one()):
+        pass
+
+
+def test_what_is_counted() -> None:
+    """Files and files of deletes, less what the size asks for; nothing where nobody counted."""
+    said = '"total-data-files": "70", "total-delete-files": "5", "total-files-size": "200000000"'
+    state = '{"current-snapshot-id": 2, "snapshots": [{"snapshot-id": 1}, {"snapshot-id": 2, "summary": {%s}}]}'
+
+    assert files_of((state % said).encode()) == 72
+    assert files_of((state % '"operation": "append"').encode()) == 0
+    assert files_of((state % '"total-data-files": "-1"').encode()) == 0
+    assert files_of(b'{"snapshots": []}') == 0
+
+
+def test_few_files_ask_for_nothing(lake: Node) -> None:
+    """Below the number of the setting there is no task."""
+    with_engine(lake, MANY)
+
+    rows(lake, INSERT)
+
+    assert tasks(lake) == []
+
+
+def test_many_files_are_compacted_once(lake: Node) -> None:
+    """A dataset has one task however many statements ask; its commit shows the lock, in the writer's name, with a token that ends with it."""
+    engine = with_engine(lake)
+    rows(lake, INSERT)
+    rows(lake, INSERT)
+    left = tasks(lake)
+
+    worked(lake)
+
+    assert len(left) == 1
+    assert tasks(lake) == []
+    assert [job.kind for job in engine.jobs] == ["insert", "insert", "compact"]
+    assert [each.status for each in engine.answers] == [200] * 3
+    job = engine.jobs[-1]
+    assert job.tidying is not None
+    assert sql(lake, "SELECT count(*) FROM sqlpp_lock") == [(0,)]
+    with_token = lake.ask("GET", table_path(*HEAPS), user=None, authorization=f"Bearer {job.credential}")
+    assert with_token.status == 401
+
+
+def test_what_stays_many_is_not_tried_again_and_again(lake: Node) -> None:
+    """A compaction after which there are as many files is asked for again when there are twice as many."""
+    engine = with_engine(lake, left=MANY + 1)
+    rows(lake, INSERT)
+    worked(lake)
+
+    assert [result for _, result, _ in tasks(lake)] == [f"{MANY} files are left"]
+    rows(lake, INSERT)
+    worked(lake)
+    assert [job.kind for job in engine.jobs].count("compact") == 1
+    engine.files = 3 * MANY
+    rows(lake, INSERT)
+    engine.left = 1
+    worked(lake)
+    assert [job.kind for job in engine.jobs].count("compact") == 2
+    assert tasks(lake) == []
+
+
+def test_who_lost_the_right_compacts_nothing(lake: Node) -> None:
+    """The task has the rights of who wrote, at the moment when it is done."""
+    engine = with_engine(lake)
+    grant(lake, "writer", "use_catalog use_schema select_table", kind="catalog", on="main")
+    role = grant(lake, "writer", "modify_table", kind="catalog", on="main")
+    assert ask(lake, INSERT, user="writer").status == 200
+    lake.done("PUT", f"{API}/lake/permissions/users/writer/revoke", {"roleNames": [role]})
+
+    worked(lake)
+
+    assert [job.kind for job in engine.jobs] == ["insert"]
+    assert [str(result)[:17] for _, result, _ in tasks(lake)] == ["left as it is: Us"]
+
+
+def test_a_dataset_that_has_gone(lake: Node) -> None:
+    """Its task is done, also where another has its name."""
+    engine = with_engine(lake)
+    rows(lake, INSERT)
+    rows(lake, "drop dataset heaps; create dataset heaps(Heap) primary key id")
+
+    worked(lake)
+
+    assert tasks(lake) == []
+    assert [job.kind for job in engine.jobs] == ["insert"]
+
+
+def test_a_node_without_an_engine(lake: Node) -> None:
+    """The task is kept for one that has an engine."""
+    with_engine(lake)
+    rows(lake, INSERT)
+    lake.built.services.engine = NoEngine()
+
+    lake.runner.run(lake.built.upkeep.run_one())
+
+    ((error, _, ended_at),) = tasks(lake)
+    assert "install the extra 'spark'" in str(error)
+    assert ended_at is None
