@@ -20,6 +20,7 @@ from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.scene import Scope
 from limnos.services.sqlpp_declared import arity_of, body_of, declared, one_declared
+from limnos.services.sqlpp_errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
 from limnos.sqlpp.errors import compilation
@@ -100,12 +101,29 @@ async def with_names(ctx: Context, bind: Callable[[Known], T], *, apart: bool = 
             failure = error
         if not known.wanted:
             if failure is not None:
-                raise failure
+                raise await _told_of_catalog(ctx, known, failure=failure)
             return cast("T", found)
         questions = tuple(known.wanted)
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
         known.facts.update(zip(questions, answers, strict=True))
     raise BadRequest("The statement's views and functions lead from one to another without end")
+
+
+async def _told_of_catalog(ctx: Context, known: Known, *, failure: SqlppError) -> SqlppError:
+    """Say, of a dataverse that is missing and whose name begins like another catalog's, that no other one is read here."""
+    home = scope_of(ctx)
+    first = {each.dataverse[0] for each, found in known.facts.items() if each.about == "dataverse" and found is False}
+    if failure.number != NO_DATAVERSE or len(first) != 1 or first == {home.catalog}:
+        return failure
+    (name,) = first
+    try:
+        await ctx.read(
+            Scope(home.metalake, name), lambda scene: scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+        )
+    except (Forbidden, NotFound, InvalidName):
+        return failure  # as if there were no such catalog
+    words = f"{failure.message}: {name} is a catalog, and statements read only the catalog {home.catalog}"
+    return SqlppError(failure.number, words, failure.place, failure.told)
 
 
 def scope_of(ctx: Context) -> Scope:

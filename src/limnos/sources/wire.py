@@ -59,14 +59,14 @@ class Wire:
         return [self._exactly(LENGTH.unpack(self._exactly(LENGTH.size))[0]) for _ in range(count)]
 
     def _exactly(self, size: int) -> bytes:
-        data = bytearray(size)
-        view, got = memoryview(data), 0
-        while got < size:
-            received = self._socket.recv_into(view[got:])
-            if received == 0:
+        chunks, left = [], size
+        while left:
+            chunk = self._socket.recv(left, socket.MSG_WAITALL)
+            if not chunk:
                 os._exit(0)
-            got += received
-        return bytes(data)
+            chunks.append(chunk)
+            left -= len(chunk)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
 
 def serve(work: Callable[[list[bytes]], list[bytes]]) -> None:

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told
-from tests.http.driver import API, Node
+from tests.http.driver import API, Node, grant
 
 
 def test_an_answer_has_asterixdbs_shape(shared: Node) -> None:
@@ -235,3 +235,13 @@ def test_what_clients_of_asterixdb_ask_is_answered(shared: Node) -> None:
     assert shared.get("/admin/cluster").json()["state"] == "ACTIVE"
     assert "limnos" in shared.get("/admin/version").json()["git.build.version"]
     assert shared.get("/admin/udf").json() == []
+
+
+def test_another_catalog_is_named_in_words(shared: Node) -> None:
+    """Who may use a catalog that SQL++ does not read is told so; who may not learns nothing of it."""
+    grant(shared, "amy", "use_catalog use_schema", kind="catalog", on="main")
+    words = "Cannot find dataverse with name lance.ml: lance is a catalog, and statements read only the catalog main"
+
+    assert refusal(shared, "select * from lance.ml.docs d")[1] == f"ASX1063: {words} (in line 1, at column 15)"
+    assert "is a catalog" not in refusal(shared, "select * from lance.ml.docs d", user="amy")[1]
+    assert "is a catalog" not in refusal(shared, "select * from nowhere.ml.docs d")[1]

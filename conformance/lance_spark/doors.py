@@ -1,0 +1,113 @@
+"""Every door to the rows of a Lance table, and somebody who knocks at each: without the right, with a part of it, with the whole.
+
+May import the clients whose doors these are. Each refusal must say which right is missing, and each door opens for who has it; SQL++ has no door to Lance
+tables, which it must say.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import lance
+import lancedb
+from lance_namespace.errors import LanceNamespaceError
+
+from conformance.lance_spark.embeddings import DOCS, PATH, SIZE
+from limnos.client import Client
+from limnos.spark import session, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
+SQL = "limnos sql"
+GRAVITINO = """
+import sys
+from gravitino import GravitinoClient, NameIdentifier
+from gravitino.auth.basic_auth_provider import BasicAuthProvider
+lake = GravitinoClient(uri=sys.argv[1], metalake_name="lake", auth_data_provider=BasicAuthProvider(sys.argv[2], "x"))
+print([each.name() for each in lake.load_catalog("lance").as_table_catalog().load_table(NameIdentifier.of("ml:text", "docs")).columns()])
+"""
+NONE, PART, WHOLE = "no right", "may use the catalog and its schemas", "may read"
+WHY = {NONE: re.compile("needs USE_CATALOG"), PART: re.compile("needs SELECT_TABLE")}
+NO_DOOR = re.compile(r"ASX1063.*statements read only the catalog main|not authorized.*needs USE_CATALOG on main")
+
+
+def doors(uri: str, *, token: str, user: str, spark: SparkSession) -> dict[str, Callable[[], object]]:
+    """Every way to the table, as somebody."""
+    client = Client(uri, token=token)
+    remote = lancedb.connect("db://lance", api_key=token, host_override=f"{uri}/lance")
+
+    def limnos(*words: str) -> object:
+        return _told([*LIMNOS, *words, "--uri", uri], {**os.environ, "LIMNOS_TOKEN": token})
+
+    def gravitino() -> object:
+        from tests.integration.test_gravitino_client import interpreter
+
+        return _told([str(interpreter()), "-c", GRAVITINO, uri, user], dict(os.environ))
+
+    def view() -> object:
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW docs USING `limnos.lance` OPTIONS (path '{DOCS}', columns 'id')")
+        return spark.sql("SELECT count(*) FROM docs").collect()
+
+    def searched() -> object:
+        docs = remote.open_table(PATH[-1], namespace_path=PATH[1:-1])
+        return docs.search([1.0] * SIZE, vector_column_name="vector").limit(1).to_list()[0]["text"]
+
+    return {
+        "Spark": lambda: table(spark, DOCS, columns=["id"]).count(),
+        "Spark SQL": view,
+        "pylance": lambda: lance.dataset(namespace_client=client.lance.namespace(), table_id=PATH).count_rows(),
+        "lancedb, namespace": lambda: (
+            client.lance.connect().open_table(PATH[-1], namespace_path=PATH[:-1]).count_rows()
+        ),
+        "lancedb, remote": searched,
+        "limnos.client": lambda: client.lance.dataset(DOCS).count_rows(),
+        "Gravitino's client": gravitino,
+        "limnos describe": lambda: limnos("describe", DOCS),
+        SQL: lambda: limnos("sql", "-c", f"SELECT VALUE d FROM {DOCS} AS d LIMIT 1;"),
+    }
+
+
+def _told(command: list[str], environment: dict[str, str]) -> str:
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise PermissionError(done.stderr.strip() or done.stdout.strip())
+    return done.stdout
+
+
+def knock(uri: str, admin: Client) -> list[str]:
+    """Knock as somebody without rights, with a part of them, with all; print what each door says, and return those that were wrong."""
+    admin.users.add("eve")
+    token = admin.tokens.create(user="eve", name="doors").token
+    spark = session(uri, token=token)
+    wrong: list[str] = []
+    for rights in (NONE, PART, WHOLE):
+        if rights != NONE:
+            role, granted = ("uses", ["use_catalog", "use_schema"]) if rights == PART else ("reads", ["select_table"])
+            admin.roles.create(role)
+            admin.roles.allow(role, granted, on="lance", kind="catalog")
+            admin.roles.grant_to_user("eve", [role])
+        print(f"{rights}:")
+        for door, ask in doors(uri, token=token, user="eve", spark=spark).items():
+            is_right, told = _asked(ask, door=door, rights=rights)
+            print(f"  {'' if is_right else 'WRONG '}{door:20} {' '.join(told.split())[:300]}", flush=True)
+            wrong += [] if is_right else [f"{door} ({rights})"]
+    return wrong
+
+
+def _asked(ask: Callable[[], object], *, door: str, rights: str) -> tuple[bool, str]:
+    """Knock at a door: whether it did as it should, and what it said."""
+    try:
+        return rights == WHOLE and door != SQL, f"open: {ask()}"
+    except (Exception, LanceNamespaceError) as error:
+        text = str(error)
+        why = NO_DOOR if door == SQL else WHY.get(rights)
+        told = next((line for line in text.splitlines() if why is not None and why.search(line)), text)
+        return why is not None and why.search(text) is not None, told
