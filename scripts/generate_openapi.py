@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -119,21 +119,24 @@ class Known(NamedTuple):
     body: object | None
     keyed: bool = False
     """An `Idempotency-Key` counts for it."""
+    word: str = ""
+    """The kind it is about, `{kind}` in its docstring, where one handler is there for several."""
 
 
 def unwrap(handler: object) -> Known:
-    """Look through wrappers: partial, and closures over a `handler` (and over the `shape` of its body)."""
+    """Look through wrappers: methods, partial, and closures over a `handler` (and over the `shape` of its body)."""
     if isinstance(handler, partial):
         return unwrap(handler.func)
-    function = handler
+    function = handler.__func__ if isinstance(handler, MethodType) else handler
     if not isinstance(function, FunctionType):
         raise TypeError(f"{handler} is no function")
     inside = inspect.getclosurevars(function).nonlocals
     if "handler" in inside:
         known = unwrap(inside["handler"])
-        return Known(known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside)
+        return Known(known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside, known.word)
     functions = tuple(_with_helpers(function))
-    return Known(functions, _body_of(functions))
+    kind = getattr(getattr(handler, "__self__", None), "kind", None)
+    return Known(functions, _body_of(functions), word="" if kind is None else kind.word)
 
 
 def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) -> Iterator[FunctionType]:
@@ -191,7 +194,9 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: Known) -> list
 def operation_of(protocol: Protocol, route: Route[Handler], refs: dict[object, Json]) -> Json:
     """Describe one operation."""
     known = unwrap(route.handler)
-    summary = (inspect.getdoc(known.functions[0]) or "").partition("\n\n")[0].replace("\n", " ")
+    summary = (
+        (inspect.getdoc(known.functions[0]) or "").partition("\n\n")[0].replace("\n", " ").replace("{kind}", known.word)
+    )
     prefixed = protocol.name != "iceberg" or "{prefix}" in route.path or route.path == "/config"
     told: Json = {
         "operationId": route.operation if prefixed else f"{route.operation}-default-catalog",

@@ -17,9 +17,11 @@ from limnos.model.decisions import Link
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import Condition, Privilege
-from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord
+from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord, TagRecord
 from limnos.names.errors import InvalidName
 from limnos.services import (
+    apart,
+    attachments,
     catalogs,
     commits,
     explain,
@@ -35,13 +37,13 @@ from limnos.services import (
     protection,
     roles,
     tables,
-    tags,
     tokens,
     transactions,
     trash,
     users,
     views,
 )
+from limnos.services.attachments import On
 from limnos.services.commits import Change
 from limnos.services.context import Context
 from limnos.services.grants import Wish
@@ -505,17 +507,21 @@ def owner_set(world: World, ctx: Context) -> Work:
 
 def tag_make(world: World, ctx: Context) -> Work:
     """Make a tag."""
-    return tags.tag_create(ctx, metalake=world.metalake(), name=world.tag(), comment=None, properties={})
+    return apart.apart_create(
+        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), record=TagRecord(None, {})
+    )
 
 
 def tag_rename(world: World, ctx: Context) -> Work:
     """Rename a tag."""
-    return tags.tag_alter(ctx, metalake=world.metalake(), name=world.tag(), edits=Edits(name=world.tag()))
+    return apart.apart_alter(
+        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), edits=Edits(name=world.tag())
+    )
 
 
 def tag_drop(world: World, ctx: Context) -> Work:
     """Drop a tag."""
-    return tags.tag_drop(ctx, metalake=world.metalake(), name=world.tag())
+    return apart.apart_drop(ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag())
 
 
 def tag_associate(world: World, ctx: Context) -> Work:
@@ -523,9 +529,7 @@ def tag_associate(world: World, ctx: Context) -> Work:
     kind, full_name = world.securable()
     names = (world.tag(),)
     adds, removes = (names, ()) if world.dice.random() < 0.7 else ((), names)
-    return tags.tags_associate(
-        ctx, metalake=world.metalake(), kind=kind, full_name=full_name, adds=adds, removes=removes
-    )
+    return attachments.associate(ctx, On(world.metalake(), kind, full_name), kind=Kind.TAG, adds=adds, removes=removes)
 
 
 async def token_make(world: World, ctx: Context) -> object:
@@ -674,7 +678,7 @@ def questions(world: World) -> Question:
         (f"role {role}", lake, lambda scene: roles.role_load(scene, role)),
         ("roles", lake, roles.roles_list),
         (f"tags of {table}", at, lambda scene: tags_on(scene, table)),
-        ("tags", lake, tags.tags_list),
+        ("tags", lake, lambda scene: apart.apart_list(scene, Kind.TAG)),
         ("tokens", Scope(), lambda scene: tokens.tokens_list(scene, scene.user)),
         ("metalakes", Scope(), metalakes.metalakes_list),
         (f"who {user}", lake, lambda scene: scene.subject_of(user)),
@@ -716,7 +720,7 @@ def described(scene: Scene, levels: Levels) -> object:
 def tags_on(scene: Scene, levels: Levels) -> object:
     """The tags that a table has or inherits, for who may load it."""
     found = scene.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
-    return tags.tags_of(scene, found.chain)
+    return attachments.attached_of(scene, found.chain, kind=Kind.TAG)
 
 
 def decisions(scene: Scene, levels: Levels, kind: Kind, action: Action) -> object:

@@ -31,7 +31,7 @@ CALLERS = {
 NAMES = {
     "prefix": "lake.main", "namespace": "a", "table": "t", "view": "v", "m": "lake", "c": "main", "s": "a", "v": "v", "u": "ana", "g": "crew", "r": "hands",
     "type": "SCHEMA", "fullName": "main.a", "id": "1", "p": "nyc", "step": "s", "namespace_id": "lance$a", "table_id": "lance$a$t", "index_name": "i", "transaction_id": "lance$a$t$x",
-    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "handle": "none",
+    "template": "nyc", "job": "1", "model": "churn", "alias": "new", "version": "0", "fileset": "f", "topic": "o", "function": "f", "policy": "keep", "handle": "none",
 }  # fmt: skip
 RUN = "01234567-0123-4567-89ab-0123456789ab"
 CATALOG = {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
@@ -41,6 +41,15 @@ LINEAGE = {
     "eventTime": "2026-01-31T00:00:00Z", "eventType": "COMPLETE", "job": {"namespace": "n", "name": "j"},
     "inputs": [{"namespace": "kafka://k", "name": "x"}], "outputs": [{"namespace": "limnos://lake", "name": "main.a.t"}],
 }  # fmt: skip
+FUNCTION = {
+    "functionType": "scalar",
+    "deterministic": True,
+    "definitions": [{"parameters": [], "returnType": "long", "impls": []}],
+}
+POLICY = {
+    "policyType": "custom",
+    "content": {"supportedObjectTypes": ["CATALOG", "SCHEMA", "TABLE"], "customRules": {"days": 7}},
+}
 BODIES: dict[str, object] = {
     "create-namespace": {"namespace": ["n"]}, "update-properties": {"updates": {"k": "v"}},
     "register-table": {"name": "n", "metadata-location": "file:///x"}, "create-table": {"name": "n", "schema": wire.SCHEMA},
@@ -89,6 +98,12 @@ BODIES: dict[str, object] = {
     "register-job-template": {"jobTemplate": {"name": "n"}}, "alter-job-template": {"updates": []}, "run-job": {"jobTemplateName": "nyc", "jobConf": {}},
     "create-schema-table": {"name": "n", "columns": [{"name": "id", "type": "long"}]}, "alter-schema-table": {"updates": []}, "add-partitions": {"partitions": []},
     **{f"create-{kind}": {"name": "n"} for kind in ("fileset", "topic")}, **{f"alter-{kind}": {"updates": []} for kind in ("fileset", "topic")},
+    "register-function": {"name": "n", **FUNCTION}, "alter-function": {"updates": []},
+    "create-policy": {"name": "n", **POLICY}, "alter-policy": {"updates": []}, "set-policy": {"enable": True}, "associate-policies": {"policiesToAdd": []},
+    "update-statistics": {"updates": {"custom-n": 1}}, "drop-statistics": {"names": ["custom-n"]},
+    "update-partition-statistics": {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]},
+    "drop-partition-statistics": {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]},
+    "add-users": {"users": [{"name": "n"}]}, "remove-users": {"names": ["n"]},
     "register-model": {"name": "n"}, "alter-model": {"updates": []}, "link-model-version": {"uri": "s3://x"},
     "alter-model-version": {"updates": []}, "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"}, "finish-run": {"attempt": 1, "state": "failed"},

@@ -33,7 +33,7 @@ from tests.http.iceberg.wire import (
     view_version,
 )
 from tests.http.lance.wire import arrow, lay, lay_rows, stage
-from tests.http.test_coverage import LINEAGE
+from tests.http.test_coverage import FUNCTION, LINEAGE, POLICY
 
 LAKE, MAIN = f"{API}/lake", f"{API}/lake/catalogs/main"
 HOOKS = f"{OWN}/metalakes/lake/webhooks"
@@ -41,6 +41,9 @@ RUN = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 LANCE = "/lance/v1/table/lance$s"
 ROLE = f"{LAKE}/permissions/roles/hands"
 MODELS = f"{LAKE}/catalogs/models/schemas/a/models"
+BULK = "/api/bulk/metalakes/lake/users"
+FUNCTIONS = f"{MAIN}/schemas/a/functions"
+STATISTICS = f"{LAKE}/objects/TABLE/main.a.t/statistics"
 RULES = [{"name": "use_schema", "condition": "allow"}]
 OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
@@ -125,6 +128,8 @@ WRITES: dict[str, Write] = {
     "drop-schema": Write("DELETE", f"{MAIN}/schemas/empty"),
     "add-user": Write("POST", f"{LAKE}/users", {"name": "n"}),
     "remove-user": Write("DELETE", f"{LAKE}/users/ana"),
+    "add-users": Write("POST", f"{BULK}/add", {"users": [{"name": "n"}, {"name": "o"}]}),
+    "remove-users": Write("POST", f"{BULK}/remove", {"names": ["ana", "bob"]}),
     "add-group": Write("POST", f"{LAKE}/groups", {"name": "n"}),
     "remove-group": Write("DELETE", f"{LAKE}/groups/crew"),
     "create-role": Write("POST", f"{LAKE}/roles", {"name": "n", "properties": {}, "securableObjects": OBJECTS}),
@@ -145,6 +150,18 @@ WRITES: dict[str, Write] = {
         for kind in ("fileset", "topic")
         for verb, method, end, body in (("create", "POST", "", {"name": "n"}), ("alter", "PUT", "/x", PROPERTY), ("drop", "DELETE", "/x", None))
     },
+    "register-function": Write("POST", FUNCTIONS, {"name": "n", **FUNCTION}),
+    "alter-function": Write("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "updateComment", "newComment": "c"}]}),
+    "drop-function": Write("DELETE", f"{FUNCTIONS}/f"),
+    "create-policy": Write("POST", f"{LAKE}/policies", {"name": "n", **POLICY}),
+    "alter-policy": Write("PUT", f"{LAKE}/policies/keep", {"updates": [{"@type": "rename", "newName": "n"}]}),
+    "set-policy": Write("PATCH", f"{LAKE}/policies/keep", {"enable": False}),
+    "drop-policy": Write("DELETE", f"{LAKE}/policies/keep"),
+    "associate-policies": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/policies", {"policiesToAdd": ["keep"]}),
+    "update-statistics": Write("PUT", f"{STATISTICS}", {"updates": {"custom-n": 1}}),
+    "drop-statistics": Write("POST", STATISTICS, {"names": ["custom-there"]}),
+    "update-partition-statistics": Write("PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
+    "drop-partition-statistics": Write("POST", f"{STATISTICS}/partitions", {"drops": [{"partitionName": "p", "statisticNames": ["custom-there"]}]}),
     "register-model": Write("POST", MODELS, {"name": "n"}),
     "alter-model": Write("PUT", f"{MODELS}/churn", PROPERTY),
     "delete-model": Write("DELETE", f"{MODELS}/churn"),
@@ -262,6 +279,12 @@ def _furnish_leaves(node: Node) -> None:
     node.done("POST", f"{LAKE}/catalogs", {"name": "models", "type": "MODEL"})
     node.done("POST", f"{LAKE}/catalogs/models/schemas", {"name": "a"})
     node.done("POST", MODELS, {"name": "churn"})
+    node.done("POST", FUNCTIONS, {"name": "f", **FUNCTION})
+    node.done("POST", f"{LAKE}/policies", {"name": "keep", **POLICY})
+    node.done("PUT", STATISTICS, {"updates": {"custom-there": 1}})
+    node.done(
+        "PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-there": 1}}]}
+    )
     node.done("POST", f"{MODELS}/churn/versions", {"uri": "s3://x", "aliases": ["new"]})
     for kind, word in (("fileset", "FILESET"), ("topic", "MESSAGING")):
         node.done("POST", f"{LAKE}/catalogs", {"name": f"{kind}s", "type": word})

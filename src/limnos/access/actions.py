@@ -92,6 +92,7 @@ class Action(StrEnum):
     FILESET_SEE = "fileset_see", Kind.FILESET
     FILESET_CREATE = "fileset_create", Kind.NAMESPACE
     FILESET_LOAD = "fileset_load", Kind.FILESET
+    FILESET_READ = "fileset_read", Kind.FILESET
     FILESET_ALTER = "fileset_alter", Kind.FILESET
     FILESET_DROP = "fileset_drop", Kind.FILESET
 

@@ -157,6 +157,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.FILESET_LOAD: inside(
         Allowed(Privilege.READ_FILESET), Allowed(Privilege.WRITE_FILESET), _FILESET
     ),  # files and locations too
+    Action.FILESET_READ: inside(Allowed(Privilege.READ_FILESET), _FILESET),  # its files, by credentials
     Action.FILESET_ALTER: inside(Allowed(Privilege.WRITE_FILESET), _FILESET),
     Action.FILESET_DROP: inside(_FILESET),
     Action.TOPIC_LIST: _NAMESPACE_LOAD,

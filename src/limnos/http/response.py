@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 REASON_MAX = 500
 _PRINTABLE = bytes(code if 32 <= code < 127 or code >= 160 else 32 for code in range(256))
 JSON = (b"content-type", b"application/json")
+NO_STORE = (b"cache-control", b"no-store")
+"""Of an answer that holds a secret."""
 _encode = msgspec.json.Encoder().encode
 
 

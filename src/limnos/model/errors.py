@@ -53,6 +53,12 @@ class IllegalObject(BadRequest):
     code = "illegal-object"
 
 
+class IllegalStatistic(BadRequest):
+    """A statistic's name is not one that somebody may write."""
+
+    code = "illegal-statistic"
+
+
 class OutsideWriter(BadRequest):
     """A commit of others to the table of a dataset of SQL++ would break its keys or its declared types."""
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.files import Shares, is_within, normalise
 from limnos.model.errors import BadRequest, LimnosError, StorageFailed, Unavailable
 from limnos.model.kinds import Kind
+from limnos.services.filesets import location_name
+from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
 from limnos.services.table_formats import ICEBERG, LANCE
 from limnos.sources.credentials import Credentials, Rights, Role, policy_of, role_of, taken_on
@@ -25,7 +27,11 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from limnos.model.decisions import Chain
+    from limnos.model.entities import Node
+    from limnos.model.records import FilesetRecord
     from limnos.names.path import Levels
+    from limnos.services.attachments import On
     from limnos.services.context import Context
     from limnos.services.places import Place
     from limnos.services.scene import Scene, Scope
@@ -175,9 +181,35 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
 
     Raises Unavailable, StorageFailed where STS does not answer or refuses.
     """
+
+    def look(scene: Scene) -> _Open | None:
+        node, chain = scene.find(levels, Kind.TABLE)
+        return None if node is None else _table_open(scene, node, chain)
+
+    return await _vended(ctx, scope, look)
+
+
+async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
+    """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
+
+    `location` names one of a fileset's. Raises NotFound, Forbidden, and as `table_credentials` does.
+    """
+
+    def look(scene: Scene) -> _Open | None:
+        scene.require_in_metalake_use()
+        target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
+        if target.node is None or on.kind not in (Kind.TABLE, Kind.FILESET):
+            return None
+        opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
+        return opens(scene, target.node, target.chain)
+
+    return await _vended(ctx, on.scope, look)
+
+
+async def _vended(ctx: Context, scope: Scope, look: Callable[[Scene], _Open | None]) -> Vended | None:
     waited: tuple[Wanted, Credentials] | None = None
     while True:
-        seen = await ctx.read(scope, lambda scene: _open_to(scene, levels))
+        seen = await ctx.read(scope, look)
         wanted = None if seen is None else _wanted(seen)
         if seen is None or wanted is None:
             return None
@@ -189,10 +221,19 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
         waited = wanted, await ctx.services.vendor.given(wanted)  # then the rights are looked at again
 
 
-def _open_to(scene: Scene, levels: Levels) -> _Open | None:
-    """Return a table's place and what the caller may do there; None where there is no such table, or nothing is given out."""
-    node, chain = scene.find(levels, Kind.TABLE)
-    if node is None or node.kind is not Kind.TABLE or not vends(scene.catalog_record.properties):
+def _fileset_open(scene: Scene, node: Node, chain: Chain, *, location: str | None) -> _Open | None:
+    """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
+    record = cast("FilesetRecord", node.record)
+    found = record.locations.get(location_name(record, location))
+    if found is None or not vends(scene.catalog_record.properties):
+        return None
+    reads, writes = (scene.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER))
+    return _Open(found, Rights(reads, writes), place_of(scene), "")
+
+
+def _table_open(scene: Scene, node: Node, chain: Chain) -> _Open | None:
+    """Return a table's place and what the caller may do there; None where nothing is given out."""
+    if node.kind is not Kind.TABLE or not vends(scene.catalog_record.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
     return _Open(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)

@@ -147,12 +147,17 @@ def _filled(text: str, holes: Mapping[str, str]) -> str:
     return _HOLE.sub(fill, text)
 
 
+def location_name(record: FilesetRecord, name: str | None) -> str:
+    """Return the name of the location that is meant: the one that is named, else the default one."""
+    return name or record.properties.get(DEFAULT_NAME, UNKNOWN)
+
+
 def place_in(scene: Scene, path: Levels, *, sub_path: str | None, name: str | None) -> tuple[str, Place]:
     """Return where something in a fileset lies, for who may load that. Raises NotFound for a location's name, BadRequest, OutsideRoots."""
     record = cast("FilesetRecord", leaf_load(scene, path, kind=Kind.FILESET).record)
     if sub_path is None:
         raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
-    wanted, place = name or record.properties.get(DEFAULT_NAME, UNKNOWN), place_of(scene)
+    wanted, place = location_name(record, name), place_of(scene)
     if wanted not in record.locations:
         raise NotFound(
             f"Fileset {render(path)} has no location {wanted}: it has {', '.join(record.locations)}",

@@ -13,7 +13,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
-    from limnos.model.records import JobTemplateRecord, TagRecord
+    from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
     from limnos.store.tx import Tx
 
 
@@ -40,7 +40,7 @@ class Edits(msgspec.Struct, frozen=True):
 
 def apart_edit(tx: Tx, held: Node, *, edits: Edits) -> Node:
     """Write the edited record, then the new name, of an object that lies beside the tree, where no decision goes by a name."""
-    record = cast("TagRecord | JobTemplateRecord", held.record)
+    record = cast("TagRecord | PolicyRecord | JobTemplateRecord", held.record)
     comment, properties = edits.comment_over(record.comment), edits.over(record.properties)
     tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))
     if edits.name is not None and edits.name != held.name:

@@ -25,6 +25,7 @@ from limnos.services.sqlpp_objects import (
     StillUsed,
     bury,
     check_not_builtin,
+    is_made_here,
     missing_told,
     object_create_of,
     object_insert,
@@ -135,6 +136,8 @@ def _create_of(scene: Scene, path: Levels, *, statement: tree.CreateFunction, ne
     scene.require_in_use()
     found = scene.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
     others = [each for each in declared(node, tree.CreateFunction) if arity_of(each) != arity_of(statement)]
+    if not is_made_here(node):
+        raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
     if len(others) < len(cast("DeclaredRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It is there", kind="function")
     record = record_of(*others, statement)

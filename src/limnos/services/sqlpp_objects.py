@@ -198,7 +198,7 @@ def is_made_here(node: Node) -> bool:
         return bool(cast("TableRecord", node.record).statements)
     if node.kind is Kind.VIEW:
         return MADE_HERE in cast("ViewRecord", node.record).properties
-    return isinstance(node.record, DeclaredRecord)
+    return isinstance(node.record, DeclaredRecord) and bool(node.record.statements)
 
 
 async def user_told(ctx: Context, error: StillUsed) -> str:

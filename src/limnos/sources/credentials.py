@@ -143,8 +143,9 @@ def policy_of(role: Role, location: str, *, rights: Rights, open_to_writers: tup
     statements: list[dict[str, object]] = [
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": bucket},
         {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{found[2]}/*"}}},
-        {"Effect": "Allow", "Action": "s3:GetObject", "Resource": readable},
     ]  # fmt: skip
+    if readable:
+        statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": readable})
     if rights.writes:
         actions = ["s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"]
         statements.append({"Effect": "Allow", "Action": actions, "Resource": f"{files}/*"})

@@ -185,6 +185,16 @@ tag_object = Table(
 )
 Index("tag_object_tag", tag_object.c.tag_id)
 
+policy_object = Table(
+    "policy_object",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("policy_id", Id, nullable=False),
+    PrimaryKeyConstraint("object_id", "policy_id"),
+    sqlite_with_rowid=False,
+)
+Index("policy_object_policy", policy_object.c.policy_id)
+
 group_member = Table(
     "group_member",
     metadata,
@@ -546,6 +556,18 @@ model_alias = Table(
     Column("alias", Name, nullable=False),
     Column("version", Id, nullable=False),
     PrimaryKeyConstraint("model_id", "alias"),
+    sqlite_with_rowid=False,
+)
+
+statistic = Table(
+    "statistic",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("partition_name", Name, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("value", Text, nullable=False),
+    *_audit(),
+    PrimaryKeyConstraint("object_id", "partition_name", "name"),
     sqlite_with_rowid=False,
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
 
 from limnos.model.errors import StalePermit
+from limnos.store.attachments import AttachmentWrites
 from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCK_NEW, EPOCH, ChangeDraft
 from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
@@ -27,7 +28,7 @@ from limnos.store.roles import RoleWrites
 from limnos.store.runs import RunWrites
 from limnos.store.sqlpp_locks import SqlppLockWrites
 from limnos.store.sqlpp_requests import RequestWrites
-from limnos.store.tags import TagWrites
+from limnos.store.statistics import StatisticWrites
 from limnos.store.tasks import TaskWrites
 from limnos.store.tokens import TokenWrites
 from limnos.store.trash import TrashWrites
@@ -36,6 +37,7 @@ from limnos.store.webhooks import WebhookWrites
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from limnos.model.kinds import Kind
     from limnos.model.permits import Permit
     from limnos.store.sql import Params, Row, Sql
 
@@ -112,10 +114,14 @@ class Tx:
         """Roles, rules and holders."""
         return RoleWrites(self)
 
+    def attachments(self, kind: Kind) -> AttachmentWrites:
+        """What tags, or policies, are on."""
+        return AttachmentWrites(self, kind)
+
     @property
-    def tags(self) -> TagWrites:
-        """What tags are on."""
-        return TagWrites(self)
+    def statistics(self) -> StatisticWrites:
+        """Statistics of tables."""
+        return StatisticWrites(self)
 
     @property
     def dependencies(self) -> DependencyWrites:

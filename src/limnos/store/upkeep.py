@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.store import (
+    attachments,
     dependencies,
     lance_versions,
     lineage,
@@ -17,7 +18,7 @@ from limnos.store import (
     reports,
     roles,
     runs,
-    tags,
+    statistics,
     webhooks,
 )
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
@@ -34,8 +35,8 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, tags.SWEEP, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP,
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
+    lance_versions.SWEEP, statistics.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from limnos.model.entities import Change, Document, Listing, Node
 from limnos.model.kinds import Kind
-from limnos.store import documents, nodes, owners, principals, roles, tags, tokens
+from limnos.store import attachments, documents, nodes, owners, principals, roles, tokens
 from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (
     Key,
     all_roles_key,
+    attached_key,
     block_key,
     document_key,
     groups_key,
@@ -32,7 +33,6 @@ from limnos.view.keys import (
     role_key,
     roles_key,
     rules_key,
-    tags_on_key,
     token_key,
     tokens_key,
 )
@@ -60,7 +60,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "holders": roles.holders_read,
     "all roles": roles.roles_read,
     "roles on": lambda object_id, _: roles.roles_on_read(object_id),
-    "tags on": tags.tags_on_read,
+    "attached": attachments.attached_read,
     "token": tokens.token_read,
     "tokens": tokens.tokens_read,
 }
@@ -139,7 +139,7 @@ def touched(change: Change) -> list[Key]:
 def _touched_by_node(change: Change) -> list[Key]:
     node_id, space, kind = change.node_id, change.name_space, change.kind
     if change.operation in ("attach", "detach"):
-        return [tags_on_key(change.object_id)]
+        return [attached_key(kind, change.object_id)]
     if change.operation == "commit":
         return [document_key(node_id)]
     if change.operation == "own":

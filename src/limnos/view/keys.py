@@ -135,9 +135,9 @@ def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
     return ("roles on", object_id, metalake_id)
 
 
-def tags_on_key(object_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the tags that are on an object itself, dropped ones among them."""
-    return ("tags on", object_id)
+def attached_key(kind: Kind, object_id: int) -> Key[tuple[int, ...]]:
+    """Ids of the tags, or policies, that are on an object itself, dropped ones among them."""
+    return ("attached", kind, object_id)
 
 
 def token_key(token_id: int) -> Key[Token | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.http import cells
 from tests.http.cells import Case, own
 from tests.http.driver import API, Node
+from tests.http.test_coverage import FUNCTION, POLICY
 
 TABLE = Path(__file__).with_suffix(".md")
 _USE = "use_catalog use_schema"
@@ -30,6 +31,12 @@ CALLERS: dict[str, str] = {
     "topic_maker": f"{_USE} create_topic",
     "consumer": f"{_USE} consume_topic",
     "producer": f"{_USE} produce_topic",
+    "function_maker": f"{_USE} register_function",
+    "executor": f"{_USE} execute_function",
+    "modifier": f"{_USE} modify_function",
+    "policy_maker": f"{_USE} create_policy",
+    "applier": f"{_USE} apply_policy",
+    "user_keeper": "manage_users",
     "creator": f"{_USE} create_table",
     "reader": f"{_USE} select_table",
     "writer": f"{_USE} modify_table",
@@ -46,6 +53,7 @@ CALLERS: dict[str, str] = {
 """
 CATALOGS = {"models": "model", "files": "fileset", "topics": "messaging"}
 """A catalog of each type beside `main`, which is relational; the type is the provider, too."""
+OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}"
 SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas/{s}"
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 URI = {"uri": "s3://lake/churn"}
@@ -63,6 +71,7 @@ def prepare(node: Node) -> None:
         node.done("POST", f"{lake}/catalogs/{name}/schemas", {"name": "there"})
     prepare_models(node)
     prepare_tables(node)
+    prepare_hung(node)
     for kind, catalog in (("fileset", "files"), ("topic", "topics")):
         for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
             node.done("POST", f"{API}/lake/catalogs/{catalog}/schemas/there/{kind}s", {"name": name})
@@ -86,6 +95,17 @@ def prepare_models(node: Node) -> None:
         own(node, "leaf_owner", "MODEL", f"models.there.{name}")
 
 
+def prepare_hung(node: Node) -> None:
+    """The same of functions and policies; some statistics, and users to remove."""
+    for name in ("churn", *(f"{name}_{who}" for name in ("alter", "drop") for who in CALLERS)):
+        node.done("POST", f"{API}/lake/catalogs/main/schemas/there/functions", {"name": name, **FUNCTION})
+        own(node, "leaf_owner", "FUNCTION", f"main.there.{name}")
+        node.done("POST", f"{API}/lake/policies", {"name": name, **POLICY})
+        own(node, "leaf_owner", "POLICY", name)
+    for who in CALLERS:
+        node.done("POST", f"{API}/lake/users", {"name": f"drop_{who}"})
+
+
 COLUMNS = [{"name": "id", "type": "long"}]
 
 
@@ -105,6 +125,10 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     """The rows, as a caller asks them."""
     yield from _of_models(who)
     yield from _of_tables(who)
+    yield from _of_functions(who)
+    yield from _of_policies(who)
+    yield from _of_objects()
+    yield from _of_many(who)
     for kind, catalog in (("fileset", "files"), ("topic", "topics")):
         yield from _of_leaves(who, kind, catalog=catalog)
     for name, thing in (("churn", "fileset"), ("gone", "no fileset")):
@@ -165,6 +189,73 @@ def _of_tables(who: str) -> Iterator[Case]:
         yield _case(f"POST {one}/partitions", thing, *at, "there", name, body={"partitions": []})
         yield _case(f"GET {one}/partitions/{{p}}", thing, *at, "there", name, "p")
         yield _case(f"DELETE {one}/partitions/{{p}}", thing, *at, "there", name, "p")
+
+
+def _of_functions(who: str) -> Iterator[Case]:
+    functions, at = f"{SCHEMAS}/functions", ("lake", "main")
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {functions}", f"of {thing}", *at, name)
+        yield _case(f"GET {functions}", f"of {thing}, details", *at, name, query="?details=true")
+        yield _case(f"POST {functions}", f"in {thing}", *at, name, body={"name": f"new_{who}", **FUNCTION})
+    yield _case(f"POST {functions}", "taken name", *at, "there", body={"name": "churn", **FUNCTION})
+    comment = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
+    for name, thing in (("churn", "function"), ("gone", "no function")):
+        one = f"{functions}/{{function}}"
+        yield _case(f"GET {one}", thing, *at, "there", name)
+        yield _case(f"PUT {one}", thing, *at, "there", name if name == "gone" else f"alter_{who}", body=comment)
+        yield _case(f"DELETE {one}", thing, *at, "there", name if name == "gone" else f"drop_{who}")
+
+
+def _of_policies(who: str) -> Iterator[Case]:
+    policies, one = "/metalakes/{m}/policies", "/metalakes/{m}/policies/{policy}"
+    yield _case(f"GET {policies}", "", "lake")
+    yield _case(f"POST {policies}", "", "lake", body={"name": f"new_{who}", **POLICY})
+    comment = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
+    for name, thing in (("churn", "policy"), ("gone", "no policy")):
+        changed = name if name == "gone" else f"alter_{who}"
+        yield _case(f"GET {one}", thing, "lake", name)
+        yield _case(f"GET {one}/objects", thing, "lake", name)
+        yield _case(f"PUT {one}", thing, "lake", changed, body=comment)
+        yield _case(f"PATCH {one}", thing, "lake", changed, body={"enable": False})
+        yield _case(f"DELETE {one}", thing, "lake", name if name == "gone" else f"drop_{who}")
+        yield _case(
+            f"POST {OBJECTS}/policies",
+            thing,
+            "lake",
+            "TABLE",
+            f"main.there.alter_{who}",
+            body={"policiesToAdd": [name]},
+        )
+    for on, thing in (("churn", "table"), ("gone", "no table")):
+        at = ("lake", "TABLE", f"main.there.{on}")
+        yield _case(f"GET {OBJECTS}/policies", thing, *at)
+        yield _case(f"GET {OBJECTS}/policies/{{policy}}", thing, *at, "churn")
+        yield _case(f"POST {OBJECTS}/policies", f"on {thing}", *at, body={"policiesToRemove": ["churn"]})
+
+
+def _of_objects() -> Iterator[Case]:
+    parts = f"{OBJECTS}/statistics/partitions"
+    for on, thing in (("churn", "table"), ("gone", "no table")):
+        at = ("lake", "TABLE", f"main.there.{on}")
+        yield _case(f"GET {OBJECTS}/statistics", thing, *at)
+        yield _case(f"PUT {OBJECTS}/statistics", thing, *at, body={"updates": {"custom-n": 1}})
+        yield _case(f"POST {OBJECTS}/statistics", thing, *at, body={"names": ["custom-n"]})
+        yield _case(f"GET {parts}", thing, *at, query="?from=p")
+        yield _case(
+            f"PUT {parts}", thing, *at, body={"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}
+        )
+        yield _case(
+            f"POST {parts}", thing, *at, body={"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]}
+        )
+        yield _case(f"GET {OBJECTS}/credentials", thing, *at)
+    for on, thing in (("churn", "fileset"), ("gone", "no fileset")):
+        yield _case(f"GET {OBJECTS}/credentials", thing, "lake", "FILESET", f"files.there.{on}")
+
+
+def _of_many(who: str) -> Iterator[Case]:
+    users = "/bulk/metalakes/{m}/users"
+    yield _case(f"POST {users}/add", "", "lake", body={"users": [{"name": f"new_{who}"}]})
+    yield _case(f"POST {users}/remove", "", "lake", body={"names": [f"drop_{who}"]})
 
 
 def same_words(message: str, who: str) -> str:

@@ -8,6 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
+from limnos.formats.gravitino import functions, policies
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
 from limnos.model.kinds import Form, Kind
@@ -15,6 +18,8 @@ from limnos.model.privileges import Privilege
 from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
 from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
+from limnos.services.sqlpp_declared import declared
+from limnos.sqlpp.tree import CreateFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,17 +27,21 @@ if TYPE_CHECKING:
     from limnos.model.entities import Node, Principal, RoleEntity
     from limnos.model.records import (
         CatalogRecord,
+        DeclaredRecord,
         FilesetRecord,
         JobTemplateRecord,
         MetalakeRecord,
         ModelRecord,
         NamespaceRecord,
+        PolicyRecord,
         TagRecord,
         TopicRecord,
     )
     from limnos.model.runs import Run
+    from limnos.model.statistics import Statistic
     from limnos.model.versions import ModelVersion
     from limnos.names.logical import LogicalCodec
+    from limnos.services.credentials import Vended
     from limnos.services.filesets import FileInfo
     from limnos.services.roles import RoleObject
     from limnos.services.users import Holder
@@ -58,7 +67,7 @@ def identifiers(namespace: Sequence[str], names: Iterable[str]) -> Response:
     return ok(identifiers=[{"namespace": list(namespace), "name": name} for name in names])
 
 
-def audit(item: Node | Principal | RoleEntity | ModelVersion) -> Json:
+def audit(item: Node | Principal | RoleEntity | ModelVersion | Statistic) -> Json:
     """Tell who made and last changed something, and when."""
     return compact(
         creator=item.created_by,
@@ -110,6 +119,15 @@ def tag(node: Node, *, inherited: bool | None = None) -> Json:
     )
 
 
+def policy(node: Node, *, inherited: bool | None = None) -> Json:
+    """Encode a policy; `inherited` is told where the question was about an object."""
+    record = cast("PolicyRecord", node.record)
+    return compact(
+        name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,
+        content=policies.content_told(record.content), audit=audit(node), inherited=inherited,
+    )  # fmt: skip
+
+
 def model(node: Node) -> Json:
     """Encode a model; the latest version is the number that the next one gets, as upstream counts."""
     record = cast("ModelRecord", node.record)
@@ -123,6 +141,32 @@ def _described(node: Node, record: ModelRecord | FilesetRecord | TopicRecord) ->
 def topic(node: Node) -> Json:
     """Encode a topic."""
     return _described(node, cast("TopicRecord", node.record))
+
+
+_ANYTHING = {"type": "external", "catalogString": "any"}
+
+
+def function(node: Node) -> Json:
+    """Encode a function. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told instead."""
+    record = cast("DeclaredRecord", node.record)
+    said = functions.told(functions.stored(record.definition)) if record.definition else _of_sqlpp(node)
+    return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **said}
+
+
+def _parameters(function: CreateFunction) -> tuple[str, ...]:
+    """Names of parameters; any number of them come as one list."""
+    return ("args",) if function.parameters is None else function.parameters
+
+
+def _of_sqlpp(node: Node) -> Json:
+    definitions = [
+        {
+            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
+            "returnType": _ANYTHING, "impls": [], "statement": text,
+        }
+        for text, each in zip(cast("DeclaredRecord", node.record).statements, declared(node, CreateFunction), strict=True)
+    ]  # fmt: skip
+    return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
 
 
 def fileset(node: Node) -> Json:
@@ -174,6 +218,22 @@ def job(run: Run, *, template: str, state: str) -> Json:
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
     )
     return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told}
+
+
+def statistic(found: Statistic) -> Json:
+    """Encode a statistic; each is somebody's, none the server's own."""
+    value = msgspec.json.decode(found.value)
+    return {"name": found.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(found)}
+
+
+def credential(found: Vended) -> Json:
+    """Encode credentials for files in an S3 store."""
+    keys = found.credentials
+    info = {
+        "s3-access-key-id": keys.access_key_id, "s3-secret-access-key": keys.secret_access_key,
+        "s3-session-token": keys.session_token,
+    }  # fmt: skip
+    return {"credentialType": "s3-token", "expireTimeInMs": keys.expires_ms, "credentialInfo": info}
 
 
 def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> Json:

@@ -18,11 +18,17 @@ SUBJECT = "subject"
 _WORDS = {
     "metalake": "Metalake", "catalog": "Catalog", "namespace": "Schema", "table": "Table", "view": "View",
     "fileset": "Fileset", "topic": "Topic", "model": "Model", "function": "Function", "user": "User",
-    "group": "Group", "role": "Role", "tag": "Tag", "job_template": "JobTemplate",
+    "group": "Group", "role": "Role", "tag": "Tag", "policy": "Policy", "job_template": "JobTemplate",
     "job": "Job", "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName",
     "location_name": "LocationName",
 }  # fmt: skip
 """Our kind of object, and the word in Gravitino's exception names."""
+
+_THERE = {
+    "tag_attachment": "TagAlreadyAssociatedException", "policy_attachment": "PolicyAlreadyAssociatedException",
+    "alias": "ModelVersionAliasesAlreadyExistException",
+}  # fmt: skip
+"""What is there already and is no object, and its exception."""
 
 _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
     {"ambiguous", "bad-escape", "bad-quotes", "bad-utf8", "not-nested", "too-few-parts", "too-many-parts"}
@@ -38,6 +44,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.IllegalPrivilege, 400, 1001, "IllegalPrivilegeException"),
     (errors.IllegalRole, 400, 1001, "IllegalRoleException"),
     (errors.IllegalObject, 400, 1001, "IllegalMetadataObjectException"),
+    (errors.IllegalStatistic, 400, 1001, "IllegalStatisticNameException"),
     (errors.BadRequest, 400, 1001, "IllegalArgumentException"),
     (errors.Unprocessable, 400, 1001, "IllegalArgumentException"),
     (errors.TooSlow, 408, 1001, "IllegalArgumentException"),
@@ -98,10 +105,8 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
         return 400, 1001, "IllegalNameIdentifierException"
     if isinstance(error, errors.NotFound) and error.kind not in _WORDS:
         return 404, 1003, "NotFoundException"
-    if isinstance(error, errors.AlreadyExists) and error.kind == "attachment":
-        return 409, 1004, "TagAlreadyAssociatedException"
-    if isinstance(error, errors.AlreadyExists) and error.kind == "alias":
-        return 409, 1004, "ModelVersionAliasesAlreadyExistException"
+    if isinstance(error, errors.AlreadyExists) and error.kind in _THERE:
+        return 409, 1004, _THERE[error.kind]
     for kind, status, code, name in _BY_KIND:
         if isinstance(error, kind):
             return status, code, name.format(_WORDS.get(getattr(error, "kind", ""), "Entity"))

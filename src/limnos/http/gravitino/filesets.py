@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.dto import identifiers, ok
-from limnos.http.gravitino.leaves import dropped, named, place_of
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.leaves import Leaf, named, place_of
 from limnos.http.gravitino.told import Body, told, told_body
 from limnos.http.gravitino.updates import (
     RemoveProperty,
@@ -19,12 +19,11 @@ from limnos.http.gravitino.updates import (
     UpdateComment,
     VariedUpdate,
     checked,
-    edits_of,
 )
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services import filesets, leaves
+from limnos.services import filesets
 from limnos.services.filesets import UNKNOWN, FilesetRequest
 
 if TYPE_CHECKING:
@@ -57,11 +56,7 @@ class FilesetUpdates(Body, frozen=True):
     updates: list[Rename | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
 
 
-async def filesets_list(request: Request, ctx: Context) -> Response:
-    """Answer the filesets of a schema that the caller may see."""
-    place = place_of(request)
-    found = await ctx.read(place.scope, lambda scene: leaves.leaf_names(scene, place.levels(scene), kind=Kind.FILESET))
-    return identifiers(place.names, found)
+_LEAF = Leaf(Kind.FILESET, dto.fileset)
 
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
@@ -74,32 +69,13 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
     asked = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), checked(body.properties)
     )
-    return ok(fileset=dto.fileset(await filesets.fileset_create(ctx, place.scope, path=path, request=asked)))
-
-
-async def fileset_load(request: Request, ctx: Context) -> Response:
-    """Answer one fileset."""
-    place, name = named(request)
-    node = await ctx.read(
-        place.scope, lambda scene: leaves.leaf_load(scene, (*place.levels(scene), name), kind=Kind.FILESET)
-    )
-    return ok(fileset=dto.fileset(node))
+    return _LEAF.told(await filesets.fileset_create(ctx, place.scope, path=path, request=asked))
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
     """Apply changes to a fileset."""
-    place, name = named(request)
-    path = await place.path(ctx, name)
-    edits = edits_of([UpdateComment() if isinstance(each, RemoveComment) else each for each in body.updates])
-    node = await leaves.leaf_alter(ctx, place.scope, path=path, kind=Kind.FILESET, edits=edits)
-    return ok(fileset=dto.fileset(node))
-
-
-async def fileset_drop(request: Request, ctx: Context) -> Response:
-    """Drop a fileset; a missing one is no failure."""
-    place, name = named(request)
-    path = await place.path(ctx, name)
-    return await dropped(leaves.leaf_drop(ctx, place.scope, path=path, kind=Kind.FILESET), Kind.FILESET.word)
+    updates = [UpdateComment() if isinstance(each, RemoveComment) else each for each in body.updates]
+    return await _LEAF.change(request, ctx, updates=updates)
 
 
 async def file_location(request: Request, ctx: Context) -> Response:
@@ -129,14 +105,14 @@ _LIST = "Failed to operate fileset(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate fileset(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate fileset(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FILESETS, told(_LIST, filesets_list), "list-filesets"),
+    Route("GET", _FILESETS, told(_LIST, _LEAF.list), "list-filesets"),
     Route("POST", _FILESETS, told_body(_NEW, FilesetCreate, fileset_create), "create-fileset", asks=(Action.FILESET_CREATE,)),
-    Route("GET", f"{_FILESETS}/{{fileset}}", told(_ONE % "LOAD", fileset_load), "load-fileset"),
+    Route("GET", f"{_FILESETS}/{{fileset}}", told(_ONE % "LOAD", _LEAF.load), "load-fileset"),
     Route(
         "PUT", f"{_FILESETS}/{{fileset}}", told_body(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
         asks=(Action.FILESET_ALTER,),
     ),
-    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", fileset_drop), "drop-fileset"),
+    Route("DELETE", f"{_FILESETS}/{{fileset}}", told(_ONE % "DROP", _LEAF.drop), "drop-fileset"),
     Route("GET", f"{_FILESETS}/{{fileset}}/files", told(_ONE % "LIST_FILES", files_list), "list-fileset-files"),
     Route("GET", f"{_FILESETS}/{{fileset}}/location", told(_ONE % "GET", file_location), "get-file-location"),
 )  # fmt: skip

@@ -11,8 +11,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.gravitino import dto
-from limnos.http.gravitino.dto import identifiers, ok
-from limnos.http.gravitino.leaves import dropped, named, place_of
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.leaves import Leaf, dropped, named
 from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import (
     RemoveProperty,
@@ -27,7 +27,7 @@ from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.model.records import ModelRecord
 from limnos.model.versions import Which
-from limnos.services import leaves, models
+from limnos.services import models
 from limnos.services.models import VersionEdits
 
 if TYPE_CHECKING:
@@ -90,43 +90,18 @@ class VersionUpdates(Body, frozen=True):
     updates: list[UpdateComment | SetProperty | RemoveProperty | UpdateUri | AddUri | RemoveUri | UpdateAliases]
 
 
-async def models_list(request: Request, ctx: Context) -> Response:
-    """Answer the models of a schema that the caller may see."""
-    place = place_of(request)
-    found = await ctx.read(place.scope, lambda scene: leaves.leaf_names(scene, place.levels(scene), kind=Kind.MODEL))
-    return identifiers(place.names, found)
+_LEAF = Leaf(Kind.MODEL, dto.model)
 
 
 async def model_register(request: Request, ctx: Context, *, body: ModelRegister) -> Response:
     """Make a model; it has no version yet."""
-    place, record = place_of(request), ModelRecord(body.comment, checked(body.properties))
-    path = await place.path(ctx, body.name)
-    node = await leaves.leaf_create(ctx, place.scope, path=path, kind=Kind.MODEL, record=lambda _: record)
-    return ok(model=dto.model(node))
-
-
-async def model_load(request: Request, ctx: Context) -> Response:
-    """Answer one model."""
-    place, name = named(request)
-    node = await ctx.read(
-        place.scope, lambda scene: leaves.leaf_load(scene, (*place.levels(scene), name), kind=Kind.MODEL)
-    )
-    return ok(model=dto.model(node))
+    record = ModelRecord(body.comment, checked(body.properties))
+    return await _LEAF.make(request, ctx, name=body.name, record=record)
 
 
 async def model_alter(request: Request, ctx: Context, *, body: Updates) -> Response:
     """Apply changes to a model."""
-    place, name = named(request)
-    path = await place.path(ctx, name)
-    node = await leaves.leaf_alter(ctx, place.scope, path=path, kind=Kind.MODEL, edits=edits_of(body.updates))
-    return ok(model=dto.model(node))
-
-
-async def model_delete(request: Request, ctx: Context) -> Response:
-    """Drop a model with its versions; a missing one is no failure."""
-    place, name = named(request)
-    path = await place.path(ctx, name)
-    return await dropped(leaves.leaf_drop(ctx, place.scope, path=path, kind=Kind.MODEL), Kind.MODEL.word)
+    return await _LEAF.change(request, ctx, updates=body.updates)
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
@@ -265,11 +240,11 @@ def _of_version(
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _MODELS, told(_LIST, models_list), "list-models"),
+    Route("GET", _MODELS, told(_LIST, _LEAF.list), "list-models"),
     Route("POST", _MODELS, told_body(_NEW, ModelRegister, model_register), "register-model", asks=(Action.MODEL_CREATE,)),
-    Route("GET", f"{_MODELS}/{{model}}", told(_ONE % "LOAD", model_load), "load-model"),
+    Route("GET", f"{_MODELS}/{{model}}", told(_ONE % "LOAD", _LEAF.load), "load-model"),
     Route("PUT", f"{_MODELS}/{{model}}", told_body(_ONE % "ALTER", Updates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
-    Route("DELETE", f"{_MODELS}/{{model}}", told(_ONE % "DELETE", model_delete), "delete-model"),
+    Route("DELETE", f"{_MODELS}/{{model}}", told(_ONE % "DELETE", _LEAF.drop), "delete-model"),
     Route("GET", f"{_MODELS}/{{model}}/versions", told(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions"),
     Route(
         "POST", f"{_MODELS}/{{model}}/versions", told_body(_ONE % "LINK", VersionLink, version_link), "link-model-version",

@@ -19,8 +19,8 @@ from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.http.iceberg.pages import asked_of, join_page
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.iceberg.vended import NO_STORE, delegates_of, is_asked, told
-from limnos.http.response import JSON, Response, no_content
+from limnos.http.iceberg.vended import delegates_of, is_asked, told
+from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.http.iceberg.paths import levels_of, name_of, split, through_of
-from limnos.http.response import JSON, Response
+from limnos.http.response import JSON, NO_STORE, Response
 from limnos.names import iceberg
 from limnos.services import tables
 from limnos.services.credentials import table_credentials, vends
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from limnos.services.scene import Scope
 
 DELEGATION: Final = b"x-iceberg-access-delegation"
-NO_STORE: Final = (b"cache-control", b"no-store")
 _PASSED_ON: Final = (
     ("s3.endpoint", S3_ENDPOINT), ("s3.region", REGION), ("client.region", REGION), ("s3.path-style-access", PATH_STYLE),
 )  # fmt: skip

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.http.lance.idents import is_remote
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_STORE, Response, json_response
 from limnos.model.errors import LimnosError
 from limnos.services.credentials import table_credentials, vends
 from limnos.services.lance_work import ways_of
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from limnos.services.credentials import Vended
     from limnos.services.lance_tables import LanceTable
 
-NO_STORE: Final = (b"cache-control", b"no-store")
 OPTIONS: Final = "storage_options"
 
 

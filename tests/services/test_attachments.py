@@ -8,23 +8,14 @@ from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, Forbidden, IllegalObject, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
+from limnos.model.records import TagRecord
+from limnos.services.apart import apart_alter, apart_create, apart_drop, apart_list, apart_load
+from limnos.services.attachments import Holder, On, associate, attached_list, attached_load, holders
 from limnos.services.explain import access_explain
 from limnos.services.owners import owner_load, owner_set
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 from limnos.services.tables import table_drop
-from limnos.services.tags import (
-    TagObject,
-    object_tag_load,
-    object_tags,
-    tag_alter,
-    tag_create,
-    tag_drop,
-    tag_load,
-    tag_objects,
-    tags_associate,
-    tags_list,
-)
 from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog
 from tests.services.conftest import Desk
 
@@ -32,27 +23,25 @@ from tests.services.conftest import Desk
 def make(desk: Desk, *names: str, user: str = ADMIN) -> None:
     """Make tags."""
     for name in names:
-        desk.run(tag_create(desk.ctx(user), metalake=LAKE, name=name, comment=None, properties={}))
+        desk.run(apart_create(desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(None, {})))
 
 
 def put(
     desk: Desk, kind: Kind, full_name: str, *names: str, user: str = ADMIN, removes: tuple[str, ...] = ()
 ) -> tuple[str, ...]:
     """Attach tags."""
-    return desk.run(
-        tags_associate(desk.ctx(user), metalake=LAKE, kind=kind, full_name=full_name, adds=names, removes=removes)
-    )
+    return desk.run(associate(desk.ctx(user), On(LAKE, kind, full_name), kind=Kind.TAG, adds=names, removes=removes))
 
 
 def on(desk: Desk, kind: Kind, full_name: str, user: str = ADMIN) -> list[tuple[str, bool]]:
     """The tags of an object, and whether each came down to it."""
-    found = desk.run(object_tags(desk.ctx(user), metalake=LAKE, kind=kind, full_name=full_name))
-    return [(each.tag.name, each.inherited) for each in found]
+    found = desk.run(attached_list(desk.ctx(user), On(LAKE, kind, full_name), kind=Kind.TAG))
+    return [(each.node.name, each.inherited) for each in found]
 
 
 def listed(desk: Desk, user: str = ADMIN) -> list[str]:
     """The names of the tags that somebody sees."""
-    return [tag.name for tag in desk.run(desk.ctx(user).read(Scope(LAKE), tags_list))]
+    return [tag.name for tag in desk.run(desk.ctx(user).read(Scope(LAKE), lambda scene: apart_list(scene, Kind.TAG)))]
 
 
 def test_tags_come_down_to_what_lies_below(desk: Desk) -> None:
@@ -70,10 +59,10 @@ def test_tags_come_down_to_what_lies_below(desk: Desk) -> None:
     assert on(desk, Kind.TABLE, "main.a:b.t") == [("s", False), ("own", False), ("d", True), ("c", True)]
     assert on(desk, Kind.TABLE, "main.a.u") == [("c", True), ("s", True)]
     assert on(desk, Kind.CATALOG, "main") == [("c", False)]
-    found = desk.run(object_tag_load(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.u", name="c"))
+    found = desk.run(attached_load(desk.ctx(), On(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="c"))
     assert found.inherited
     with pytest.raises(NotFound, match="is not on table"):
-        desk.run(object_tag_load(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.u", name="own"))
+        desk.run(attached_load(desk.ctx(), On(LAKE, Kind.TABLE, "main.a.u"), kind=Kind.TAG, name="own"))
 
 
 def test_objects_of_a_tag_in_several_catalogs(desk: Desk) -> None:
@@ -87,14 +76,14 @@ def test_objects_of_a_tag_in_several_catalogs(desk: Desk) -> None:
         put(desk, kind, name, "red")
     desk.allow("ana", Kind.METALAKE, LAKE, Privilege.APPLY_TAG)
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
-    everything = desk.run(tag_objects(desk.ctx(), metalake=LAKE, name="red"))
-    hers = desk.run(tag_objects(desk.ctx("ana"), metalake=LAKE, name="red"))
+    everything = desk.run(holders(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
+    hers = desk.run(holders(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
     desk.run(table_drop(desk.ctx(), MAIN, namespace=("a",), name="t", purge=False))
-    left = desk.run(tag_objects(desk.ctx(), metalake=LAKE, name="red"))
+    left = desk.run(holders(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red"))
 
     main, table, side = (
-        TagObject(Kind.CATALOG, ("main",)),
-        *(TagObject(Kind.TABLE, (c, "a", "t")) for c in ("main", "side")),
+        Holder(Kind.CATALOG, ("main",)),
+        *(Holder(Kind.TABLE, (c, "a", "t")) for c in ("main", "side")),
     )
     assert everything == [main, table, side]
     assert hers == [main]
@@ -116,7 +105,7 @@ def test_who_may_apply_sees_and_attaches(desk: Desk) -> None:
     with pytest.raises(Forbidden):
         put(desk, Kind.NAMESPACE, "main.a", user="ana", removes=("blue",))
     with pytest.raises(Forbidden):
-        desk.run(tag_drop(desk.ctx("ana"), metalake=LAKE, name="red"))
+        desk.run(apart_drop(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="red"))
     with pytest.raises(Forbidden):
         put(desk, Kind.NAMESPACE, "main.a", "red", user="bob")
 
@@ -138,8 +127,11 @@ def test_owner_grant_and_explain_come_by_themselves(desk: Desk) -> None:
     assert owner.name == "ana"
     assert told == {"ana": True, "bob": False}
     with pytest.raises(Forbidden):
-        desk.run(tag_alter(desk.ctx("ana"), metalake=LAKE, name="hers", edits=Edits(name="his")))
-    assert desk.run(tag_alter(desk.ctx("bob"), metalake=LAKE, name="hers", edits=Edits(name="his"))).name == "his"
+        desk.run(apart_alter(desk.ctx("ana"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=Edits(name="his")))
+    assert (
+        desk.run(apart_alter(desk.ctx("bob"), metalake=LAKE, kind=Kind.TAG, name="hers", edits=Edits(name="his"))).name
+        == "his"
+    )
     assert listed(desk, "bob") == ["his"]
 
 
@@ -147,9 +139,9 @@ def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: Desk) -> None:
     """A tag goes by its id: renamed it is still on its objects; dropped and made again it is on none."""
     make(desk, "red")
     put(desk, Kind.CATALOG, "main", "red")
-    desk.run(tag_alter(desk.ctx(), metalake=LAKE, name="red", edits=Edits(name="rot")))
+    desk.run(apart_alter(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=Edits(name="rot")))
     renamed = on(desk, Kind.CATALOG, "main")
-    desk.run(tag_drop(desk.ctx(), metalake=LAKE, name="rot"))
+    desk.run(apart_drop(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="rot"))
     make(desk, "rot")
 
     assert renamed == [("rot", False)]
@@ -176,8 +168,8 @@ def test_names_and_kinds_are_checked(desk: Desk) -> None:
     with pytest.raises(AlreadyExists, match="Tag red already exists"):
         make(desk, "red")
     with pytest.raises(AlreadyExists, match="Tag blue already exists"):
-        desk.run(tag_alter(desk.ctx(), metalake=LAKE, name="red", edits=Edits(name="blue")))
+        desk.run(apart_alter(desk.ctx(), metalake=LAKE, kind=Kind.TAG, name="red", edits=Edits(name="blue")))
     with pytest.raises(NotFound, match="Tag gone does not exist in metalake lake"):
-        desk.run(desk.ctx().read(Scope(LAKE), lambda scene: tag_load(scene, "gone")))
+        desk.run(desk.ctx().read(Scope(LAKE), lambda scene: apart_load(scene, Kind.TAG, name="gone")))
     with pytest.raises(IllegalObject, match="A metalake takes no tags"):
         put(desk, Kind.METALAKE, LAKE, "red")

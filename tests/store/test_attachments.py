@@ -5,12 +5,12 @@ from __future__ import annotations
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import TagRecord
+from limnos.store.attachments import attached_objects_read, attached_read
 from limnos.store.changes import changes_read
-from limnos.store.tags import tag_objects_read, tags_on_read
 from limnos.store.tx import Tx
 from limnos.store.upkeep import orphans_sweep
 from limnos.view.facts import touched
-from limnos.view.keys import tags_on_key
+from limnos.view.keys import attached_key
 from tests.backends import Lab
 from tests.store.world import World, add_namespace
 
@@ -25,13 +25,15 @@ def test_attachments_come_and_go(lab: Lab, world: World) -> None:
     """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's key."""
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     told = [
-        lab.write(lambda tx, turn=turn: getattr(tx.tags, turn)(tag.id, world.main.id), zone=world.lake.id)
+        lab.write(
+            lambda tx, turn=turn: getattr(tx.attachments(Kind.TAG), turn)(tag.id, world.main.id), zone=world.lake.id
+        )
         for turn in ("attach", "attach", "detach", "detach")
     ]
     changes = [each for each in lab.load(changes_read(world.lake.id, 0)) if each.operation in ("attach", "detach")]
 
     assert told == [True, False, True, False]
-    assert [touched(each) for each in changes] == [[tags_on_key(world.main.id)]] * 2
+    assert [touched(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
 
 
 def test_objects_are_named_whatever_catalog_they_lie_in(lab: Lab, world: World) -> None:
@@ -39,10 +41,10 @@ def test_objects_are_named_whatever_catalog_they_lie_in(lab: Lab, world: World) 
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     space = lab.write(lambda tx: add_namespace(tx, world.side, "a"), zone=world.side.id)
     for object_id in (world.main.id, space.id):
-        lab.write(lambda tx, on=object_id: tx.tags.attach(tag.id, on), zone=world.lake.id)
-    ids, nodes = lab.load(tag_objects_read(tag.id))
+        lab.write(lambda tx, on=object_id: tx.attachments(Kind.TAG).attach(tag.id, on), zone=world.lake.id)
+    ids, nodes = lab.load(attached_objects_read(Kind.TAG, tag.id))
     lab.write(lambda tx: tx.nodes.drop(space), zone=world.side.id)
-    after = lab.load(tag_objects_read(tag.id))
+    after = lab.load(attached_objects_read(Kind.TAG, tag.id))
 
     assert ids == (world.main.id, space.id)
     assert [nodes[each][2] for each in (*ids, world.side.id, world.lake.id)] == ["main", "a", "side", "lake"]
@@ -55,10 +57,10 @@ def test_sweep_takes_what_was_dropped(lab: Lab, world: World) -> None:
     red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=world.lake.id) for name in ("r", "b"))
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     for tag, object_id in ((red, world.main.id), (red, space.id), (blue, world.main.id)):
-        lab.write(lambda tx, t=tag, on=object_id: tx.tags.attach(t.id, on), zone=world.lake.id)
+        lab.write(lambda tx, t=tag, on=object_id: tx.attachments(Kind.TAG).attach(t.id, on), zone=world.lake.id)
     lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.drop(blue), zone=world.lake.id)
 
     assert lab.write(orphans_sweep, zone=world.lake.id) == 2
-    assert lab.load(tags_on_read(world.main.id)) == (red.id,)
-    assert lab.load(tags_on_read(space.id)) == ()
+    assert lab.load(attached_read(Kind.TAG, world.main.id)) == (red.id,)
+    assert lab.load(attached_read(Kind.TAG, space.id)) == ()

@@ -1,0 +1,297 @@
+"""Functions that were registered: what a definition must say, and what changes make of several (reference section 2.3).
+
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Which engine runs a function, and whether it can, is nobody's business here:
+types are any of Gravitino's and are kept as they came. Two definitions that the same call could mean are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
+from limnos.formats.iceberg.schema import DEPTH_MAX
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+TABLE: Final = "table"
+TYPES: Final = {"scalar": "scalar", "aggregate": "aggregate", "agg": "aggregate", TABLE: TABLE}
+RUNTIMES: Final = ("SPARK", "TRINO")
+TEXT_OF: Final = {"SQL": "sql", "JAVA": "class_name", "PYTHON": "handler"}
+"""Languages, and the field that each needs."""
+DEFINITIONS_MAX: Final = 200
+_INNER: Final = {"list": ("elementType",), "map": ("keyType", "valueType")}
+_WORDS: Final = {"external": "catalogString", "unparsed": "unparsedType"}
+
+
+class _Said(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """A part of a definition."""
+
+
+class Parameter(_Said, frozen=True):
+    """A parameter; one with a default value may be left out of a call, and so may all after it."""
+
+    name: str
+    data_type: object
+    comment: str | None = None
+    default_value: object = None
+
+
+class ReturnColumn(_Said, frozen=True):
+    """A column of what a function of type `table` returns."""
+
+    name: str
+    data_type: object
+    comment: str | None = None
+
+
+class Resources(_Said, frozen=True):
+    """Files that an implementation needs."""
+
+    jars: list[str] | None = None
+    files: list[str] | None = None
+    archives: list[str] | None = None
+
+
+class Implementation(_Said, frozen=True):
+    """How one runtime carries a definition out."""
+
+    language: str
+    runtime: str
+    resources: Resources | None = None
+    properties: dict[str, str] | None = None
+    sql: str | None = None
+    class_name: str | None = None
+    handler: str | None = None
+    code_block: str | None = None
+
+
+class Definition(_Said, frozen=True):
+    """One way to call a function."""
+
+    parameters: list[Parameter] | None = None
+    return_type: object = None
+    return_columns: list[ReturnColumn] | None = None
+    impls: list[Implementation] | None = None
+
+
+class Function(_Said, frozen=True):
+    """What a function is beside its name and comment."""
+
+    function_type: str
+    deterministic: bool
+    definitions: tuple[Definition, ...]
+
+
+class _Change(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
+    """One change."""
+
+
+class AddDefinition(_Change, frozen=True, tag="addDefinition"):
+    """Another way to call it."""
+
+    definition: Definition
+
+
+class RemoveDefinition(_Change, frozen=True, tag="removeDefinition"):
+    """One way less, which its parameters tell."""
+
+    parameters: list[Parameter]
+
+
+class AddImpl(_Change, frozen=True, tag="addImpl"):
+    """A runtime more that can carry a definition out."""
+
+    parameters: list[Parameter]
+    implementation: Implementation
+
+
+class UpdateImpl(_Change, frozen=True, tag="updateImpl"):
+    """Another implementation for a runtime."""
+
+    parameters: list[Parameter]
+    runtime: str
+    implementation: Implementation
+
+
+class RemoveImpl(_Change, frozen=True, tag="removeImpl"):
+    """A runtime less."""
+
+    parameters: list[Parameter]
+    runtime: str
+
+
+FunctionChange = AddDefinition | RemoveDefinition | AddImpl | UpdateImpl | RemoveImpl
+
+
+def stored_text(function: Function) -> str:
+    """Write a function as a record keeps it."""
+    return msgspec.json.encode(function).decode()
+
+
+def stored(text: str) -> Function:
+    """Read a function out of its record."""
+    return msgspec.json.decode(text, type=Function)
+
+
+def told(function: Function) -> Json:
+    """Say a function as Gravitino does: all that was given, parameters and implementations even when there are none."""
+    definitions = []
+    for each in function.definitions:
+        bare: Json = {"parameters": [], "impls": []}
+        definitions.append(bare | as_object(msgspec.to_builtins(each), "definition"))
+    return {"functionType": function.function_type, "deterministic": function.deterministic, "definitions": definitions}
+
+
+def checked(function: Function) -> Function:
+    """Check a function and put its words in one case. Raises BadRequest."""
+    word = TYPES.get(function.function_type.lower())
+    if word is None:
+        raise BadRequest(f"A function is scalar, aggregate or table, not {shown(function.function_type)}")
+    if not 0 < len(function.definitions) <= DEFINITIONS_MAX:
+        raise BadRequest(f"A function has 1 to {DEFINITIONS_MAX} definitions, not {len(function.definitions)}")
+    definitions = tuple([_definition(each, word) for each in function.definitions])
+    _refuse_ambiguous(definitions)
+    return Function(word, function.deterministic, definitions)
+
+
+def changed(function: Function, changes: Sequence[FunctionChange]) -> Function:
+    """Apply changes, one after the other. Raises BadRequest."""
+    for change in changes:
+        function = checked(Function(function.function_type, function.deterministic, _after(function, change)))
+    return function
+
+
+def _after(function: Function, change: FunctionChange) -> tuple[Definition, ...]:
+    if isinstance(change, AddDefinition):
+        return (*function.definitions, change.definition)
+    at = _position(function, change.parameters)
+    kept, before, after = function.definitions[at], function.definitions[:at], function.definitions[at + 1 :]
+    if isinstance(change, RemoveDefinition):
+        if not before and not after:
+            raise BadRequest("A function has at least one definition: drop the function instead")
+        return before + after
+    return (*before, msgspec.structs.replace(kept, impls=_implementations(kept.impls or [], change)), *after)
+
+
+def _implementations(there: list[Implementation], change: AddImpl | UpdateImpl | RemoveImpl) -> list[Implementation]:
+    if isinstance(change, AddImpl):
+        return [*there, change.implementation]  # one for a runtime that has one is refused by the check
+    runtime = change.runtime.upper()
+    at = next((place for place, each in enumerate(there) if each.runtime == runtime), None)
+    if at is None:
+        raise BadRequest(f"The definition has no implementation for runtime {shown(change.runtime)}")
+    return [*there[:at], *([change.implementation] if isinstance(change, UpdateImpl) else []), *there[at + 1 :]]
+
+
+def _position(function: Function, parameters: list[Parameter]) -> int:
+    """Find a definition by the names and types of its parameters."""
+    wanted = [(each.name, _type_text(each.data_type)) for each in parameters]
+    for place, each in enumerate(function.definitions):
+        if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == wanted:
+            return place
+    told_as = ", ".join(f"{name} {kind}" for name, kind in wanted)
+    raise BadRequest(f"The function has no definition with the parameters ({told_as})")
+
+
+def _definition(given: Definition, function_type: str) -> Definition:
+    optional, seen = False, set[str]()
+    for each in given.parameters or ():
+        _column(each, seen, what="parameter")
+        if optional and each.default_value is None:
+            raise BadRequest(f"Parameter {shown(each.name)} has no default value and stands after one that has")
+        optional = each.default_value is not None
+        if optional:
+            as_object(each.default_value, f"The default value of parameter {shown(each.name)}")
+    if function_type == TABLE:
+        columns = set[str]()
+        for column in given.return_columns or ():
+            _column(column, columns, what="column")
+        if not columns or given.return_type is not None:
+            raise BadRequest("A definition of a table function says returnColumns, and no returnType")
+    elif given.return_type is None or given.return_columns:
+        raise BadRequest("A definition of a scalar or aggregate function says returnType, and no returnColumns")
+    else:
+        check_type(given.return_type, "the returned value")
+    impls = [_implementation(each) for each in given.impls or ()]
+    runtimes = [each.runtime for each in impls]
+    if len(set(runtimes)) < len(runtimes):
+        raise BadRequest(f"A definition has one implementation for a runtime, not several: {', '.join(runtimes)}")
+    return msgspec.structs.replace(given, impls=impls)
+
+
+def _column(given: Parameter | ReturnColumn, seen: set[str], *, what: str) -> None:
+    if not given.name.strip() or given.name in seen:
+        raise BadRequest(f"Each {what} has a name of its own; this one is empty or there twice: {shown(given.name)}")
+    seen.add(given.name)
+    check_type(given.data_type, f"{what} {shown(given.name)}")
+
+
+def _implementation(given: Implementation) -> Implementation:
+    language, runtime = given.language.upper(), given.runtime.upper()
+    if language not in TEXT_OF:
+        raise BadRequest(f"An implementation is in one of {', '.join(TEXT_OF)}, not {shown(given.language)}")
+    if runtime not in RUNTIMES:
+        raise BadRequest(f"An implementation is for one of {', '.join(RUNTIMES)}, not {shown(given.runtime)}")
+    needed = TEXT_OF[language]
+    if not (getattr(given, needed) or "").strip():
+        raise BadRequest(f"An implementation in {language} needs a value for {needed.replace('_n', 'N')}")
+    return msgspec.structs.replace(given, language=language, runtime=runtime)
+
+
+def check_type(value: object, what: str, *, depth: int = 0) -> None:
+    """Check that something is a type as Gravitino spells them; its words are not looked at. Raises BadRequest."""
+    if depth > DEPTH_MAX:
+        raise BadRequest(f"The type of {what} is nested more than {DEPTH_MAX} levels deep")
+    if isinstance(value, str) and value.strip():
+        return
+    found, where = as_object(value, f"The type of {what}"), f"The type of {what}"
+    kind = text_at(found, "type", where=where).lower()
+    if kind in _WORDS:
+        text_at(found, _WORDS[kind], where=where)
+        return
+    for inner in _inner(found, kind, where=where):
+        check_type(inner, what, depth=depth + 1)
+
+
+def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
+    """The types within one that has parts."""
+    if kind in ("struct", "union"):
+        parts = found.get("fields" if kind == "struct" else "types")
+        if not isinstance(parts, list) or not parts:
+            raise BadRequest(f"{where}: a {kind} has parts, and none are given")
+        for part in parts:
+            yield as_object(part, where).get("type") if kind == "struct" else part
+        return
+    if kind not in _INNER:
+        raise BadRequest(f"{where}: there is no type {shown(kind)} with parts; use struct, list, map or union")
+    for key in _INNER[kind]:
+        yield found.get(key)
+
+
+def _type_text(value: object) -> str:
+    """A type as text in which equal types are equal."""
+    return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
+
+
+def _refuse_ambiguous(definitions: Sequence[Definition]) -> None:
+    seen: dict[tuple[str, ...], int] = {}
+    for place, each in enumerate(definitions):
+        for call in _calls(each):
+            other = seen.setdefault(call, place)
+            if other != place:
+                raise BadRequest(
+                    f"Definitions {other + 1} and {place + 1} of the function can both be meant by a call with ({', '.join(call)})"
+                )
+
+
+def _calls(definition: Definition) -> Iterator[tuple[str, ...]]:
+    """The types that calls of a definition can have: parameters with default values may be left out at the end."""
+    parameters = definition.parameters or []
+    kinds = [_type_text(each.data_type) for each in parameters]
+    needed = sum(each.default_value is None for each in parameters)
+    for length in range(needed, len(kinds) + 1):
+        yield tuple(kinds[:length])

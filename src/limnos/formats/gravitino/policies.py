@@ -1,0 +1,83 @@
+"""What a policy says: custom rules for kinds of objects, or when Iceberg tables are to be compacted (content classes of 1.3).
+
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Nothing here carries a policy out: who does that reads what is told.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+
+from limnos.formats.iceberg.json_types import Json, shown
+from limnos.model.errors import BadRequest
+
+Content = TypeVar("Content")
+CUSTOM: Final = "custom"
+COMPACTION: Final = "system_iceberg_compaction"
+OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION")
+"""What a policy can be attached to, in Gravitino's words."""
+_COMPACTED: Final = ("CATALOG", "SCHEMA", "TABLE")
+
+
+class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """Rules of whoever made the policy."""
+
+    supported_object_types: list[str]
+    custom_rules: dict[str, object] | None = None
+    properties: dict[str, str] | None = None
+
+
+class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+    """When a table's files are to be put together."""
+
+    min_data_file_mse: int | None = None
+    min_delete_file_number: int | None = None
+    data_file_mse_weight: int | None = None
+    delete_file_number_weight: int | None = None
+    max_partition_num: int | None = None
+    rewrite_options: dict[str, str] | None = None
+
+
+def content_text(policy_type: str, content: Json) -> str:
+    """Check what a policy says, and write it as a record keeps it. Raises BadRequest."""
+    if policy_type == CUSTOM:
+        return msgspec.json.encode(_custom(_read(content, CustomContent))).decode()
+    if policy_type == COMPACTION:
+        return msgspec.json.encode(_compaction(_read(content, CompactionContent))).decode()
+    raise BadRequest(f"Field policyType is {CUSTOM} or {COMPACTION}, not {shown(policy_type)}")
+
+
+def _read(content: Json, shape: type[Content]) -> Content:
+    try:
+        return msgspec.convert(content, shape)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"Field content does not fit the policy's type: {error}") from None
+
+
+def _custom(content: CustomContent) -> CustomContent:
+    types = tuple(dict.fromkeys(each.upper() for each in content.supported_object_types))
+    unknown = [each for each in types if each not in OBJECT_TYPES]
+    if unknown or not types:
+        told = f"; {shown(unknown[0])} is none" if unknown else ""
+        raise BadRequest(f"Field supportedObjectTypes names one or more of {', '.join(OBJECT_TYPES)}{told}")
+    return msgspec.structs.replace(content, supported_object_types=list(types))
+
+
+def _compaction(content: CompactionContent) -> CompactionContent:
+    for name, value in msgspec.structs.asdict(content).items():
+        if isinstance(value, int) and value < 0:
+            raise BadRequest(f"Field {name} of the content is negative: {value}")
+    return content
+
+
+def content_told(text: str) -> Json:
+    """Read stored content."""
+    return msgspec.json.decode(text, type=dict[str, object])
+
+
+def supported_types(policy_type: str, text: str) -> tuple[str, ...]:
+    """Return what a policy can be attached to, in Gravitino's words."""
+    if policy_type == COMPACTION:
+        return _COMPACTED
+    return tuple(msgspec.json.decode(text, type=CustomContent).supported_object_types)

@@ -1,0 +1,92 @@
+"""What the routes of tags and policies have in common: listed, loaded and dropped in a metalake, and attached to objects.
+
+May import `model`, `services` and this package. Knows neither of the two.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.leaves import dropped
+from limnos.http.gravitino.told import names_of
+from limnos.services import apart, attachments
+from limnos.services.attachments import PLURAL, On
+from limnos.services.objects import codec_outside, parse_kind
+from limnos.services.scene import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.model.entities import Node
+    from limnos.model.kinds import Kind
+    from limnos.services.context import Context
+
+
+class Encode(Protocol):
+    """How one is told; `inherited` where the question was about an object."""
+
+    def __call__(self, node: Node, *, inherited: bool | None = None) -> dict[str, object]:
+        """Encode one."""
+        ...
+
+
+def object_of(request: Request) -> On:
+    """Return the object that a request is about. Raises BadRequest, InvalidName."""
+    metalake, kind, full_name = names_of(request)[:3]
+    return On(metalake, parse_kind(kind), full_name)
+
+
+class Apart(NamedTuple):
+    """A kind that lies beside the tree, and how one is told: the handlers that are the same for each."""
+
+    kind: Kind
+    encode: Encode
+
+    async def list(self, request: Request, ctx: Context) -> Response:
+        """Answer each {kind} that the caller may load: its name, or with `details` all of it."""
+        details = request.query_flag("details")
+        found = await ctx.read(Scope(*names_of(request)), lambda scene: apart.apart_list(scene, self.kind))
+        return self._listed([(each, None) for each in found], details=details)
+
+    async def load(self, request: Request, ctx: Context) -> Response:
+        """Answer one {kind}."""
+        metalake, name = names_of(request)
+        node = await ctx.read(Scope(metalake), lambda scene: apart.apart_load(scene, self.kind, name=name))
+        return self.told(node)
+
+    async def drop(self, request: Request, ctx: Context) -> Response:
+        """Drop one {kind}; a missing one is no failure."""
+        metalake, name = names_of(request)
+        return await dropped(apart.apart_drop(ctx, metalake=metalake, kind=self.kind, name=name), self.kind.word)
+
+    async def objects(self, request: Request, ctx: Context) -> Response:
+        """Answer the objects that one {kind} is on, of those that the caller may know of."""
+        metalake, name = names_of(request)
+        found = await attachments.holders(ctx, metalake=metalake, kind=self.kind, name=name)
+        codec = codec_outside(ctx.services.defaults)
+        return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in found])
+
+    async def list_on(self, request: Request, ctx: Context) -> Response:
+        """Answer each {kind} of an object, inherited ones among them: its name, or with `details` all of it."""
+        details = request.query_flag("details")
+        found = await attachments.attached_list(ctx, object_of(request), kind=self.kind)
+        return self._listed(found, details=details)
+
+    async def load_on(self, request: Request, ctx: Context) -> Response:
+        """Answer one {kind} of an object."""
+        on, name = object_of(request), names_of(request)[3]
+        found = await attachments.attached_load(ctx, on, kind=self.kind, name=name)
+        return self.told(found.node, inherited=found.inherited)
+
+    def told(self, node: Node, *, inherited: bool | None = None) -> Response:
+        """Answer with one."""
+        return ok(**{self.kind.word: self.encode(node, inherited=inherited)})
+
+    def _listed(self, found: Sequence[tuple[Node, bool | None]], *, details: bool) -> Response:
+        if details:
+            return ok(**{PLURAL[self.kind]: [self.encode(node, inherited=inherited) for node, inherited in found]})
+        return ok(names=[node.name for node, _ in found])

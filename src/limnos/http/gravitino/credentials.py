@@ -1,0 +1,39 @@
+"""Credentials for an object's files: those that its catalog gives out, to whom the object is open.
+
+May import `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.apart import object_of
+from limnos.http.gravitino.told import told
+from limnos.http.response import NO_STORE, json_response
+from limnos.http.routing import Route
+from limnos.services import credentials
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+_LOCATION = b"current-location-name"
+
+
+async def credentials_list(request: Request, ctx: Context) -> Response:
+    """Answer the credentials for a table's or fileset's files; nothing where none are given out."""
+    location = request.headers.get(_LOCATION, b"").decode("latin-1") or None
+    found = await credentials.object_credentials(ctx, object_of(request), location=location)
+    told = {"code": 0, "credentials": [] if found is None else [dto.credential(found)]}
+    return json_response(told, headers=(NO_STORE,))
+
+
+_OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/credentials"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "GET", _OBJECTS, told("Failed to get credentials under object [{1} {2}]", credentials_list), "list-credentials"
+    ),
+)

@@ -1,0 +1,102 @@
+"""Functions of a schema: register, list, load, alter, drop.
+
+May import `access`, `formats`, `model`, `services` and this package. What a definition says is told in `formats.gravitino`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.functions import Definition, Function, FunctionChange
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.leaves import Leaf, dropped, named, place_of
+from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.gravitino.updates import UpdateComment, edits_of
+from limnos.http.routing import Route
+from limnos.model.kinds import Kind
+from limnos.services import functions, leaves
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class FunctionRegister(Body, frozen=True):
+    """The body of a register."""
+
+    name: str
+    function_type: str
+    deterministic: bool
+    definitions: list[Definition]
+    comment: str | None = None
+
+
+class FunctionUpdates(Body, frozen=True):
+    """Changes of a function, which keeps its name."""
+
+    updates: list[UpdateComment | FunctionChange]
+
+
+_LEAF = Leaf(Kind.FUNCTION, dto.function)
+
+
+async def functions_list(request: Request, ctx: Context) -> Response:
+    """Answer the functions of a schema that the caller may see: their names, or with `details` all of them."""
+    if not request.query_flag("details"):
+        return await _LEAF.list(request, ctx)
+    place = place_of(request)
+    found = await ctx.read(
+        place.scope, lambda scene: leaves.leaves_list(scene, place.levels(scene), kind=Kind.FUNCTION)
+    )
+    return ok(functions=[dto.function(each) for each in found])
+
+
+async def function_register(request: Request, ctx: Context, *, body: FunctionRegister) -> Response:
+    """Register a function."""
+    place = place_of(request)
+    path = await place.path(ctx, body.name)
+    function = Function(body.function_type, body.deterministic, tuple(body.definitions))
+    return _LEAF.told(
+        await functions.function_register(ctx, place.scope, path=path, comment=body.comment, function=function)
+    )
+
+
+async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdates) -> Response:
+    """Apply changes to a function."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    comments = [each for each in body.updates if isinstance(each, UpdateComment)]
+    changes = tuple(each for each in body.updates if not isinstance(each, UpdateComment))
+    return _LEAF.told(
+        await functions.function_alter(ctx, place.scope, path=path, edits=edits_of(comments), changes=changes)
+    )
+
+
+async def function_drop(request: Request, ctx: Context) -> Response:
+    """Drop a function; a missing one is no failure."""
+    place, name = named(request)
+    path = await place.path(ctx, name)
+    return await dropped(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)
+
+
+_FUNCTIONS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/functions"
+_LIST = "Failed to operate function(s) operation [LIST] under schema [{2}]"
+_NEW = "Failed to operate function(s) [{body.name}] operation [REGISTER] under schema [{2}]"
+_ONE = "Failed to operate function(s) [{3}] operation [%s] under schema [{2}]"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _FUNCTIONS, told(_LIST, functions_list), "list-functions"),
+    Route(
+        "POST", _FUNCTIONS, told_body(_NEW, FunctionRegister, function_register), "register-function",
+        asks=(Action.FUNCTION_CREATE,),
+    ),
+    Route("GET", f"{_FUNCTIONS}/{{function}}", told(_ONE % "LOAD", _LEAF.load), "load-function"),
+    Route(
+        "PUT", f"{_FUNCTIONS}/{{function}}", told_body(_ONE % "ALTER", FunctionUpdates, function_alter), "alter-function",
+        asks=(Action.FUNCTION_ALTER,),
+    ),
+    Route("DELETE", f"{_FUNCTIONS}/{{function}}", told(_ONE % "DROP", function_drop), "drop-function"),
+)  # fmt: skip

@@ -1,0 +1,123 @@
+"""Policies of a metalake: list, create, load, alter, enable and disable, drop, what they are on; and the policies on an object.
+
+May import `access`, `model`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.apart import Apart, object_of
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, names_of, told, told_body
+from limnos.http.gravitino.updates import Rename, UpdateComment, VariedUpdate, edits_of
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services import policies
+from limnos.services.policies import NewContent, PolicyRequest
+from limnos.services.properties import Edits
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class PolicyCreate(Body, frozen=True):
+    """The body of a create."""
+
+    name: str
+    policy_type: str
+    content: dict[str, object]
+    comment: str | None = None
+    enabled: bool | None = None
+
+
+class UpdateContent(VariedUpdate, frozen=True, tag="updateContent"):
+    """Other content, of the same type."""
+
+    policy_type: str
+    new_content: dict[str, object]
+
+
+class PolicyUpdates(Body, frozen=True):
+    """Changes of a policy."""
+
+    updates: list[Rename | UpdateComment | UpdateContent]
+
+
+class PolicySet(Body, frozen=True):
+    """Whether a policy is to be in force."""
+
+    enable: bool
+
+
+class PoliciesAssociate(Body, frozen=True):
+    """Names of what to attach to an object and of what to detach from it."""
+
+    policies_to_add: list[str] | None = None
+    policies_to_remove: list[str] | None = None
+
+
+_POLICY = Apart(Kind.POLICY, dto.policy)
+
+
+async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -> Response:
+    """Make a policy."""
+    (metalake,) = names_of(request)
+    asked = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
+    return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=asked))
+
+
+async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:
+    """Apply changes to a policy; of several contents the last stands."""
+    metalake, name = names_of(request)
+    edits = edits_of([each for each in body.updates if not isinstance(each, UpdateContent)])
+    contents = [
+        NewContent(each.policy_type, each.new_content) for each in body.updates if isinstance(each, UpdateContent)
+    ]
+    content = contents[-1] if contents else None
+    return _POLICY.told(await policies.policy_alter(ctx, metalake=metalake, name=name, edits=edits, content=content))
+
+
+async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Response:
+    """Enable or disable a policy; again is fine."""
+    metalake, name = names_of(request)
+    await policies.policy_alter(ctx, metalake=metalake, name=name, edits=Edits(), enabled=body.enable)
+    return ok()
+
+
+async def policies_associate(request: Request, ctx: Context, *, body: PoliciesAssociate) -> Response:
+    """Attach policies to an object and detach others; answer the names of those that are on it then."""
+    adds, removes = body.policies_to_add, body.policies_to_remove
+    if adds is None and removes is None:
+        raise BadRequest("Nothing is asked for: give policiesToAdd, policiesToRemove or both")
+    if not all(name.strip() for name in (*(adds or ()), *(removes or ()))):
+        raise BadRequest("A policy's name is empty: policiesToAdd and policiesToRemove hold names of policies")
+    names = await policies.policies_associate(
+        ctx, object_of(request), adds=tuple(adds or ()), removes=tuple(removes or ())
+    )
+    return ok(names=names)
+
+
+_LIST = "Failed to operate policy(s) operation [LIST] under metalake [{0}]"
+_NEW = "Failed to operate policy {body.name} operation [CREATE] under metalake [{0}]"
+_ONE = "Failed to operate policy {1} operation [%s] under metalake [{0}]"
+_ON = "Failed to operate policy(s) operation [%s] under object [{1} {2}]"
+_POLICIES, _OBJECTS = "/metalakes/{m}/policies", "/metalakes/{m}/objects/{type}/{fullName}/policies"
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _POLICIES, told(_LIST, _POLICY.list), "list-policies"),
+    Route("POST", _POLICIES, told_body(_NEW, PolicyCreate, policy_create), "create-policy", asks=(Action.POLICY_CREATE,)),
+    Route("GET", f"{_POLICIES}/{{policy}}", told(_ONE % "GET", _POLICY.load), "load-policy"),
+    Route("PUT", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"),
+    Route("PATCH", f"{_POLICIES}/{{policy}}", told_body(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
+    Route("DELETE", f"{_POLICIES}/{{policy}}", told(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
+    Route("GET", f"{_POLICIES}/{{policy}}/objects", told(_ONE % "LIST", _POLICY.objects), "list-policy-objects"),
+    Route("GET", _OBJECTS, told(_ON % "LIST", _POLICY.list_on), "list-object-policies"),
+    Route("POST", _OBJECTS, told_body(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate), "associate-policies"),
+    Route("GET", f"{_OBJECTS}/{{policy}}", told(_ON % "GET", _POLICY.load_on), "load-object-policy"),
+)  # fmt: skip

@@ -1,0 +1,136 @@
+"""Statistics of tables and of their partitions: list, update, drop; a drop is a POST, as Gravitino has it.
+
+May import `access`, `services` and this package.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.http.gravitino import dto
+from limnos.http.gravitino.apart import object_of
+from limnos.http.gravitino.dto import ok
+from limnos.http.gravitino.told import Body, told, told_body
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.services import statistics
+from limnos.store.statistics import Range
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.context import Context
+
+
+class StatisticsUpdate(Body, frozen=True):
+    """Values by names."""
+
+    updates: dict[str, object]
+
+
+class StatisticsDrop(Body, frozen=True):
+    """Names of what is to go."""
+
+    names: list[str]
+
+
+class PartitionUpdate(Body, frozen=True):
+    """Values by names, of one partition."""
+
+    partition_name: str
+    statistics: dict[str, object]
+
+
+class PartitionsUpdate(Body, frozen=True):
+    """The same of several partitions."""
+
+    updates: list[PartitionUpdate]
+
+
+class PartitionDrop(Body, frozen=True):
+    """Names of what is to go from one partition."""
+
+    partition_name: str
+    statistic_names: list[str]
+
+
+class PartitionsDrop(Body, frozen=True):
+    """The same of several partitions."""
+
+    drops: list[PartitionDrop]
+
+
+async def statistics_list(request: Request, ctx: Context) -> Response:
+    """Answer a table's own statistics."""
+    found = await statistics.statistics_list(ctx, object_of(request))
+    return ok(statistics=[dto.statistic(each) for each in found])
+
+
+async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
+    """Write statistics of a table; others stay."""
+    values = [("", name, value) for name, value in body.updates.items()]
+    await statistics.statistics_update(ctx, object_of(request), values=values)
+    return ok()
+
+
+async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDrop) -> Response:
+    """Drop statistics of a table; that none was there is no failure."""
+    names = [("", name) for name in body.names]
+    return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
+
+
+async def partition_statistics_list(request: Request, ctx: Context) -> Response:
+    """Answer the statistics of a range of partitions, by the partitions' names."""
+    within = Range(
+        request.query("from"), request.query("to"), above_too=request.query_flag("fromInclusive", default=True),
+        below_too=request.query_flag("toInclusive"),
+    )  # fmt: skip
+    found = await statistics.partition_statistics_list(ctx, object_of(request), within=within)
+    groups = groupby(found, key=lambda each: each.partition)
+    told = [{"partitionName": name, "statistics": [dto.statistic(each) for each in group]} for name, group in groups]
+    return ok(partitionStatistics=told)
+
+
+async def partition_statistics_update(request: Request, ctx: Context, *, body: PartitionsUpdate) -> Response:
+    """Write statistics of partitions."""
+    values = [
+        (_partition(each.partition_name), name, value)
+        for each in body.updates
+        for name, value in each.statistics.items()
+    ]
+    await statistics.statistics_update(ctx, object_of(request), values=values)
+    return ok()
+
+
+async def partition_statistics_drop(request: Request, ctx: Context, *, body: PartitionsDrop) -> Response:
+    """Drop statistics of partitions; that none was there is no failure."""
+    names = [(_partition(each.partition_name), name) for each in body.drops for name in each.statistic_names]
+    return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
+
+
+def _partition(name: str) -> str:
+    if not name.strip():
+        raise BadRequest("A partition's name is empty")
+    return name
+
+
+_ON = "Failed to operate statistic(s) operation [%s] on parent [{1} {2}]"
+_TABLE, _PARTITIONS = (
+    f"/metalakes/{{m}}/objects/{{type}}/{{fullName}}/statistics{rest}" for rest in ("", "/partitions")
+)
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _TABLE, told(_ON % "LIST", statistics_list), "list-statistics"),
+    Route("PUT", _TABLE, told_body(_ON % "UPDATE", StatisticsUpdate, statistics_update), "update-statistics", asks=(Action.TABLE_ALTER,)),
+    Route("POST", _TABLE, told_body(_ON % "DROP", StatisticsDrop, statistics_drop), "drop-statistics"),
+    Route("GET", _PARTITIONS, told(_ON % "LIST", partition_statistics_list), "list-partition-statistics"),
+    Route(
+        "PUT", _PARTITIONS, told_body(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
+        "update-partition-statistics", asks=(Action.TABLE_ALTER,),
+    ),
+    Route(
+        "POST", _PARTITIONS, told_body(_ON % "DROP", PartitionsDrop, partition_statistics_drop), "drop-partition-statistics"
+    ),
+)  # fmt: skip

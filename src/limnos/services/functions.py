@@ -1,0 +1,97 @@
+"""Functions: registered in words of other engines, or written in SQL++; one kind of object, whoever made it.
+
+May import the rooms below. Knows no wire format. What a registered function says is checked in `formats.gravitino`, kept in the record and run by
+nobody here. One that SQL++ made is told with its statements, keeps its definition for SQL++ to change, and stays while something needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.functions import Function, FunctionChange, changed, checked, stored, stored_text
+from limnos.model.entities import Node
+from limnos.model.errors import InUse, Unsupported
+from limnos.model.kinds import Kind
+from limnos.model.records import DeclaredRecord
+from limnos.names.iceberg import render
+from limnos.services.leaves import leaf_create, leaf_find
+from limnos.services.sqlpp_objects import ObjectDrop, StillUsed, object_delete
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.properties import Edits
+    from limnos.services.scene import Scene, Scope
+    from limnos.store.tx import Tx
+
+
+class FunctionAlter(msgspec.Struct, frozen=True):
+    """Change a function's comment and what it says."""
+
+    node: Node
+    edits: Edits
+    changes: tuple[FunctionChange, ...]
+
+
+def function_of(node: Node) -> Function | None:
+    """What a registered function says; None for one that SQL++ made."""
+    text = cast("DeclaredRecord", node.record).definition
+    return stored(text) if text else None
+
+
+async def function_register(
+    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, function: Function
+) -> Node:
+    """Register a function; its maker owns it. Raises BadRequest, and as `leaf_create`."""
+    record = DeclaredRecord(comment, {}, (), stored_text(checked(function)))
+    return await leaf_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
+
+
+async def function_alter(
+    ctx: Context, scope: Scope, *, path: Levels, edits: Edits, changes: tuple[FunctionChange, ...]
+) -> Node:
+    """Change a function. Raises NotFound, Forbidden, BadRequest; Unsupported for what SQL++ has to say."""
+
+    def decide(scene: Scene) -> Permit[FunctionAlter]:
+        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
+        if changes and function_of(found.entity) is None:
+            raise Unsupported(
+                f"Function {render(path)} is written in SQL++: replace it there, with CREATE OR REPLACE FUNCTION"
+            )
+        return scene.permit(FunctionAlter(found.entity, edits, changes), found.decision)
+
+    return await ctx.write(scope, decide, function_update)
+
+
+def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
+    """Write the changed record, made from what is stored now."""
+    command = permit.command
+    held = tx.nodes.confirm(command.node)
+    record = cast("DeclaredRecord", held.record)
+    text = record.definition
+    if command.changes:
+        if not text:
+            tx.stale()  # SQL++ replaced it meanwhile
+        text = stored_text(changed(stored(text), command.changes))
+    tx.nodes.write_record(held, replace(record, comment=command.edits.comment_over(record.comment), definition=text))
+    return tx.nodes.by_id(held.id)
+
+
+async def function_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+    """Drop a function. Raises NotFound, Forbidden, Protected; InUse where something of SQL++ needs it."""
+
+    def decide(scene: Scene) -> Permit[ObjectDrop]:
+        found = leaf_find(scene, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
+        return scene.permit(ObjectDrop(found.entity, scene.defaults.keep_dropped_ms), found.decision)
+
+    try:
+        await ctx.write(scope, decide, object_delete)
+    except StillUsed:
+        raise InUse(
+            f"Function {render(path)} is needed by something of SQL++: drop or replace that first", kind="function"
+        ) from None

@@ -1,0 +1,88 @@
+"""Statistics that somebody keeps of a table or of its partitions: rows by the table's node, a partition's name (empty for the table) and their own.
+
+May import `model` and the room's `sql`, `trash`. Rows stay while their table is in the trash. No decision and nothing cached rests on one, so none
+leaves a change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.statistics import Statistic
+from limnos.store.sql import Load, Sql
+from limnos.store.trash import KEPT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.store.tx import Tx
+
+_COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
+OWN = Sql(f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name = '' ORDER BY name")
+WITHIN = Sql(
+    f"SELECT {_COLUMNS} FROM statistic WHERE object_id = :id AND partition_name <> ''"
+    " AND (partition_name > :above OR (partition_name = :above AND :above_too = 1))"
+    " AND (:is_open = 1 OR partition_name < :below OR (partition_name = :below AND :below_too = 1))"
+    " ORDER BY partition_name, name LIMIT :limit"
+)
+PUT = Sql(
+    "INSERT INTO statistic (object_id, partition_name, name, value, created_by, created_at) VALUES"
+    " (:id, :partition, :name, :value, :actor, :now) ON CONFLICT (object_id, partition_name, name) DO UPDATE SET"
+    " value = :value, modified_by = :actor, modified_at = :now"
+)
+DELETE = Sql("DELETE FROM statistic WHERE object_id = :id AND partition_name = :partition AND name = :name")
+SWEEP = Sql(
+    "DELETE FROM statistic WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = statistic.object_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('statistic.object_id')}"
+)
+
+
+class Range(NamedTuple):
+    """Partitions by their names, from one to another; None is no end."""
+
+    above: str | None
+    below: str | None
+    above_too: bool = True
+    below_too: bool = False
+
+
+def statistics_read(table_id: int) -> Load[list[Statistic]]:
+    """Read a table's own statistics, by name."""
+    rows = yield OWN, {"id": table_id}
+    return [Statistic(*row) for row in rows]
+
+
+def partition_statistics_read(table_id: int, within: Range, *, limit: int) -> Load[list[Statistic]]:
+    """Read the statistics of a range of partitions, by the partitions' names and their own."""
+    rows = yield (
+        WITHIN,
+        {
+            "id": table_id, "above": within.above or "", "below": within.below or "", "is_open": int(within.below is None),
+            "above_too": int(within.above_too), "below_too": int(within.below_too), "limit": limit,
+        },
+    )  # fmt: skip
+    return [Statistic(*row) for row in rows]
+
+
+class StatisticWrites:
+    """What mutations do to statistics."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def put(self, table_id: int, values: Iterable[tuple[str, str, str]]) -> None:
+        """Write statistics: partition, name and value as JSON."""
+        for partition, name, value in values:
+            self.tx.count(
+                PUT,
+                {
+                    "id": table_id, "partition": partition, "name": name, "value": value, "actor": self.tx.actor,
+                    "now": self.tx.now_ms,
+                },
+            )  # fmt: skip
+
+    def delete(self, table_id: int, names: Iterable[tuple[str, str]]) -> int:
+        """Delete statistics by partition and name; returns how many were there."""
+        return sum(
+            self.tx.count(DELETE, {"id": table_id, "partition": partition, "name": name}) for partition, name in names
+        )

@@ -1,0 +1,157 @@
+"""Functions over Gravitino REST: registered in several definitions and runtimes, changed, shown beside those of SQL++."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Node
+
+FUNCTIONS = f"{API}/lake/catalogs/main/schemas/f/functions"
+X, Y = (
+    {"name": "x", "dataType": "integer"},
+    {
+        "name": "y",
+        "dataType": "decimal(10,2)",
+        "defaultValue": {"type": "literal", "dataType": "integer", "value": "1"},
+    },
+)
+SPARK = {"language": "sql", "runtime": "spark", "sql": "SELECT x", "resources": None, "properties": None}
+TRINO = {
+    "language": "JAVA",
+    "runtime": "TRINO",
+    "className": "org.example.F",
+    "resources": {"jars": ["s3://lake/f.jar"]},
+}
+DEFINITION = {"parameters": [X], "returnType": "integer", "returnColumns": None, "impls": [SPARK]}
+BODY = {"name": "f", "functionType": "SCALAR", "deterministic": True, "comment": "c", "definitions": [DEFINITION]}
+
+
+@pytest.fixture
+def made(node: Node) -> Node:
+    """A node with a function."""
+    node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "f"})
+    node.done("POST", FUNCTIONS, BODY)
+    return node
+
+
+def alter(node: Node, *updates: dict[str, object]) -> dict:
+    """Change the function."""
+    return node.done("PUT", f"{FUNCTIONS}/f", {"updates": list(updates)})["function"]
+
+
+def test_a_function_itself(made: Node) -> None:
+    """It is told as it was sent with its words in one case, listed, commented on, dropped and brought back."""
+    loaded = made.done("GET", f"{FUNCTIONS}/f")["function"]
+    names = made.done("GET", FUNCTIONS)["identifiers"]
+    details = made.done("GET", f"{FUNCTIONS}?details=true")["functions"]
+    altered = alter(made, {"@type": "updateComment", "newComment": "d"})
+    dropped = [made.done("DELETE", f"{FUNCTIONS}/f")["dropped"] for _ in range(2)]
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    (gone,) = made.get(trash).json()["trash"]
+    made.done("POST", f"{trash}/{gone['id']}/undrop", {})
+
+    assert details == [loaded]
+    assert loaded.pop("audit")["creator"] == "admin"
+    assert loaded == {
+        "name": "f", "comment": "c", "functionType": "scalar", "deterministic": True,
+        "definitions": [
+            {"parameters": [X], "returnType": "integer", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "SELECT x"}]}
+        ],
+    }  # fmt: skip
+    assert names == [{"namespace": ["lake", "main", "f"], "name": "f"}]
+    assert altered["comment"] == "d"
+    assert dropped == [True, False]
+    assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "d"
+
+
+def test_every_change(made: Node) -> None:
+    """Definitions come and go by their parameters, implementations by their runtimes; what is not named stays."""
+    other = {"parameters": [X, Y], "returnType": "double", "impls": []}
+    shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
+    both = alter(made, {"@type": "addDefinition", "definition": shorter})["definitions"]
+    target = {"parameters": [X]}
+    more = alter(made, {"@type": "addImpl", **target, "implementation": TRINO})["definitions"][0]["impls"]
+    changed = alter(
+        made, {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}}
+    )["definitions"][0]["impls"]  # fmt: skip
+    fewer = alter(made, {"@type": "removeImpl", **target, "runtime": "TRINO"})["definitions"][0]["impls"]
+    left = alter(made, {"@type": "removeDefinition", **target})["definitions"]
+
+    assert [each["parameters"][0]["name"] for each in both] == ["x", "t"]
+    assert [each["runtime"] for each in more] == ["SPARK", "TRINO"]
+    assert more[1]["resources"] == {"jars": ["s3://lake/f.jar"]}
+    assert changed[0]["sql"] == "SELECT 2"
+    assert [each["runtime"] for each in fewer] == ["SPARK"]
+    assert left == [{"parameters": [{"name": "t", "dataType": "string"}], "returnType": "double", "impls": []}]
+
+
+def test_calls_that_could_mean_two_definitions(made: Node) -> None:
+    """A definition whose call with fewer arguments is another's is refused, at once and as a change; nothing is done then."""
+    both = {**DEFINITION, "parameters": [X, Y]}
+    refused = [
+        made.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
+        made.ask("POST", FUNCTIONS, {**BODY, "name": "g", "definitions": [DEFINITION, both]}),
+    ]
+
+    for answer in refused:
+        assert answer.status == 400
+        assert "can both be meant by a call with (integer)" in answer.json()["message"]
+    assert len(made.done("GET", f"{FUNCTIONS}/f")["function"]["definitions"]) == 1
+    assert made.ask("GET", f"{FUNCTIONS}/g").json()["type"] == "NoSuchFunctionException"
+
+
+@pytest.mark.parametrize(
+    "wrong, says",
+    [
+        ({"functionType": "window"}, "scalar, aggregate or table"),
+        ({"definitions": []}, "1 to 200 definitions"),
+        ({"functionType": "table"}, "returnColumns"),
+        ({"definitions": [{**DEFINITION, "returnType": None}]}, "says returnType"),
+        ({"definitions": [{**DEFINITION, "parameters": [X, X]}]}, "a name of its own"),
+        ({"definitions": [{**DEFINITION, "parameters": [{**Y, "name": "a"}, X]}]}, "stands after one that has"),
+        ({"definitions": [{**DEFINITION, "impls": [SPARK, SPARK]}]}, "one implementation for a runtime"),
+        ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "runtime": "perl"}]}]}, "SPARK, TRINO"),
+        ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "sql": " "}]}]}, "needs a value for sql"),
+        ({"definitions": [{**DEFINITION, "returnType": {"type": "tree"}}]}, "no type tree"),
+        ({"definitions": [{**DEFINITION, "returnType": {"type": "list", "elementType": 3}}]}, "must be an object"),
+        ({"name": "a b"}, "a b"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(made: Node, wrong: dict[str, object], says: str) -> None:
+    """A function that says nothing clear is refused with what to do."""
+    answer = made.ask("POST", FUNCTIONS, {**BODY, "name": "g", **wrong})
+
+    assert answer.status == 400
+    assert says in answer.json()["message"]
+
+
+def test_functions_of_both_languages_share_their_names(made: Node) -> None:
+    """SQL++ sees none that was registered and replaces none; its own is told with its statements, changed by it alone, and stays while it is needed."""
+    outcomes = [
+        made.ask("POST", "/query/service", {"statement": text}).json()
+        for text in (
+            "create dataverse g; create function g.twice(n) { n * 2 }; create view g.w as select value g.twice(2);",
+            "create or replace function f.f(x) { x }",
+            "drop function f.f(1)",
+            "select value d.Name from Metadata.`Function` d where d.DataverseName = 'f'",
+            "drop dataverse f",
+        )
+    ]
+    theirs = f"{API}/lake/catalogs/main/schemas/g/functions/twice"
+    told = made.done("GET", theirs)["function"]
+    change = made.ask("PUT", theirs, {"updates": [{"@type": "removeDefinition", "parameters": []}]})
+    needed = made.ask("DELETE", theirs)
+    made.ask("POST", "/query/service", {"statement": "drop view g.w"})
+    dropped = made.done("DELETE", theirs)["dropped"]
+
+    assert outcomes[0]["status"] == "success"
+    assert [each["status"] for each in outcomes[1:]] == ["fatal", "fatal", "success", "fatal"]
+    assert outcomes[3]["results"] == []
+    assert told["definitions"][0]["parameters"] == [
+        {"name": "n", "dataType": {"type": "external", "catalogString": "any"}}
+    ]
+    assert "twice" in told["definitions"][0]["statement"].lower()
+    assert (change.status, change.json()["code"]) == (405, 1006)
+    assert (needed.status, needed.json()["code"]) == (409, 1010)
+    assert dropped
+    assert made.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "c"

@@ -1,0 +1,116 @@
+"""Policies over Gravitino REST: made, changed, in force or not, attached to the kinds that they are for, and inherited."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, Node
+from tests.http.iceberg.wire import make_table
+from tests.http.test_coverage import POLICY
+
+LAKE = f"{API}/lake"
+KEEP = f"{LAKE}/policies/keep"
+TABLE = f"{LAKE}/objects/table/main.a.t/policies"
+COMPACTION = {
+    "policyType": "system_iceberg_compaction",
+    "content": {"minDataFileMse": 1000, "rewriteOptions": {"a": "b"}},
+}
+
+
+@pytest.fixture
+def made(node: Node) -> Node:
+    """A node with two policies and a table."""
+    make_table(node, "a", "t")
+    node.done("POST", f"{LAKE}/policies", {"name": "keep", "comment": "c", **POLICY})
+    node.done("POST", f"{LAKE}/policies", {"name": "compact", "enabled": False, **COMPACTION})
+    return node
+
+
+def names(node: Node, path: str) -> list[str]:
+    """The names that a list tells."""
+    found = node.done("GET", path)["names"]
+    assert isinstance(found, list)
+    return found
+
+
+def test_a_policy_itself(made: Node) -> None:
+    """It is told as it was sent, listed, renamed, given other content, switched off and on, and dropped."""
+    loaded = made.done("GET", KEEP)["policy"]
+    details = made.done("GET", f"{LAKE}/policies?details=true")["policies"]
+    content = {**POLICY["content"], "customRules": {"days": 9}}
+    changes = [
+        {"@type": "rename", "newName": "kept"}, {"@type": "updateComment", "newComment": "d"},
+        {"@type": "updateContent", "policyType": "custom", "newContent": content},
+    ]  # fmt: skip
+    altered = made.done("PUT", KEEP, {"updates": changes})["policy"]
+    off = made.done("PATCH", f"{LAKE}/policies/kept", {"enable": False})
+    state = made.done("GET", f"{LAKE}/policies/kept")["policy"]["enabled"]
+    dropped = [made.done("DELETE", f"{LAKE}/policies/kept")["dropped"] for _ in range(2)]
+
+    assert loaded.pop("audit")["creator"] == "admin"
+    assert loaded == {"name": "keep", "comment": "c", "enabled": True, **POLICY}
+    assert [(each["name"], each["enabled"]) for each in details] == [("compact", False), ("keep", True)]
+    assert details[0]["content"] == COMPACTION["content"]
+    assert (altered["name"], altered["comment"], altered["content"]) == ("kept", "d", content)
+    assert off == {"code": 0}
+    assert state is False
+    assert dropped == [True, False]
+
+
+def test_policies_come_down_to_what_lies_below(made: Node) -> None:
+    """A table has its own policies, then those of what it lies in, told to be inherited; a policy tells what it is on."""
+    on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
+    made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
+    details = made.done("GET", f"{TABLE}?details=true")["policies"]
+    one = made.done("GET", f"{TABLE}/compact")["policy"]
+    objects = made.done("GET", f"{KEEP}/objects")["metadataObjects"]
+    again = made.ask("POST", TABLE, {"policiesToAdd": ["keep"]})
+    off = made.done("POST", TABLE, {"policiesToRemove": ["keep", "compact"]})["names"]
+
+    assert on == ["keep"]
+    assert [(each["name"], each["inherited"]) for each in details] == [("keep", False), ("compact", True)]
+    assert one["inherited"] is True
+    assert sorted(each["fullName"] for each in objects) == ["main.a", "main.a.t"]
+    assert (again.status, again.json()["type"]) == (409, "PolicyAlreadyAssociatedException")
+    assert off == []
+    assert names(made, TABLE) == ["keep", "compact"]
+    assert names(made, f"{LAKE}/objects/catalog/main/policies") == []
+
+
+@pytest.mark.parametrize(
+    "method, path, body, says",
+    [
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "wish", "content": {}}, "custom or system_iceberg_compaction"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}}, "names one or more"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}}, "ROLE is none"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"days": 7}}, "does not fit the policy's type"),
+        ("POST", f"{LAKE}/policies", {"name": "n", **COMPACTION, "content": {"minDataFileMse": -1}}, "is negative"),
+        ("PUT", KEEP, {"updates": [{"@type": "updateContent", "newContent": {}, "policyType": COMPACTION["policyType"]}]}, "cannot become one of"),
+        (
+            "PUT", KEEP, {"updates": [{"@type": "updateContent", "policyType": "custom", "newContent": {"supportedObjectTypes": ["TABLE"]}}]},
+            "does not change",
+        ),
+        ("POST", TABLE, {}, "policiesToAdd, policiesToRemove or both"),
+        ("POST", TABLE, {"policiesToAdd": [" "]}, "is empty"),
+        ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "takes no policies"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(made: Node, method: str, path: str, body: object, says: str) -> None:
+    """Content that says nothing, and objects that a policy is not for, are refused with what to do."""
+    answer = made.ask(method, path, body)
+
+    assert answer.status == 400
+    assert says in answer.json()["message"]
+
+
+def test_a_policy_is_for_its_kinds_alone(made: Node) -> None:
+    """One for tables cannot be attached to a view, and nothing of the request is done then."""
+    made.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
+        "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
+    })  # fmt: skip
+    path = f"{LAKE}/objects/function/main.a.f/policies"
+    answer = made.ask("POST", path, {"policiesToAdd": ["keep"]})
+
+    assert (answer.status, answer.json()["type"]) == (400, "IllegalMetadataObjectException")
+    assert "is for CATALOG, SCHEMA, TABLE" in answer.json()["message"]
+    assert names(made, path) == []

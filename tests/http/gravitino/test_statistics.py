@@ -1,0 +1,108 @@
+"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and gone with their table alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Node
+from tests.http.iceberg.wire import make_table
+
+LAKE = f"{API}/lake"
+TABLE = f"{LAKE}/objects/table/main.a.t/statistics"
+PARTS = f"{TABLE}/partitions"
+VALUES = {
+    "custom-n": 3,
+    "custom-f": 0.5,
+    "custom-s": "x",
+    "custom-b": True,
+    "custom-l": [1, 2],
+    "custom-o": {"a": None},
+}
+
+
+@pytest.fixture
+def made(node: Node) -> Node:
+    """A node with a table that has statistics, of three partitions too."""
+    make_table(node, "a", "t")
+    node.done("PUT", TABLE, {"updates": VALUES})
+    updates = [
+        {"partitionName": name, "statistics": {"custom-n": at, "custom-m": 0}}
+        for at, name in enumerate(("p=1", "p=2", "p=3"))
+    ]
+    node.done("PUT", PARTS, {"updates": updates})
+    return node
+
+
+def told(node: Node) -> dict[str, object]:
+    """The values of a table's own statistics, by name."""
+    return {each["name"]: each["value"] for each in node.done("GET", TABLE)["statistics"]}
+
+
+def partitions(node: Node, query: str) -> list[str]:
+    """The names of the partitions that a range tells."""
+    return [each["partitionName"] for each in node.done("GET", f"{PARTS}?{query}")["partitionStatistics"]]
+
+
+def test_statistics_of_a_table(made: Node) -> None:
+    """Values of every sort come back; another write changes what it names alone; a drop says whether any was there."""
+    first = told(made)
+    made.done("PUT", TABLE, {"updates": {"custom-n": 4}})
+    one = next(each for each in made.done("GET", TABLE)["statistics"] if each["name"] == "custom-n")
+    dropped = [made.done("POST", TABLE, {"names": ["custom-n", "custom-gone"]})["dropped"] for _ in range(2)]
+
+    assert first == VALUES
+    assert (one["value"], one["reserved"], one["modifiable"]) == (4, False, True)
+    assert (one["audit"]["creator"], one["audit"]["lastModifier"]) == ("admin", "admin")
+    assert dropped == [True, False]
+    assert told(made) == {name: value for name, value in VALUES.items() if name != "custom-n"}
+
+
+def test_ranges_of_partitions(made: Node) -> None:
+    """A range has its lower end and not its upper one, unless it is told otherwise; one end may be open."""
+    assert partitions(made, "from=p%3D1&to=p%3D3") == ["p=1", "p=2"]
+    assert partitions(made, "from=p%3D1&to=p%3D3&fromInclusive=False&toInclusive=true") == ["p=2", "p=3"]
+    assert partitions(made, "from=p%3D2") == ["p=2", "p=3"]
+    assert partitions(made, "to=p%3D2") == ["p=1"]
+    drop = {"drops": [{"partitionName": "p=1", "statisticNames": ["custom-n", "custom-m"]}]}
+    assert [made.done("POST", PARTS, drop)["dropped"] for _ in range(2)] == [True, False]
+    assert partitions(made, "to=p%3D9") == ["p=2", "p=3"]
+
+
+def test_they_go_with_their_table_and_come_back_with_it(made: Node) -> None:
+    """A renamed table keeps its statistics, one that comes from the trash has them again, a successor of its name has none."""
+    made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
+    renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
+    made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")
+    make_table(made, "a", "t")
+    successor = told(made)
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    (gone,) = made.get(trash).json()["trash"]
+    made.done("POST", f"{trash}/{gone['id']}/undrop", {})
+
+    assert len(renamed) == len(VALUES)
+    assert successor == {}
+    assert len(made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]) == len(VALUES)
+
+
+@pytest.mark.parametrize(
+    "request_of, code, says",
+    [
+        (("PUT", TABLE, {"updates": {"rows": 1}}), 1001, "must begin with custom-"),
+        (("PUT", TABLE, {"updates": {"custom-": 1}}), 1001, "something after custom-"),
+        (("PUT", TABLE, {"updates": {"custom-n": None}}), 1001, "has no value"),
+        (("PUT", TABLE, {"updates": {"custom-n": "x" * 20_000}}), 1001, "16384 are taken"),
+        (("PUT", TABLE, {"updates": {}}), 1001, "1 to 10000"),
+        (("POST", TABLE, {"names": ["rows"]}), 1001, "must begin with custom-"),
+        (("GET", PARTS, None), 1001, "give from, to or both"),
+        (("PUT", PARTS, {"updates": [{"partitionName": "", "statistics": {"custom-n": 1}}]}), 1001, "name is empty"),
+        (("GET", f"{LAKE}/objects/schema/main.a/statistics", None), 1006, "kept of tables"),
+        (("GET", f"{LAKE}/objects/table/main.a.gone/statistics", None), 1003, "does not exist"),
+    ],
+)
+def test_what_is_wrong_is_told(made: Node, request_of: tuple[str, str, object], code: int, says: str) -> None:
+    """Names that nobody may write, values that are none and objects without statistics are told apart."""
+    answer = made.ask(*request_of)
+
+    assert answer.json()["code"] == code
+    assert says in answer.json()["message"]
+    assert told(made) == VALUES
