@@ -56,10 +56,13 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
 
 def _table(scene: Scene, on: On, action: Action) -> Target:
     """Find the table for who may do the action to it. Raises Unsupported for another kind, NotFound, Forbidden."""
-    if on.kind is not Kind.TABLE:
+    scene.require_in_metalake_use()
+    is_table = on.kind is Kind.TABLE
+    found = target_require(scene, on.kind, on.full_name, codec_of(scene), action if is_table else Action.METADATA_LOAD)
+    if not is_table:
         raise Unsupported(f"Statistics are kept of tables, not of a {on.kind.word}")
     scene.require_in_use()
-    return target_require(scene, on.kind, on.full_name, codec_of(scene), action)
+    return found
 
 
 def _node(target: Target) -> Node:
@@ -76,9 +79,9 @@ async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
 
 async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
+    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, Action.TABLE_LOAD)))
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
-    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, Action.TABLE_LOAD)))
     found = await ctx.look_up(lambda: partition_statistics_read(table.id, within, limit=READ_MAX + 1))
     if len(found) > READ_MAX:
         raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")
