@@ -1,4 +1,4 @@
-"""A statistic of a table or of one of its partitions, as a value.
+"""A statistic of a table or of one of its partitions, and a range of these, as values.
 
 May import nothing of the product. What it counts is for whoever wrote it to know.
 """
@@ -18,3 +18,12 @@ class Statistic(msgspec.Struct, frozen=True):
     created_at: int
     modified_by: str | None = None
     modified_at: int | None = None
+
+
+class Range(msgspec.Struct, frozen=True):
+    """Partitions by their names, from one to another; None is no end."""
+
+    above: str | None
+    below: str | None
+    above_too: bool = True
+    below_too: bool = False

@@ -12,22 +12,28 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.functions import Function, FunctionChange, changed, checked, stored, stored_text
+from limnos.formats.gravitino.functions import Function, FunctionChange, changed, checked, stored, stored_text, told
 from limnos.model.entities import Node
 from limnos.model.errors import InUse, Unsupported
 from limnos.model.kinds import Kind
 from limnos.model.records import DeclaredRecord
 from limnos.names.iceberg import render
 from limnos.services.leaves import leaf_create, leaf_find
+from limnos.services.sqlpp_declared import declared
 from limnos.services.sqlpp_objects import ObjectDrop, StillUsed, object_delete
+from limnos.sqlpp import tree
 
 if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.properties import Edits
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
+
+
+_ANYTHING = {"type": "external", "catalogString": "any"}
 
 
 class FunctionAlter(msgspec.Struct, frozen=True):
@@ -42,6 +48,27 @@ def function_of(node: Node) -> Function | None:
     """What a registered function says; None for one that SQL++ made."""
     text = cast("DeclaredRecord", node.record).definition
     return stored(text) if text else None
+
+
+def function_told(node: Node) -> Json:
+    """Say what a function is as Gravitino does. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told."""
+    found = function_of(node)
+    if found is not None:
+        return told(found)
+    statements = zip(cast("DeclaredRecord", node.record).statements, declared(node, tree.CreateFunction), strict=True)
+    definitions = [
+        {
+            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
+            "returnType": _ANYTHING, "impls": [], "statement": text,
+        }
+        for text, each in statements
+    ]  # fmt: skip
+    return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
+
+
+def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
+    """Names of parameters; any number of them come as one list."""
+    return ("args",) if function.parameters is None else function.parameters
 
 
 async def function_register(

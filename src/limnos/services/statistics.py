@@ -21,12 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.model.permits import Permit
-    from limnos.model.statistics import Statistic
+    from limnos.model.statistics import Range, Statistic
     from limnos.services.attachments import On
     from limnos.services.context import Context
     from limnos.services.objects import Target
     from limnos.services.scene import Scene
-    from limnos.store.statistics import Range
     from limnos.store.tx import Tx
 
 CUSTOM: Final = "custom-"

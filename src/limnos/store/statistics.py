@@ -6,7 +6,7 @@ leaves a change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from limnos.model.statistics import Statistic
 from limnos.store.sql import Load, Sql
@@ -15,6 +15,7 @@ from limnos.store.trash import KEPT
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from limnos.model.statistics import Range
     from limnos.store.tx import Tx
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
@@ -35,15 +36,6 @@ SWEEP = Sql(
     "DELETE FROM statistic WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = statistic.object_id AND n.deleted = 0)"
     f" AND NOT {KEPT.format('statistic.object_id')}"
 )
-
-
-class Range(NamedTuple):
-    """Partitions by their names, from one to another; None is no end."""
-
-    above: str | None
-    below: str | None
-    above_too: bool = True
-    below_too: bool = False
 
 
 def statistics_read(table_id: int) -> Load[list[Statistic]]:

@@ -71,11 +71,6 @@ def _compaction(content: CompactionContent) -> CompactionContent:
     return content
 
 
-def content_told(text: str) -> Json:
-    """Read stored content."""
-    return msgspec.json.decode(text, type=dict[str, object])
-
-
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:
     """Return what a policy can be attached to, in Gravitino's words."""
     if policy_type == COMPACTION:

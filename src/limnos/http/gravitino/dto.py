@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from limnos.formats.gravitino import functions, policies
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
 from limnos.model.kinds import Form, Kind
@@ -18,8 +17,7 @@ from limnos.model.privileges import Privilege
 from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
 from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
-from limnos.services.sqlpp_declared import declared
-from limnos.sqlpp.tree import CreateFunction
+from limnos.services.functions import function_told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -124,7 +122,7 @@ def policy(node: Node, *, inherited: bool | None = None) -> Json:
     record = cast("PolicyRecord", node.record)
     return compact(
         name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,
-        content=policies.content_told(record.content), audit=audit(node), inherited=inherited,
+        content=msgspec.Raw(record.content.encode()), audit=audit(node), inherited=inherited,
     )  # fmt: skip
 
 
@@ -143,30 +141,10 @@ def topic(node: Node) -> Json:
     return _described(node, cast("TopicRecord", node.record))
 
 
-_ANYTHING = {"type": "external", "catalogString": "any"}
-
-
 def function(node: Node) -> Json:
-    """Encode a function. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told instead."""
+    """Encode a function."""
     record = cast("DeclaredRecord", node.record)
-    said = functions.told(functions.stored(record.definition)) if record.definition else _of_sqlpp(node)
-    return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **said}
-
-
-def _parameters(function: CreateFunction) -> tuple[str, ...]:
-    """Names of parameters; any number of them come as one list."""
-    return ("args",) if function.parameters is None else function.parameters
-
-
-def _of_sqlpp(node: Node) -> Json:
-    definitions = [
-        {
-            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
-            "returnType": _ANYTHING, "impls": [], "statement": text,
-        }
-        for text, each in zip(cast("DeclaredRecord", node.record).statements, declared(node, CreateFunction), strict=True)
-    ]  # fmt: skip
-    return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
+    return {**compact(name=node.name, comment=record.comment, audit=audit(node)), **function_told(node)}
 
 
 def fileset(node: Node) -> Json:

@@ -1,6 +1,6 @@
 """Statistics of tables and of their partitions: list, update, drop; a drop is a POST, as Gravitino has it.
 
-May import `access`, `services` and this package.
+May import `access`, `model`, `services` and this package.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.told import Body, told, told_body
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
+from limnos.model.statistics import Range
 from limnos.services import statistics
-from limnos.store.statistics import Range
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
