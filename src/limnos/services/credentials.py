@@ -184,9 +184,9 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
 
     def look(scene: Scene) -> _Open | None:
         node, chain = scene.find(levels, Kind.TABLE)
-        return None if node is None else _table_open(scene, node, chain)
+        return None if node is None else _table_open(scene, node, chain=chain)
 
-    return await _vended(ctx, scope, look)
+    return await _vended(ctx, scope, look=look)
 
 
 async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
@@ -201,12 +201,12 @@ async def object_credentials(ctx: Context, on: On, *, location: str | None) -> V
         if target.node is None or on.kind not in (Kind.TABLE, Kind.FILESET):
             return None
         opens = _table_open if on.kind is Kind.TABLE else partial(_fileset_open, location=location)
-        return opens(scene, target.node, target.chain)
+        return opens(scene, target.node, chain=target.chain)
 
-    return await _vended(ctx, on.scope, look)
+    return await _vended(ctx, on.scope, look=look)
 
 
-async def _vended(ctx: Context, scope: Scope, look: Callable[[Scene], _Open | None]) -> Vended | None:
+async def _vended(ctx: Context, scope: Scope, *, look: Callable[[Scene], _Open | None]) -> Vended | None:
     waited: tuple[Wanted, Credentials] | None = None
     while True:
         seen = await ctx.read(scope, look)
@@ -221,7 +221,7 @@ async def _vended(ctx: Context, scope: Scope, look: Callable[[Scene], _Open | No
         waited = wanted, await ctx.services.vendor.given(wanted)  # then the rights are looked at again
 
 
-def _fileset_open(scene: Scene, node: Node, chain: Chain, *, location: str | None) -> _Open | None:
+def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | None) -> _Open | None:
     """Return one of a fileset's places and what the caller may do there; None where nothing is given out, or it has no such place."""
     record = cast("FilesetRecord", node.record)
     found = record.locations.get(location_name(record, location))
@@ -231,7 +231,7 @@ def _fileset_open(scene: Scene, node: Node, chain: Chain, *, location: str | Non
     return _Open(found, Rights(reads, writes), place_of(scene), "")
 
 
-def _table_open(scene: Scene, node: Node, chain: Chain) -> _Open | None:
+def _table_open(scene: Scene, node: Node, *, chain: Chain) -> _Open | None:
     """Return a table's place and what the caller may do there; None where nothing is given out."""
     if node.kind is not Kind.TABLE or not vends(scene.catalog_record.properties):
         return None

@@ -53,7 +53,7 @@ class StatisticsDrop(msgspec.Struct, frozen=True):
     names: tuple[tuple[str, str], ...]
 
 
-def _table(scene: Scene, on: On, action: Action) -> Target:
+def _table(scene: Scene, on: On, *, action: Action) -> Target:
     """Find the table for who may do the action to it. Raises Unsupported for another kind, NotFound, Forbidden."""
     scene.require_in_metalake_use()
     is_table = on.kind is Kind.TABLE
@@ -72,13 +72,13 @@ def _node(target: Target) -> Node:
 
 async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
     """Return a table's own statistics, by name. Raises NotFound, Forbidden, Unsupported."""
-    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, Action.TABLE_LOAD)))
+    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
     return await ctx.look_up(lambda: statistics_read(table.id))
 
 
 async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
-    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, Action.TABLE_LOAD)))
+    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
     found = await ctx.look_up(lambda: partition_statistics_read(table.id, within, limit=READ_MAX + 1))
@@ -93,7 +93,7 @@ async def statistics_update(ctx: Context, on: On, *, values: Iterable[tuple[str,
     _check_count(len(texts))
 
     def decide(scene: Scene) -> Permit[StatisticsUpdate]:
-        target = _table(scene, on, Action.TABLE_ALTER)
+        target = _table(scene, on, action=Action.TABLE_ALTER)
         decision = scene.require(Action.TABLE_ALTER, target.chain)
         return scene.permit(StatisticsUpdate(_node(target), texts), decision)
 
@@ -111,7 +111,7 @@ async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, st
     _check_count(len(gone))
 
     def decide(scene: Scene) -> Permit[StatisticsDrop]:
-        target = _table(scene, on, Action.TABLE_ALTER)
+        target = _table(scene, on, action=Action.TABLE_ALTER)
         decision = scene.require(Action.TABLE_ALTER, target.chain)
         return scene.permit(StatisticsDrop(_node(target), gone), decision)
 

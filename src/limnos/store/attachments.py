@@ -86,13 +86,13 @@ class AttachmentWrites:
 
     def attach(self, attached_id: int, object_id: int) -> bool:
         """Attach something to an object; says whether it was not there before."""
-        return self._changed("attach", _OF[self.kind].attach, attached_id, object_id=object_id)
+        return self._changed("attach", _OF[self.kind].attach, attached_id=attached_id, object_id=object_id)
 
     def detach(self, attached_id: int, object_id: int) -> bool:
         """Take something from an object; says whether it was there."""
-        return self._changed("detach", _OF[self.kind].detach, attached_id, object_id=object_id)
+        return self._changed("detach", _OF[self.kind].detach, attached_id=attached_id, object_id=object_id)
 
-    def _changed(self, operation: str, statement: Sql, attached_id: int, *, object_id: int) -> bool:
+    def _changed(self, operation: str, statement: Sql, *, attached_id: int, object_id: int) -> bool:
         """Run the statement; what it touched is the object: `Change.object_id`."""
         if not self.tx.count(statement, {"object": object_id, "attached": attached_id}):
             return False
