@@ -11,7 +11,7 @@ from alembic import op
 from limnos.store.schema import policy_object, statistic
 
 revision = "0024"
-down_revision = "0022"
+down_revision = "0023"
 
 
 def upgrade() -> None:
