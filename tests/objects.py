@@ -35,6 +35,25 @@ _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 
 @dataclass
+class Trouble:
+    """Requests of a method, of names that a pattern is found in, are refused with a status: so many of them, after some that pass."""
+
+    method: str
+    pattern: str
+    status: str
+    times: int = 1_000_000
+    spared: int = 0
+    seen: int = 0
+
+    def has(self, environ: Environ) -> bool:
+        """Say whether a request is refused."""
+        if environ["REQUEST_METHOD"] != self.method or not re.search(self.pattern, _path_of(environ)):
+            return False
+        self.seen += 1
+        return self.spared < self.seen <= self.spared + self.times
+
+
+@dataclass
 class Objects:
     """The server: its address, what was asked of it, and what it refused."""
 
@@ -44,6 +63,8 @@ class Objects:
     refused: list[str] = field(default_factory=list)
     is_away: bool = False
     """The token service answers nothing but 503."""
+    trouble: Trouble | None = None
+    """What is refused though whoever asks may do it."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -113,6 +134,10 @@ def _guarded(found: Objects, app: Callable[..., Any]) -> Callable[..., Any]:
                 start("503 Service Unavailable", [("content-type", "text/xml")])
                 return [b"<ErrorResponse><Error><Code>ServiceUnavailable</Code></Error></ErrorResponse>"]
             found.asked["sts"] += 1
+        elif found.trouble is not None and found.trouble.has(environ):
+            start(found.trouble.status, [("content-type", "application/xml")])
+            code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
+            return [f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()]
         elif key != "key":
             for action, resource, prefix in _wants(environ):
                 found.asked[action] += 1
@@ -131,9 +156,13 @@ def _asker(environ: Environ) -> tuple[str, str, str]:
     return ("", "", "") if found is None else (found[1], found[2], found[3])
 
 
+def _path_of(environ: Environ) -> str:
+    return unquote(environ.get("RAW_URI", environ["PATH_INFO"]).partition("?")[0]).lstrip("/")
+
+
 def _wants(environ: Environ) -> Iterator[tuple[str, str, str | None]]:
     """Return what a request does to which resource, and the prefix that it lists."""
-    path = unquote(environ.get("RAW_URI", environ["PATH_INFO"]).partition("?")[0]).lstrip("/")
+    path = _path_of(environ)
     bucket, _, key = path.partition("/")
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
     method, one = environ["REQUEST_METHOD"], f"arn:aws:s3:::{bucket}/{key}"

@@ -272,9 +272,11 @@ class LanceProcesses:
         DONE[errand.kind, outcome.decode()] += 1
         if outcome == b"done":
             return parts[0]
-        errand.refused()
-        if errand.failure is not None:
-            raise errand.failure
+        failure = errand.failure()
+        if not isinstance(failure, StateUnknown):
+            errand.refused()
+        if failure is not None:
+            raise failure
         if outcome == b"refused":
             raise self._refusals.get(parts[0].decode(), BadRequest)(parts[1].decode())
         raise RuntimeError(f"{errand.kind} failed: {parts[0].decode()}")

@@ -45,13 +45,14 @@ class Asked(msgspec.Struct):
 
 
 class Calls:
-    """Answers what is asked back about one table, for who has the change made; `failure` is what nobody else is told of."""
+    """Answers what is asked back about one table, for who has the change made; `failure` is what nobody else is told of, `made` the version that is committed."""
 
     def __init__(self, ctx: Context, scope: Scope, *, levels: Levels) -> None:
         self._ctx = ctx
         self._scope = scope
         self._levels = levels
         self.failure: LimnosError | None = None
+        self.made: int | None = None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Answer `done` and a map, or `refused` with what it is about and words."""
@@ -82,7 +83,9 @@ class Calls:
         new = NewVersion(
             asked.version or 0, asked.manifest_path, asked.manifest_size, asked.e_tag, metadata, branch
         )  # fmt: skip
-        return {"version": kept_of(await version_create(ctx, scope, levels=levels, asked=new))}
+        made = await version_create(ctx, scope, levels=levels, asked=new)
+        self.made = made.version
+        return {"version": kept_of(made)}
 
 
 def kept_of(version: Shown) -> KeptVersion:

@@ -14,11 +14,12 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.lance_manifests import V2, VERSION_MAX, check_branch, staged_version
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile
+from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, StorageFailed, Unavailable
 from limnos.model.lance import LanceVersion
 from limnos.services.lance_tables import lance_find, lance_load
 from limnos.services.lance_versions import lost, manifests_for, shown_of
 from limnos.store.lance_versions import lance_unsettled_read, lance_version_read
+from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from limnos.services.lance_versions import Shown
     from limnos.services.scene import Scene, Scope
     from limnos.store.tx import Tx
+
+
+log = get_logger("limnos.lance")
 
 
 class NewVersion(NamedTuple):
@@ -132,12 +136,23 @@ async def new_row(ctx: Context, manifests: Manifests, *, asked: NewVersion, name
 
 
 async def settle(draft: Draft) -> None:
-    """After the commit: give the version's manifest its final name, and delete what was staged for those before it."""
+    """After the commit: give the version's manifest its final name, and delete what was staged for those before it.
+
+    A store that refuses does not undo the commit, and whoever is told that it failed would make it again: the next one who looks at the table does this.
+    """
     manifests, row = draft.manifests, draft.row
-    await manifests.settle(row)
-    for each in draft.before:
-        if each.version < row.version and await manifests.settle(each):
-            await manifests.drop_staged(each)
+    try:
+        await manifests.settle(row)
+        for each in draft.before:
+            if each.version < row.version and await manifests.settle(each):
+                await manifests.drop_staged(each)
+    except (StorageFailed, Unavailable) as error:
+        log.warning(
+            "a committed manifest has no final name yet",
+            table=draft.manifests.directory,
+            version=row.version,
+            error=error.message,
+        )
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:

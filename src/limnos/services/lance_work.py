@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar
 import msgspec
 
 from limnos.access.authentication import known_user
-from limnos.model.errors import Unsupported
+from limnos.model.errors import StateUnknown, Unsupported
 from limnos.sources.credentials import KEY_ID, PATH_STYLE, REGION, S3_ENDPOINT, SECRET, TOKEN, stated
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_ses
 
 
 class Calls(Protocol):
-    """Whoever answers what a process asks back; `failure` is what it was not told of."""
+    """Whoever answers what a process asks back; `failure` is what it was not told of, `made` the version that it has committed."""
 
     failure: LimnosError | None
+    made: int | None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Answer as a process would."""
@@ -89,10 +90,15 @@ class Errand:
         """The kind of question, for metrics and the log."""
         return self.name.decode().lower()
 
-    @property
     def failure(self) -> LimnosError | None:
-        """What went wrong with what was asked back, which the process can't tell."""
-        return None if self._calls is None else self._calls.failure
+        """Return what went wrong with what was asked back, which the process can't tell; or that it failed when the change was made."""
+        if self._calls is None:
+            return None
+        if self._calls.made is not None:
+            return StateUnknown(
+                f"The change was made, as version {self._calls.made}, but the table could not be read after it: look before you repeat it"
+            )
+        return self._calls.failure
 
     async def called(self, name: str, about: bytes) -> list[bytes]:
         """Answer what the process asks back."""

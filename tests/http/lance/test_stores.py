@@ -1,0 +1,175 @@
+"""An object store that refuses in the middle of a change, and manifests that somebody deletes: the right code, and nothing half done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from limnos.config.settings import Storage
+from tests.http.driver import API, Node, node_at
+from tests.http.lance.wire import ROWS, Json, arrow, declare, manifest, rows_of, table, told
+from tests.objects import BUCKET, Objects, Trouble, objects
+
+pytestmark = pytest.mark.integration  # an object store is served
+ROWS_OF, STAGED, FINAL = r"/data/", r"/_versions/.*manifest-", r"/_versions/\d{20}\.manifest$"
+NO, LATER = "403 Forbidden", "503 Service Unavailable"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Objects]:
+    """An object store."""
+    with objects() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def node(store: Objects, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a catalog there."""
+    storage = Storage(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
+    with node_at(tmp_path_factory.mktemp("stores") / "data", storage=storage) as running:
+        known = {name: value for name, value in store.properties.items() if name != "s3-role-arn"}
+        body = {"name": "cloud", "type": "relational", "provider": "lakehouse-generic"}
+        running.done("POST", f"{API}/lake/catalogs", {**body, "properties": {**known, "warehouse": "s3://lake/cloud"}})
+        yield running
+
+
+@contextmanager
+def refusing(store: Objects, trouble: Trouble) -> Iterator[None]:
+    """Have the store refuse; it must have come to that."""
+    store.trouble = trouble
+    try:
+        yield
+    finally:
+        store.trouble = None
+    assert trouble.seen > trouble.spared, "nothing was refused"
+
+
+def filled(node: Node, name: str, *, managed: bool) -> str:
+    """Make a table with the first rows; returns its address."""
+    declare(node, "cloud", name, properties={"managed_versioning": str(managed).lower()})
+    at = table("cloud", name)
+    node.done("POST", f"{at}/insert", arrow())
+    return at
+
+
+def ids(node: Node, at: str) -> list[object]:
+    """The ids of a table's rows."""
+    return sorted(str(each["id"]) for each in rows_of(node.post(f"{at}/query", {"columns": ["id"]})))
+
+
+def versions(node: Node, at: str) -> list[int]:
+    """The versions of a table."""
+    return [each["version"] for each in node.done("POST", f"{at}/version/list", {})["versions"]]
+
+
+CHANGES: dict[str, tuple[str, Json | bytes]] = {
+    "insert": ("insert", arrow()),
+    "merge": ("merge_insert?on=id&when_matched_update_all=true", arrow()),
+    "update": ("update", {"updates": [["text", "'x'"]]}),
+    "index": ("create_scalar_index", {"column": "id", "index_type": "BTREE"}),
+}
+
+
+@pytest.mark.parametrize("managed", [False, True], ids=["storage", "server"])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_change_that_the_store_refuses_is_not_made(node: Node, store: Objects, change: str, *, managed: bool) -> None:
+    """Rows, then the manifest that names them: 503 and code 17, every version as before; and when the store takes them again so does the server."""
+    at = filled(node, f"{change}_{managed}", managed=managed)
+    action, body = CHANGES[change]
+    for pattern in (STAGED if managed else FINAL, r"/_indices/" if change == "index" else ROWS_OF):
+        with refusing(store, Trouble("PUT", pattern, NO)):
+            assert told(node.post(f"{at}/{action}", body)) == (503, 17)
+        assert (versions(node, at), ids(node, at)) == ([1], ["1", "2", "3"])
+
+    assert node.done("POST", f"{at}/{action}", body)["version"] == 2
+    assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
+
+
+def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: Node, store: Objects) -> None:
+    """Nobody is told of that, and the rows are there once."""
+    at = filled(node, "busy", managed=True)
+    with refusing(store, Trouble("PUT", STAGED, LATER, times=1)):
+        assert node.done("POST", f"{at}/insert", arrow())["version"] == 2
+
+    assert ids(node, at) == sorted(["1", "2", "3"] * 2)
+
+
+@pytest.mark.parametrize("status", [NO, LATER])
+def test_a_version_that_is_committed_is_not_told_as_failed(node: Node, store: Objects, status: str) -> None:
+    """The row decides: where the store refuses the manifest its final name, nobody is told that nothing was changed, and readers wait."""
+    at = filled(node, f"late_{status[:3]}", managed=True)
+    with refusing(store, Trouble("PUT", f"{manifest(2)}$", status)):
+        answer = node.post(f"{at}/insert", arrow())
+        assert told(answer) == (500, 18)
+        assert "was made, as version 2" in str(answer["detail"])
+        assert told(node.post(f"{at}/version/list", {})) == (503, 17)
+
+    assert versions(node, at) == [1, 2]
+    assert ids(node, at) == sorted(["1", "2", "3"] * 2)
+
+
+def test_a_table_that_cannot_be_made_is_not_there(node: Node, store: Objects) -> None:
+    """Its name is free, and nothing lies at a place that nobody knows."""
+    before = store.names("cloud/")
+    for pattern in (ROWS_OF, FINAL):
+        with refusing(store, Trouble("PUT", pattern, NO)):
+            assert told(node.post(f"{table('cloud', 'new')}/create", arrow())) == (503, 17)
+        assert told(node.post(f"{table('cloud', 'new')}/exists", {})) == (404, 4)
+
+    assert node.done("POST", f"{table('cloud', 'new')}/create", arrow())["version"] == 1
+    new = [each for each in store.names("cloud/") if each not in before]
+    assert len({each.split("/")[1] for each in new}) <= 3
+
+
+def test_rows_that_the_store_does_not_give_are_not_found_empty(node: Node, store: Objects) -> None:
+    """A read that is refused is told as that, for a count and for a query."""
+    at = filled(node, "read", managed=False)
+    with refusing(store, Trouble("GET", ROWS_OF, NO)):
+        assert told(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
+        assert told(node.post(f"{at}/count_rows", {"predicate": "text = 'a cat'"})) == (503, 17)
+
+    assert len(ids(node, at)) == len(ROWS)
+
+
+def taken_away(node: Node, store: Objects, at: str, pattern: str) -> dict[str, bytes]:
+    """Delete the manifests whose names a pattern is found in; returns what they held."""
+    place = str(node.done("POST", f"{at}/describe", {"load_detailed_metadata": False})["location"])
+    client = store.client()
+    names = [each for each in store.names(f"{place.removeprefix('s3://lake/')}/_versions/") if re.search(pattern, each)]
+    held = {name: client.get_object(Bucket=BUCKET, Key=name)["Body"].read() for name in names}
+    for name in names:
+        client.delete_object(Bucket=BUCKET, Key=name)
+    client.close()
+    assert held
+    return held
+
+
+def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: Node, store: Objects) -> None:
+    """Nothing is read from or written upon what is not there any more: 409 and code 19; what is put back is there again."""
+    at = filled(node, "deleted", managed=True)
+    node.done("POST", f"{at}/insert", arrow())
+    held = taken_away(node, store, at, "manifest")
+
+    answers = [told(node.post(f"{at}/{action}", body)) for action, body in (*CHANGES.values(), ("query", {"k": 1}))]
+    client = store.client()
+    for name, data in held.items():
+        client.put_object(Bucket=BUCKET, Key=name, Body=data)
+    client.close()
+
+    assert set(answers) == {(409, 19)}
+    assert (versions(node, at), len(ids(node, at))) == ([1, 2], 2 * len(ROWS))
+
+
+def test_where_files_say_what_there_is_a_deleted_manifest_is_no_version(node: Node, store: Objects) -> None:
+    """The one before is the newest again, for reads and for the next change."""
+    at = filled(node, "shorter", managed=False)
+    node.done("POST", f"{at}/insert", arrow())
+    taken_away(node, store, at, manifest(2))
+    assert (versions(node, at), len(ids(node, at))) == ([1], len(ROWS))
+
+    assert node.done("POST", f"{at}/update", {"updates": [["text", "'x'"]]})["version"] == 2
+
+    assert len(ids(node, at)) == len(ROWS)
