@@ -12,11 +12,12 @@ from pathlib import Path
 import lance
 
 from limnos.http.lance.protocol import ROUTES
+from limnos.sources.lance.directories import Directory
 from tests.http import cells
 from tests.http.cells import CALLERS, Case, Row, case, own
 from tests.http.driver import API, Answer, Node, grant
 from tests.http.iceberg import wire as iceberg
-from tests.http.lance.wire import ROOT, arrow, declare, fill, lay, make_space, stage, table
+from tests.http.lance.wire import ROOT, ROWS, arrow, declare, fill, lay, make_space, stage, table
 
 TABLE = Path(__file__).with_name("refusals.md")
 SPACE_ACTIONS = ("describe", "exists")
@@ -38,19 +39,33 @@ def prepare(node: Node) -> None:
         declare(node, "lance", *path)
     node.done("POST", f"{table('lance', 'there', 'held')}/register", {"location": lay(node, "held")})
     lance.dataset(fill(node, "lance", "there", "rows")["location"]).tags.create("seen", 1)
+    declare(node, "lance", "there", "kept", properties={"managed_versioning": "true"})
+    node.done("POST", f"{table('lance', 'there', 'kept')}/insert", arrow())
+    _show(node)
     for who, (on_metalake, on_catalog) in CALLERS.items():
         _prepare_own(node, who)
         if on_metalake:
             grant(node, who, on_metalake, kind="METALAKE", on="lake")
         if on_catalog:
-            for catalog in ("lance", f"side_{who}"):
+            for catalog in ("lance", "shown", f"side_{who}"):
                 grant(node, who, on_catalog, kind="CATALOG", on=catalog)
     for space in ("there", "other", *(f"{name}_{who}" for name in ("gone", "full") for who in CALLERS)):
         own(node, "keeper", "SCHEMA", f"lance.{space}")
-    for name in ("t", "held", "rows", *(f"{name}_{who}" for name in (*OWN_TABLES, "kept") for who in CALLERS)):
+    for name in ("t", "held", "rows", "kept", *(f"{name}_{who}" for name in (*OWN_TABLES, "kept") for who in CALLERS)):
         own(node, "tabler", "TABLE", f"lance.there.{name}")
-    own(node, "owner", "CATALOG", "lance")
+    for catalog in ("lance", "shown"):
+        own(node, "owner", "CATALOG", catalog)
     own(node, "laker", "METALAKE", "lake")
+
+
+def _show(node: Node) -> None:
+    """Make a catalog that shows a directory with a table in a namespace of it."""
+    directory = Directory(str(node.data / "warehouse" / "shown"))
+    directory.create_namespace(("a",), {})
+    lance.write_dataset(ROWS, directory.location(directory.declare(("a", "docs"))), mode="append")
+    properties = {"lance-directory": f"file://{directory.root}"}
+    body = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic", "properties": properties}
+    node.done("POST", f"{API}/lake/catalogs", body)
 
 
 def _prepare_own(node: Node, who: str) -> None:
@@ -127,6 +142,8 @@ def _tables(who: str) -> Iterator[Case]:
     yield from _each("version/describe", "held", {"version": 1})
     yield from _each("version/create", f"kept_{who}", {"version": 1, "manifest_path": STAGED[who]})
     yield from _rows(who)
+    yield from _kept_rows()
+    yield from _shown()
     yield from _references(who)
     yield from _batches(who)
     over = {"location": f"older_{who}", "mode": "Overwrite"}
@@ -157,6 +174,34 @@ def _rows(who: str) -> Iterator[Case]:
     for action, body in (("describe", {}), ("alter", {"actions": []})):
         for thing, name in (("transaction", "lance$there$rows$x"), ("no table's transaction", "lance$there$gone$x")):
             yield case(f"POST /transaction/{{transaction_id}}/{action}", thing, name, root=ROOT, body=body)
+
+
+def _kept_rows() -> Iterator[Case]:
+    """What is done with the rows of a table whose versions the server keeps."""
+    for action, body in (
+        ("insert", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}),
+        ("delete", {"predicate": "id > 100"}), ("restore", {"version": 1}), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}),
+        ("query", {"k": 1}), ("count_rows", {}), ("stats", {}),
+    ):  # fmt: skip
+        path, _, query = action.partition("?")
+        route = f"POST /table/{{table_id}}/{path}"
+        yield case(route, "managed table", "lance$there$kept", root=ROOT, body=body, query=query and f"?{query}")
+
+
+def _shown() -> Iterator[Case]:
+    """What is asked about a directory that a catalog shows: it is read under the rights on the catalog, and changed by nobody."""
+    for action in ("list", "table/list"):
+        yield _about(f"GET /namespace/{{namespace_id}}/{action}", "directory", "shown")
+        yield _about(f"GET /namespace/{{namespace_id}}/{action}", "namespace of a directory", "shown", "a")
+    yield _about("POST /namespace/{namespace_id}/create", "in a directory", "shown", "new", body={})
+    yield _about("POST /table/{table_id}/declare", "in a directory", "shown", "a", "new", body={})
+    for action, body in (
+        ("describe", {}), ("exists", {}), ("query", {"k": 1}), ("count_rows", {}), ("version/list", {}), ("tags/list", {}), ("index/list", {}),
+        ("insert", arrow()), ("delete", {"predicate": "true"}), ("create_index", {"column": "id", "index_type": "BTREE"}), ("drop", {}), ("deregister", {}),
+        ("rename", {"new_table_name": "other"}),
+    ):  # fmt: skip
+        for thing, name in (("table of a directory", "docs"), ("no table of a directory", "gone")):
+            yield _about(f"POST /table/{{table_id}}/{action}", thing, "shown", "a", name, body=body)
 
 
 def _both(action: str, body: object, *, index: str) -> Iterator[Case]:
