@@ -153,6 +153,7 @@ def pages() -> dict[Path, str]:
     tables["sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
+        "", "Not built in: intervals and what relates them, shapes, time zones, what makes words or grams of text.",
     ]  # fmt: skip
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from limnos.sqlpp.explained import explained
+from limnos.sqlpp.explained import as_text, explained
 from tests.sqlpp.relations.asked import FORMS, bound
 
 TOLD = {
@@ -36,3 +36,15 @@ def test_who_works_it_out(text: str) -> None:
 
     assert told.pop("plan")
     assert told == TOLD[text]
+
+
+def test_a_plan_as_text() -> None:
+    """One line for each part, indented below what it is a part of; where something stands and what is not there is left out."""
+    told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
+
+    assert json.loads(as_text(told)).splitlines() == [
+        "Query", '  arms: Scan name="t"', '    dataverse: "a", "b"', "  limit: Constant value=3",
+    ]  # fmt: skip
+    assert json.loads(as_text(b'{"spark": ["the whole query"], "plan": {"n": "Null"}}')).splitlines() == [
+        "", '  spark: "the whole query"', "  plan: Null",
+    ]  # fmt: skip

@@ -341,13 +341,15 @@ class JobTemplateRecord:
 class DeclaredRecord:
     """What SQL++ made that is no table and no view: the statements that made it; of a function one for each number of parameters.
 
-    `definition` is of a function that was registered in other words: JSON; it has no statements then.
+    `definition` is of a function that was registered in other words: JSON; it has no statements then. `dependencies`: of functions, what each
+    statement's body named when it was made, as JSON; empty texts, or none at all, where nobody noted it.
     """
 
     comment: str | None
     properties: Mapping[str, str]
     statements: tuple[str, ...]
     definition: str = ""
+    dependencies: tuple[str, ...] = ()
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.DeclaredRecord:
@@ -355,13 +357,14 @@ class DeclaredRecord:
         message = _described(records_pb2.DeclaredRecord.FromString(self.unknown), self)
         message.statements.extend(self.statements)
         message.definition = self.definition
+        message.dependencies.extend(self.dependencies)
         return message
 
     @classmethod
     def read(cls, data: bytes) -> Self:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.DeclaredRecord(), data, kind="declared")
-        rest = (tuple(message.statements), message.definition)
+        rest = (tuple(message.statements), message.definition, tuple(message.dependencies))
         return cls(_comment(message), dict(message.properties), *rest, unknown=_unknown(message))
 
 

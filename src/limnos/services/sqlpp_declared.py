@@ -52,6 +52,17 @@ def record_of(*statements: Statement) -> DeclaredRecord:
     return DeclaredRecord(None, {}, tuple(map(render, statements)))
 
 
+Noted = tuple[tree.CreateFunction, str]
+"""A function with what its body named when it was made."""
+
+
+def noted(node: Node) -> tuple[Noted, ...]:
+    """The functions of a name."""
+    statements = declared(node, tree.CreateFunction)
+    texts = cast("DeclaredRecord", node.record).dependencies
+    return tuple(zip(statements, texts or ("",) * len(statements), strict=True))
+
+
 def arity_of(function: tree.CreateFunction) -> int:
     """How many parameters a function has; VARIADIC for any number."""
     return tree.VARIADIC if function.parameters is None else len(function.parameters)

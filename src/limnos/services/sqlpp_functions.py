@@ -6,6 +6,7 @@ object; its owner stays.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -16,10 +17,10 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.services.sqlpp_dataverses import default_made
-from limnos.services.sqlpp_declared import arity_of, declared, record_of
+from limnos.services.sqlpp_declared import arity_of, noted, record_of
 from limnos.services.sqlpp_errors import NO_DATAVERSE, check_object, in_use, object_exists
 from limnos.services.sqlpp_names import scope_of
-from limnos.services.sqlpp_needs import Needs, ids_of, needs_of
+from limnos.services.sqlpp_needs import Needs, ids_of, needs_of, needs_text
 from limnos.services.sqlpp_objects import (
     ObjectCreate,
     StillUsed,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from limnos.model.records import DeclaredRecord
     from limnos.names.path import Levels
     from limnos.services.scene import Scene
+    from limnos.services.sqlpp_declared import Noted
     from limnos.services.sqlpp_session import Session
     from limnos.sqlpp.binder import Dataset, Names, Synonym, View
     from limnos.store.tx import Tx
@@ -122,6 +124,17 @@ async def _needs(session: Session, statement: tree.CreateFunction, *, path: Leve
     return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _With(names, own), own=own)
 
 
+def without(node: Node, *, arity: int) -> tuple[Noted, ...]:
+    """The functions of a name but for the one of so many parameters."""
+    return tuple(each for each in noted(node) if arity_of(each[0]) != arity)
+
+
+def functions_record(functions: tuple[Noted, ...]) -> DeclaredRecord:
+    """The record of a name's functions."""
+    record = record_of(*(statement for statement, _ in functions))
+    return replace(record, dependencies=tuple(text for _, text in functions))
+
+
 def signature(name: str, arity: int) -> str:
     """A function as messages have it."""
     return f"{name}({'...' if arity == tree.VARIADIC else arity})"
@@ -132,15 +145,16 @@ def _create_of(scene: Scene, path: Levels, *, statement: tree.CreateFunction, ne
     node, _ = scene.find(path, Kind.FUNCTION)
     if node is None:
         permit = object_create_of(scene, path, kind=Kind.FUNCTION, statement=statement, used=used)
-        return permit.about(FunctionChange(permit.command, None, None))
+        record = replace(permit.command.record, dependencies=(needs_text(needs),))
+        return permit.about(FunctionChange(msgspec.structs.replace(permit.command, record=record), None, None))
     scene.require_in_use()
     found = scene.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
-    others = [each for each in declared(node, tree.CreateFunction) if arity_of(each) != arity_of(statement)]
+    others = without(node, arity=arity_of(statement))
     if not is_made_here(node):
         raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
     if len(others) < len(cast("DeclaredRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It is there", kind="function")
-    record = record_of(*others, statement)
+    record = functions_record((*others, (statement, needs_text(needs))))
     return scene.permit(FunctionChange(None, node, record, used), found.decision)
 
 
@@ -165,12 +179,12 @@ async def function_drop(session: Session, statement: tree.DropFunction) -> None:
 def _drop_of(scene: Scene, path: Levels, *, arity: int) -> Permit[FunctionChange]:
     scene.require_in_use()
     node, _ = scene.find(path, Kind.FUNCTION)
-    rest = [] if node is None else [each for each in declared(node, tree.CreateFunction) if arity_of(each) != arity]
+    rest = () if node is None else without(node, arity=arity)
     action = Action.FUNCTION_ALTER if rest else Action.FUNCTION_DROP
     found = scene.look_up(Kind.FUNCTION, path, action)
     if len(rest) == len(cast("DeclaredRecord", found.entity.record).statements):
         raise scene.missing(Kind.FUNCTION, path)
-    record = record_of(*rest) if rest else None
+    record = functions_record(rest) if rest else None
     keep_ms = scene.defaults.keep_dropped_ms
     return scene.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
 

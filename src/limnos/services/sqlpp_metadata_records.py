@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from limnos.names import canonical
 from limnos.names.display import render as shown
 from limnos.services.sqlpp_datasets import index_name, indexes_of
-from limnos.services.sqlpp_declared import arity_of, declared, one_declared
+from limnos.services.sqlpp_declared import arity_of, declared, noted, one_declared
 from limnos.services.sqlpp_names import METADATA, view_text
 from limnos.sqlpp import render, tree
 from limnos.sqlpp.stored import BUILT_IN
@@ -225,8 +227,8 @@ def _index(
 
 def function_records(path: Levels, node: Node) -> Iterator[Value]:
     """The functions of a name."""
-    for each in declared(node, tree.CreateFunction):
-        yield {
+    for each, needed in noted(node):
+        record: Fields = {
             "DataverseName": canonical.encode(path[:-1]),
             "Name": path[-1],
             "Arity": str(arity_of(each)),
@@ -236,6 +238,12 @@ def function_records(path: Levels, node: Node) -> Iterator[Value]:
             "Language": "SQLPP",
             "Kind": "SCALAR",
         }
+        yield {**record, "Dependencies": _dependencies(needed)} if needed else record
+
+
+def _dependencies(text: str) -> Value:
+    """What `needs_text` has written."""
+    return msgspec.json.decode(text, type=tuple[tuple[tuple[str, ...], ...], ...])
 
 
 def synonym_record(path: Levels, node: Node) -> Value:

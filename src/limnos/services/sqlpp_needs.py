@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from limnos.model.kinds import Kind
+from limnos.names import canonical
 from limnos.services.sqlpp_names import function_find, source_find, with_names
 from limnos.sqlpp import bind, tree
 from limnos.sqlpp.binder import Dataset, Synonym, UserFunction, View
@@ -65,6 +68,18 @@ class _Surface:
             return found
         self.functions[dataverse, name, -1 if found.parameters is None else arity] = None
         return UserFunction(dataverse, name, found.parameters, tree.Null(found.body.at))
+
+
+def needs_text(needs: Needs) -> str:
+    """What is needed as the metadata has it, as JSON: datasets, functions with their arity, types, and synonyms where there are any."""
+    found: list[list[tuple[str, ...]]] = [
+        [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
+        [(canonical.encode(dataverse), name, str(arity)) for dataverse, name, arity in needs.functions],
+        [],
+    ]
+    if needs.synonyms:
+        found.append([(canonical.encode(dataverse), name) for dataverse, name in needs.synonyms])
+    return msgspec.json.encode(found).decode()
 
 
 async def needs_of(

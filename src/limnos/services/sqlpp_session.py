@@ -31,6 +31,7 @@ class Session:
     parameters: Mapping[str | int, Value]
     deadline_ms: int
     compiles_only: bool = False
+    plans_as_text: bool = False
     dataverse: Levels = DEFAULT
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()

@@ -24,6 +24,7 @@ from limnos.services.sqlpp_synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp_types import type_create, type_drop
 from limnos.services.sqlpp_views import view_create, view_drop
 from limnos.sqlpp import SqlppError, parse, tree
+from limnos.sqlpp.explained import as_text
 from limnos.sqlpp.plan import wire
 
 if TYPE_CHECKING:
@@ -125,7 +126,8 @@ async def _query(session: Session, body: tree.Expression, *, long: bool) -> Asyn
 async def _explain(session: Session, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """The bound plan, as engines are given it, and which part of it runs where."""
     bound = await query_bind(session, body, long=False)
-    yield await data_explained(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    told = await data_explained(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    yield as_text(told) if session.plans_as_text else told
 
 
 async def _set(session: Session, statement: tree.SetOption) -> None:

@@ -55,3 +55,35 @@ def _told(wanted: Wanted) -> str:
     limited = f", the first {wanted.limit}" if wanted.limit is not None else ""
     where = f", those that meet {len(wanted.conditions)} conditions" if wanted.conditions else ""
     return f"{name}: {what}{where}{limited}"
+
+
+def as_text(told: bytes) -> bytes:
+    """What EXPLAIN says as one string: a line for each part of the plan, indented below what it is a part of; JSON of that string."""
+    lines: list[str] = []
+    _lines(msgspec.json.decode(told), lines, label="", depth=0)
+    return msgspec.json.encode("\n".join(lines))
+
+
+def _lines(value: object, lines: list[str], *, label: str, depth: int) -> None:
+    start = "  " * depth + (f"{label}: " if label else "")
+    if isinstance(value, list):
+        if not any(isinstance(item, (dict, list)) for item in value):
+            lines.append(f"{start}{', '.join(map(_word, value))}")
+            return
+        for item in value:
+            _lines(item, lines, label=label, depth=depth)
+    elif isinstance(value, dict):
+        said = {key: part for key, part in value.items() if key not in ("n", "at") and part not in (None, [], False)}
+        plain = {key: part for key, part in said.items() if not isinstance(part, (dict, list))}
+        words = [str(value["n"])] if "n" in value else []
+        words += [f"{key}={_word(part)}" for key, part in plain.items()]
+        lines.append(f"{start}{' '.join(words)}".rstrip())
+        for key, part in said.items():
+            if key not in plain:
+                _lines(part, lines, label=key, depth=depth + 1)
+    else:
+        lines.append(f"{start}{_word(value)}")
+
+
+def _word(value: object) -> str:
+    return msgspec.json.encode(value).decode()

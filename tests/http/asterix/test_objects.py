@@ -133,6 +133,34 @@ def test_functions_are_overloaded_by_arity(node: Node) -> None:
     assert refusal(node, "a.f(1)")[1].startswith("ASX1081: ")
 
 
+def test_what_functions_need(node: Node) -> None:
+    """The metadata says which datasets, functions and synonyms a body names, of each number of parameters; with one replaced the others' stay."""
+    rows(
+        node,
+        "create dataverse dep.x; use dep.x; create type T as { id: bigint }; create dataset d(T) primary key id; create synonym s for d;"
+        " create function one(a) { a + 1 }; create function two() { (select value one(t.id) from d t) };"
+        " create function two(a) { (select value t.id from s t where t.id = a) };",
+    )
+    rows(node, "use dep.x; create or replace function two() { (select value t.id from d t) }")
+
+    found = rows(
+        node,
+        "select value [f.Name, f.Arity, f.Dependencies] from Metadata.`Function` f where f.DataverseName = 'dep/x' or f.DataverseName like 'dep%'"
+        " order by f.Name, f.Arity",
+    )
+    rows(node, "drop function dep.x.two(0)")
+    left = rows(node, "select value f.Dependencies from Metadata.`Function` f where f.Name = 'two'")
+
+    where = rows(node, "select value f.DataverseName from Metadata.`Function` f where f.Name = 'one'")[0]
+    assert found == [
+        ["one", "1", [[], [], []]],
+        ["two", "0", [[[where, "d"]], [], []]],
+        ["two", "1", [[[where, "d"]], [], [], [[where, "s"]]]],
+    ]
+    assert left == [[[[where, "d"]], [], [], [[where, "s"]]]]
+    rows(node, "drop function dep.x.two(1); drop function dep.x.one(1); drop dataverse dep.x")
+
+
 def test_views_are_views_of_the_tree(node: Node) -> None:
     """Listed and loaded over Iceberg REST with their text; replaced; kept while something needs them."""
     rows(

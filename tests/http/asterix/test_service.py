@@ -245,3 +245,13 @@ def test_another_catalog_is_named_in_words(shared: Node) -> None:
     assert refusal(shared, "select * from lance.ml.docs d")[1] == f"ASX1063: {words} (in line 1, at column 15)"
     assert "is a catalog" not in refusal(shared, "select * from lance.ml.docs d", user="amy")[1]
     assert "is a catalog" not in refusal(shared, "select * from nowhere.ml.docs d")[1]
+
+
+def test_a_plan_in_two_formats(node: Node) -> None:
+    """JSON as it comes, one string when that is asked for."""
+    (plan,) = rows(node, "explain select value x from [1] x")
+    (text,) = rows(node, "explain select value x from [1] x", plan_format="string")
+
+    assert plan["n"] == "Subquery"
+    assert text.splitlines()[0] == "Subquery"
+    assert refusal(node, "explain 1", plan_format="xml")[1].startswith("ASX0047")

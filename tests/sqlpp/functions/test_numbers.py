@@ -61,6 +61,12 @@ from tests.sqlpp.asking import value
         ("bittest(6, [1, 2])", True),
         ("bittest(6, [1, 2], true)", False),
         ("bittest(6, 0)", None),
+        ("bitset(0, [1, 4])", 9),
+        ("bitset(0, 64)", -(2**63)),
+        ("bitset(0, 65)", None),
+        ("bitclear(9, 1)", 8),
+        ("bitclear(9, [1, 4])", 0),
+        ("bitclear(9, 'x')", None),
         ("e() > 2.718 and e() < 2.719", True),
     ],
 )

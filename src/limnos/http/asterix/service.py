@@ -70,7 +70,8 @@ class _Run:
         self.timeout_s = seconds if asked.timeout_ms is None else min(seconds, asked.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, asked, body, running
         self.session = Session(
-            ctx, now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only
+            ctx, now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only,
+            plans_as_text=asked.plan_format == "string",
         )  # fmt: skip
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:

@@ -252,3 +252,28 @@ def bit_test(value: Value, positions: Value, *every: Value) -> Value:
         return None
     set_ = [bool(found >> (place - 1) & 1) for place in known]
     return all(set_) if every and every[0] else any(set_)
+
+
+def _changed(value: Value, positions: Value, *, sets: bool) -> Value:
+    """A number with bits, counted from 1, set or cleared."""
+    found = _bits(value)
+    listed = positions if isinstance(positions, tuple) else (positions,)
+    places = [whole(place) for place in listed]
+    if found is None or not all(place is not None and 1 <= place <= 64 for place in places):
+        return None
+    mask = 0
+    for place in places:
+        mask |= 1 << ((place or 1) - 1)
+    return _wrapped(found | mask if sets else found & ~mask)
+
+
+@scalar("bitset", least=2)
+def bit_set(value: Value, positions: Value) -> Value:
+    """The number with these bits set, counted from 1."""
+    return _changed(value, positions, sets=True)
+
+
+@scalar("bitclear", least=2)
+def bit_clear(value: Value, positions: Value) -> Value:
+    """The number with these bits cleared, counted from 1."""
+    return _changed(value, positions, sets=False)

@@ -114,7 +114,7 @@ class ViewRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., writer_id: _Optional[int] = ...) -> None: ...
 
 class DeclaredRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "statements", "definition")
+    __slots__ = ("version", "comment", "properties", "statements", "definition", "dependencies")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -127,12 +127,14 @@ class DeclaredRecord(_message.Message):
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     STATEMENTS_FIELD_NUMBER: _ClassVar[int]
     DEFINITION_FIELD_NUMBER: _ClassVar[int]
+    DEPENDENCIES_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     statements: _containers.RepeatedScalarFieldContainer[str]
     definition: str
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., statements: _Optional[_Iterable[str]] = ..., definition: _Optional[str] = ...) -> None: ...
+    dependencies: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., statements: _Optional[_Iterable[str]] = ..., definition: _Optional[str] = ..., dependencies: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ModelRecord(_message.Message):
     __slots__ = ("version", "comment", "properties", "next_version")

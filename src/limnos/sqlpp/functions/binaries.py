@@ -1,0 +1,66 @@
+"""Functions of binary values.
+
+May import the table. What is no binary gives NULL. The text of a binary is in base 16 or base 64.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.functions.table import scalar
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.values.model import Value
+
+
+@scalar("parse_binary", least=2)
+def parse_binary(text: Value, form: Value) -> Value:
+    """The binary of a text in `hex` or `base64`."""
+    if not isinstance(text, str) or not isinstance(form, str):
+        return None
+    try:
+        if form.lower() == "hex":
+            return binascii.unhexlify(text)
+        return base64.b64decode(text, validate=True) if form.lower() == "base64" else None
+    except (binascii.Error, ValueError):
+        return None
+
+
+@scalar("print_binary", least=2)
+def print_binary(value: Value, form: Value) -> Value:
+    """A binary as a text in `hex` or `base64`."""
+    if not isinstance(value, bytes) or not isinstance(form, str):
+        return None
+    if form.lower() == "hex":
+        return value.hex().upper()
+    return base64.b64encode(value).decode() if form.lower() == "base64" else None
+
+
+@scalar("binary_length", least=1)
+def binary_length(value: Value) -> Value:
+    """How many bytes it has."""
+    return len(value) if isinstance(value, bytes) else None
+
+
+@scalar("sub_binary", least=2, most=3)
+def sub_binary(value: Value, first: Value, *length: Value) -> Value:
+    """A part of it, from a byte counted from 0, to its end or of so many bytes; places outside are left out."""
+    start, count = whole(first), whole(length[0]) if length else None
+    if not isinstance(value, bytes) or start is None or (length and count is None):
+        return None
+    stop = len(value) if count is None else start + max(count, 0)
+    return value[max(start, 0) : max(stop, 0)]
+
+
+@scalar("binary_concat", least=1)
+def binary_concat(values: Value) -> Value:
+    """The binaries of an array one after the other; NULL where one of its items is none."""
+    found = items(values)
+    if found is None:
+        return None
+    parts = [each for each in found if isinstance(each, bytes)]
+    return b"".join(parts) if len(parts) == len(found) else None

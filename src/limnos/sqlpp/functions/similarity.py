@@ -1,0 +1,86 @@
+"""How alike two values are: strings and arrays by the steps from one to the other, arrays by what they have in common.
+
+May import the table and `values`. Work grows with the product of two lengths, so both are bounded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.numbers import number, whole
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.order import key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.sqlpp.values.model import Value
+
+STEPS_MAX: Final = 1_000_000
+"""Pairs of places that two values may have for their distance to be worked out."""
+
+
+def _parts(value: Value) -> Sequence[object] | None:
+    """What is compared: characters, or items by what makes them equal; None for neither."""
+    if isinstance(value, str):
+        return value
+    return [key(item) for item in value] if isinstance(value, tuple) else None
+
+
+def _distance(left: Value, right: Value) -> int | None:
+    """The fewest insertions, deletions and replacements; None for what can't be compared so."""
+    one, other = _parts(left), _parts(right)
+    if one is None or other is None or isinstance(left, str) != isinstance(right, str):
+        return None
+    if len(one) * len(other) > STEPS_MAX:
+        raise compilation(f"edit_distance() of values with more than {STEPS_MAX} pairs of places takes too long")
+    before = list(range(len(other) + 1))
+    for at, first in enumerate(one, 1):
+        row = [at]
+        for place, second in enumerate(other, 1):
+            row.append(min(row[-1] + 1, before[place] + 1, before[place - 1] + (first != second)))
+        before = row
+    return before[-1]
+
+
+@scalar("edit_distance", least=2)
+def edit_distance(left: Value, right: Value) -> Value:
+    """The fewest insertions, deletions and replacements that make one string, or one array, the other."""
+    return _distance(left, right)
+
+
+@scalar("edit_distance_check", least=3)
+def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
+    """Whether the distance is at most that, and the distance; 0 for one that is more."""
+    limit, found = whole(most), _distance(left, right)
+    if limit is None or found is None:
+        return None
+    return (True, found) if found <= limit else (False, 0)
+
+
+def _jaccard(left: Value, right: Value) -> float | None:
+    """What two collections have in common, of what they have together; an item counts as often as it is there."""
+    one, other = items(left), items(right)
+    if one is None or other is None:
+        return None
+    first, second = Counter(map(key, one)), Counter(map(key, other))
+    together = sum((first | second).values())
+    return sum((first & second).values()) / together if together else 0.0
+
+
+@scalar("similarity_jaccard", least=2)
+def similarity_jaccard(left: Value, right: Value) -> Value:
+    """Jaccard's similarity of two arrays or multisets, from 0 to 1."""
+    return _jaccard(left, right)
+
+
+@scalar("similarity_jaccard_check", least=3)
+def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
+    """Whether the similarity is at least that, and the similarity; 0 for one that is less."""
+    limit, found = number(least), _jaccard(left, right)
+    if limit is None or found is None:
+        return None
+    return (True, found) if found >= limit else (False, 0.0)

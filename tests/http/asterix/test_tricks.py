@@ -1,0 +1,133 @@
+"""Tricks to reach files, classes, other tables and other callers through a statement: each is refused before an engine hears of it.
+
+What an engine could still open is `tests/engine/test_confinement.py`; ways of paths are in `test_datasets.py`, handles of others in `test_handles.py` and
+in the cells of `refusals.py`, locks of others in `test_fence.py`, links in `tests/engine/test_loading.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.http.asterix.test_datasets import Heard
+from tests.http.asterix.wire import ask, refusal, rows
+from tests.http.driver import Node, grant
+
+SEED = (
+    "create dataverse deep.east; create type deep.east.T as { id: bigint };"
+    " create dataset deep.east.orders(deep.east.T) primary key id; create dataverse `text`; create dataverse global_temp"
+)
+
+
+@pytest.fixture(scope="module")
+def lake(shared: Node) -> Node:
+    """A node with a dataset."""
+    rows(shared, SEED)
+    return shared
+
+
+@pytest.fixture
+def heard(lake: Node) -> Iterator[Heard]:
+    """An engine that takes note of what it is asked for."""
+    services = lake.built.services
+    before, engine = services.engine, Heard(b'{"id":1}')
+    services.engine = engine
+    yield engine
+    services.engine = before
+
+
+FILES = [
+    "select value t from `text`.`{data}/admin.token` t",
+    "select value t from text.`{data}/admin.token` as t",
+    "select value t from `parquet`.`{data}/warehouse` t",
+    "select value t from `json`.`file://{data}/limnos.db` t",
+    "select value t from `binaryFile`.`/etc/passwd` t",
+    "select value t from `csv`.`/etc/passwd` t",
+    "select value t from `/etc/passwd` t",
+    "select value t from read_files('/etc/passwd') t",
+    "select value t from dataset('`{data}/admin.token`') t",
+    "create view v as select value t from `text`.`{data}/admin.token` t",
+    "insert into deep.east.orders (select value t from `text`.`{data}/admin.token` t)",
+]
+CLASSES = [
+    "java_method('java.lang.Runtime', 'getRuntime')",
+    "reflect('java.util.UUID', 'randomUUID')",
+    "try_reflect('java.lang.System', 'getenv')",
+    "select value java_method('java.lang.System', 'getenv', 'HOME') from deep.east.orders o",
+    "select value input_file_name() from deep.east.orders o",
+    "select value raise_error('x') from deep.east.orders o",
+    "select value from_avro(o.id, '') from deep.east.orders o",
+    "create function deep.east.f() {{ java_method('java.lang.System', 'exit', 0) }}",
+]
+TABLES = [
+    "select value f from deep.east.orders.files f",
+    "select value f from deep.east.orders.snapshots f",
+    "select value f from deep.east.`orders.files` f",
+    "select value f from deep.east.orders.`branch_main` f",
+    "select value f from global_temp.x f",
+    "select value f from `spark_catalog`.`default`.x f",
+    "select value f from `main`.`deep`.`east`.orders f",
+    "select value f from deep.east.`orders VERSION AS OF 1` f",
+    "select value f from deep.east.`orders`` WHERE 1=1 -- ` f",
+]
+SESSIONS = [
+    "set `spark.sql.catalog.main.token` 'x'; cache table x",
+    "add jar '/tmp/x.jar'",
+    "create temporary view v as select 1",
+    "refresh table deep.east.orders",
+    "select value t from range(1) t; show tables",
+    "call main.system.remove_orphan_files(table => 'deep.east.orders')",
+]
+
+
+@pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
+def test_no_trick_reaches_an_engine(lake: Node, heard: Heard, statement: str) -> None:
+    """Whatever rights one has: names are looked for on the tree and functions in our own table, and nothing is a file."""
+    status, message = refusal(lake, statement.format(data=lake.data))
+
+    assert status == 400, message
+    assert message.startswith("ASX"), message
+    assert heard.jobs == []
+
+
+def test_text_reaches_an_engine_as_values_alone(lake: Node, heard: Heard) -> None:
+    """What looks like another language's text is a name or a value in the plan, never a part of a query."""
+    evil = "'); DROP TABLE main.deep.east.orders; --"
+
+    rows(lake, "select value o.`a``b` from deep.east.orders o where o.x = $x and o.y = $x", **{"$x": evil})
+
+    (job,) = heard.jobs
+    assert [ref.path for ref in job.reads] == [("main", "deep", "east", "orders")]
+    assert evil.encode() in job.plan  # a literal of the plan, which is msgpack
+
+
+def test_the_credential_ends_with_the_statement(lake: Node, heard: Heard) -> None:
+    """The engine works with a token of the caller's own, which is void once the statement has ended; what it says is nowhere in an answer."""
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
+
+    answer = ask(lake, "select value o from deep.east.orders o", user="reader")
+
+    (job,) = heard.jobs
+    assert answer.status == 200
+    assert job.credential not in answer.body.decode()
+    late = lake.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=f"Bearer {job.credential}")
+    assert late.status == 401
+
+
+def test_a_huge_literal(lake: Node, heard: Heard) -> None:
+    """A megabyte of text in a statement is refused or taken in the time of its length, and the next statement is answered."""
+    answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
+
+    assert answer.status in (200, 400)
+    assert rows(lake, "select value 1") == [1]
+    assert len(heard.jobs) <= 1
+
+
+def test_refused_by_right(lake: Node, heard: Heard) -> None:
+    """Who has no right to read hears nothing of what there is."""
+    lake.ask("POST", "/api/metalakes/lake/users", {"name": "nobody"})
+
+    for statement in ("select value o from deep.east.orders o", "insert into deep.east.orders ({'id': 1})"):
+        assert ask(lake, statement, user="nobody").status in (400, 403)
+    assert heard.jobs == []
