@@ -179,7 +179,9 @@ def test_refusals_say_why(question: Question) -> None:
     assert bool(gaps) != decision.allowed
 
 
-SERVICE_ADMINS_ONLY = (Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE)
+SERVICE_ADMINS_ONLY = (
+    Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE, Action.METALAKE_IMPORT, Action.SECRETS_EXPORT,
+)  # fmt: skip
 """No grant opens them: a refusal says that a service admin is wanted."""
 
 

@@ -76,7 +76,8 @@ def running() -> Iterator[Fake]:
 
         def handle_any(self) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            body = json.loads(raw) if raw else None
+            is_json = self.headers.get("Content-Type", "application/json") == "application/json"
+            body = (json.loads(raw) if raw else None) if is_json else raw
             fake.asked.append(Asked(self.command, self.path, dict(self.headers.items()), body))
             answer = fake.answer(self.command, self.path)
             if answer.hang_up:

@@ -71,7 +71,7 @@ BODIES: dict[str, object] = {
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
-    "change-names": {"to": "planned"},
+    "change-names": {"to": "planned"}, "begin-import": {"name": "n"}, "feed-import": b"",
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]}, "add-members": {"users": ["member"]}, "enable-user": {"enabled": False},
     **{f"take-lineage{more}": LINEAGE for more in ("", "-v1", "-of-metalake")},
     "lance-create-namespace": {}, "lance-describe-namespace": {}, "lance-drop-namespace": {}, "lance-namespace-exists": {},
@@ -112,6 +112,7 @@ BODIES: dict[str, object] = {
 
 
 QUERIES = {
+    "feed-import": "?after=0",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",
     "sqlpp-connector": "?dataverseName=a&datasetName=t",

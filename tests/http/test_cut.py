@@ -182,6 +182,10 @@ WRITES: dict[str, Write] = {
     "plan-name-changes": Write("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"replacement": "-"}),
     "change-names": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"to": "migrated"}),
     "confirm-name-changes": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/names/changes"),
+    "begin-import": Write("POST", f"{OWN}/imports", {"name": "n"}),
+    "feed-import": Write("POST", f"{OWN}/imports/IMPORT/records?after=0", b'{"header": {"version": {"major_version": 1}}}\n'),
+    "finish-import": Write("POST", f"{OWN}/imports/READ/finish"),
+    "give-up-import": Write("DELETE", f"{OWN}/imports/IMPORT"),
     "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
     "alter-tag": Write("PUT", f"{LAKE}/tags/red", PROPERTY),
     "drop-tag": Write("DELETE", f"{LAKE}/tags/red"),
@@ -262,9 +266,10 @@ def furnish(node: Node) -> dict[str, str]:
     node.done("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection")
     _furnish_runs(node)
     _furnish_leaves(node)
+    begun, read = _furnish_imports(node)
     dropped = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
-    ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook}
+    ids = {"DROPPED": dropped[0], "TOKEN": token, "TASK": task, "HOOK": hook, "IMPORT": begun, "READ": read}
     return {
         "LOCATION": location,
         "VIEW": view,
@@ -272,6 +277,14 @@ def furnish(node: Node) -> dict[str, str]:
         "HANDLE": str(deferred["handle"]).rpartition("/")[2],
         **{word: str(found["id"]) for word, found in ids.items()},
     }
+
+
+def _furnish_imports(node: Node) -> tuple[dict, dict]:
+    """Begin an import, and bring another one to its last record."""
+    lines = node.get(f"{OWN}/metalakes/pond/export?format=json").body
+    begun, read = (node.post(f"{OWN}/imports", {"name": name, "format": "json"}).json() for name in ("first", "second"))
+    node.done("POST", f"{OWN}/imports/{read['id']}/records?after=0", lines)
+    return begun, read
 
 
 def _furnish_leaves(node: Node) -> None:

@@ -57,5 +57,5 @@ def test_the_committed_code_is_what_the_definitions_say(tmp_path: Path) -> None:
         path.relative_to(COMMITTED): path.read_bytes() for pattern in patterns for path in COMMITTED.rglob(pattern)
     }
 
-    assert len(fresh) == 4
+    assert len(fresh) == 6
     assert committed == fresh

@@ -38,11 +38,14 @@ class Action(StrEnum):
     METALAKE_CREATE = "metalake_create", Kind.METALAKE
     TOKEN_MANAGE_OTHERS = "token_manage_others", Kind.METALAKE, Kind.USER, Kind.TOKEN
     TASK_MANAGE = "task_manage", Kind.METALAKE
+    METALAKE_IMPORT = "metalake_import", Kind.METALAKE
+    SECRETS_EXPORT = "secrets_export", Kind.METALAKE
 
     METALAKE_LOAD = "metalake_load", Kind.METALAKE
     METALAKE_ALTER = "metalake_alter", Kind.METALAKE
     METALAKE_SET = "metalake_set", Kind.METALAKE
     METALAKE_DROP = "metalake_drop", Kind.METALAKE
+    METALAKE_EXPORT = "metalake_export", Kind.METALAKE
 
     WEBHOOK_MANAGE = "webhook_manage", Kind.METALAKE
 

@@ -101,6 +101,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_ALTER: _METALAKE,
     Action.METALAKE_SET: _METALAKE,  # switch on and off
     Action.METALAKE_DROP: _METALAKE,
+    Action.METALAKE_EXPORT: _METALAKE,  # all that is in it, whoever may see what
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, make, drop: they send what happens to somewhere else
     Action.CATALOG_LIST: Member(),  # the list shrinks to what each may load
     Action.CATALOG_CREATE: _managed(Privilege.CREATE_CATALOG),  # testing a connection is the same
@@ -294,6 +295,8 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
         Action.METALAKE_CREATE: ServiceAdmin(),
         Action.TOKEN_MANAGE_OTHERS: ServiceAdmin(),
         Action.TASK_MANAGE: ServiceAdmin(),
+        Action.METALAKE_IMPORT: ServiceAdmin(),  # it makes a metalake, with owners and rights as the file says
+        Action.SECRETS_EXPORT: ServiceAdmin(),  # and METALAKE_EXPORT: catalogs' secrets otherwise leave for nobody
         **_TREE,
         **_LEAF,
         **_APART_RULES,
@@ -309,7 +312,15 @@ POLICY: Final[Mapping[Action, Rule]] = MappingProxyType(
 )
 """Who may, for every action."""
 
-SERVER_ACTIONS: Final = frozenset({Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE})
+SERVER_ACTIONS: Final = frozenset(
+    {
+        Action.METALAKE_CREATE,
+        Action.TOKEN_MANAGE_OTHERS,
+        Action.TASK_MANAGE,
+        Action.METALAKE_IMPORT,
+        Action.SECRETS_EXPORT,
+    }
+)
 """Asked of the server: being a user of a metalake is neither needed nor of help."""
 
 ITEMS: Final[Mapping[Action, Action]] = MappingProxyType(

@@ -39,6 +39,7 @@ class Request:
     body: bytes | None = None
     key: str | None = None
     repeatable: bool = False
+    media_type: str = "application/json"
 
     @property
     def target(self) -> str:

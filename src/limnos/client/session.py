@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import time
+from collections.abc import AsyncIterator, Iterator
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
 from urllib.parse import urlsplit
@@ -19,6 +20,7 @@ from limnos.client.access import Access
 from limnos.client.catalogs import Catalogs
 from limnos.client.changes import Changes
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
+from limnos.client.exchange import Imports, export_request
 from limnos.client.flow import Awaited, Blocking, Flow, Reply, Request, S, Scope, retry_pause_s
 from limnos.client.groups import Groups
 from limnos.client.lance_opening import AwaitedLance, Door, Lance
@@ -69,6 +71,7 @@ class _Resources(Generic[S]):
         self.owners = Owners(sender, scope)
         self.tokens = Tokens(sender, scope)
         self.tasks = Tasks(sender, scope)
+        self.imports = Imports(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)
         self.lineage = Lineage(sender, scope)
@@ -116,7 +119,7 @@ def _credential(token: str | None, user: str | None) -> dict[str, str]:
 
 
 def _headers(sent: Request) -> dict[str, str]:
-    content = {} if sent.body is None else {"Content-Type": "application/json"}
+    content = {} if sent.body is None else {"Content-Type": sent.media_type}
     return content if sent.key is None else content | {"Idempotency-Key": sent.key}
 
 
@@ -172,6 +175,17 @@ class _BlockingSender:
             time.sleep(pause_s)
             attempt += 1
 
+    def pieces(self, wanted: Request) -> Iterator[bytes]:
+        """Give a long answer as it comes; one that breaks off raises."""
+        try:
+            with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
+                if answer.status_code >= 300:
+                    answer.read()
+                    _reply(answer)
+                yield from answer.iter_bytes()
+        except httpx2.TransportError as error:
+            raise _unanswered(self.uri, error) from error
+
     def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
         try:
@@ -210,6 +224,18 @@ class _AsyncSender:
                     raise
             await asyncio.sleep(pause_s)
             attempt += 1
+
+    async def pieces(self, wanted: Request) -> AsyncIterator[bytes]:
+        """Give a long answer as it comes; one that breaks off raises."""
+        try:
+            async with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
+                if answer.status_code >= 300:
+                    await answer.aread()
+                    _reply(answer)
+                async for piece in answer.aiter_bytes():
+                    yield piece
+        except httpx2.TransportError as error:
+            raise _unanswered(self.uri, error) from error
 
     async def _send(self, wanted: Request) -> Reply:
         url = self.uri + wanted.target
@@ -250,6 +276,10 @@ class Client(_Resources[Blocking]):
         """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
 
+    def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> Iterator[bytes]:
+        """Give a metalake's export piece by piece; its last record says how many there are."""
+        return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
+
     def close(self) -> None:
         """Close the connections."""
         self._sender.http.close()
@@ -287,6 +317,10 @@ class AsyncClient(_Resources[Awaited]):
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
         """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
+
+    def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> AsyncIterator[bytes]:
+        """Give a metalake's export piece by piece; its last record says how many there are."""
+        return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
 
     async def close(self) -> None:
         """Close the connections."""

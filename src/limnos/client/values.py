@@ -274,6 +274,29 @@ class TokenInfo(msgspec.Struct, frozen=True):
     trust: str | None = None
 
 
+class ImportInfo(msgspec.Struct, frozen=True):
+    """An import of a metalake that is under way: how many records of its file it has. Times are as the server gives them."""
+
+    id: int
+    name: str
+    format: str
+    ids: str
+    state: str
+    records: int
+    source: str = ""
+    begun_by: str = ""
+    begun_at: int | float | str | None = None
+    fed_at: int | float | str | None = None
+
+
+class Imported(msgspec.Struct, frozen=True):
+    """A metalake that was imported; `masked` are properties of catalogs that its file left out as secrets."""
+
+    metalake: str
+    records: int
+    masked: tuple[str, ...] = ()
+
+
 class TaskInfo(msgspec.Struct, frozen=True):
     """Work that the server does beside requests. Times are as the server gives them."""
 

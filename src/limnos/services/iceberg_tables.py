@@ -281,20 +281,11 @@ async def table_register(
         return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
-    place.check(metadata_location)
-    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
-    metadata = whole.metadata
-    if replaced is not None and guard is not None:
-        fenced(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
-    location = cast("str", metadata["location"])
-    taken_at = place.normal_location(location, "")
-    document = Document(
-        node_id=0 if replaced is None else replaced.node_id, version=1 if replaced is None else replaced.version + 1,
-        uuid=cast("str", metadata["table-uuid"]), location=taken_at,
-        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )  # fmt: skip
+    document, metadata = await registered(ctx, place, metadata_location=metadata_location)
+    if replaced is not None:
+        document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
+        if guard is not None:
+            fenced(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
 
     def decide(scene: Scene) -> Permit[TableCreate]:
         return new_table_of(scene, namespace, name, Action.TABLE_REGISTER).command(name, document)
@@ -314,6 +305,21 @@ async def table_register(
     if replaced is None:
         return await _make(ctx, scope, decide, (*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_replace), place.catalog
+
+
+async def registered(ctx: Context, place: Place, *, metadata_location: str) -> tuple[Document, Json]:
+    """Read a metadata file that exists already, as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
+    place.check(metadata_location)
+    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
+    whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
+    metadata = whole.metadata
+    document = Document(
+        node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
+        location=place.normal_location(cast("str", metadata["location"]), ""),
+        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
+        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
+    )  # fmt: skip
+    return document, metadata
 
 
 async def _registrable(ctx: Context, data: bytes) -> Whole:

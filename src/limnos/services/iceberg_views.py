@@ -133,18 +133,22 @@ async def _insert(ctx: Context, scope: Scope, path: Levels, document: Document) 
 async def view_register(ctx: Context, scope: Scope, *, namespace: Levels, name: str, metadata_location: str) -> Held:
     """Make a view of a metadata file that exists already."""
     draft = await ctx.read(scope, lambda scene: new_view_of(scene, namespace, name))
-    place = draft.place
+    document = await registered(ctx, draft.place, metadata_location=metadata_location)
+    return await _insert(ctx, scope, (*namespace, name), document)
+
+
+async def registered(ctx: Context, place: Place, *, metadata_location: str) -> Document:
+    """Read a metadata file that exists already, as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
     whole = await settled_whole(ctx.services.chores, await _registrable(ctx, data))
     metadata = whole.metadata
-    document = Document(
+    return Document(
         node_id=0, version=1, uuid=cast("str", metadata["view-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
-    return await _insert(ctx, scope, (*namespace, name), document)
 
 
 async def _registrable(ctx: Context, data: bytes) -> Whole:

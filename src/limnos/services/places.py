@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import FILESET_PROVIDER
+from limnos.model.kinds import FILESET_PROVIDER, TABLE_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +23,8 @@ WAREHOUSE = "warehouse"
 DIRECTORY = "lance-directory"
 """Of a catalog that shows what lies in a directory."""
 ALLOWED_LOCATIONS = "allowed-locations"
+HAVE_FILES = frozenset({*TABLE_FORMATS, FILESET_PROVIDER})
+"""Providers whose catalogs have a warehouse."""
 _UUID = re.compile("[0-9a-f-]{36}")
 _NAMESPACE = re.compile("n[0-9]+")
 """The directory of a namespace in its catalog's warehouse, whose tables a table at that very place would keep out."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.model.errors import StorageFailed, Unavailable
+from limnos.services.importing import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.lance_purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance_tables import LANCE_PURGE
@@ -34,6 +35,8 @@ PRUNE_OUTCOMES: Final = "prune-outcomes"
 PRUNE_EVERY_S: Final = 600.0
 PRUNE_RUNS: Final = "prune-runs"
 PRUNE_RUNS_EVERY_S: Final = 3600.0
+PRUNE_IMPORTS: Final = "prune-imports"
+PRUNE_IMPORTS_EVERY_S: Final = 3600.0
 PRUNE_RESULTS: Final = "prune-results"
 PRUNE_RESULTS_EVERY_S: Final = 300.0
 RUNS_AT_ONCE: Final = 100
@@ -123,6 +126,17 @@ async def _prune_results(work: Work, payload: NoPayload) -> Outcome:
     return Outcome()
 
 
+async def _prune_import(work: Work, payload: PruneImport) -> Outcome:
+    await import_prune(work, payload)
+    return Outcome()
+
+
+async def _prune_imports(work: Work, payload: NoPayload) -> Outcome:
+    del payload
+    await imports_prune(work)
+    return Outcome()
+
+
 KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
@@ -133,6 +147,8 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
+            TaskKind(PRUNE_IMPORT, told(PruneImport, _prune_import), tries=5),
+            TaskKind(PRUNE_IMPORTS, told(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
             TaskKind(JANITOR, told(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }

@@ -12,10 +12,12 @@ from limnos.store.jobs import Begun, nobody_asks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
     from limnos.store.changes import Moved
     from limnos.store.jobs import Again
+    from limnos.store.snapshots import Snapshot
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Mutation
 
@@ -62,6 +64,10 @@ class Writer(Protocol):
 
         While `again` decides nobody can move access or names in those zones. Raises what it raises, and what `submit` does.
         """
+        ...
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Open a read of one moment that lasts a while, on a connection of its own."""
         ...
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:

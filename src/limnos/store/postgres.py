@@ -24,6 +24,7 @@ from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, st
 from limnos.store.lines import WriteLine, open_line
 from limnos.store.readers import Reader, Readers
 from limnos.store.silence import Watch
+from limnos.store.snapshots import Snapshot, postgres_snapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.times import StoreTime
 from limnos.store.trouble import NO_TEXT, REFUSED, is_certain, refused
@@ -31,6 +32,7 @@ from limnos.store.tx import Batch, Mutation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
     from limnos.store.interface import Known
@@ -57,6 +59,8 @@ _SHARED_LOCATIONS = Sql(
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
 """Ids drawn at once for a batch; what it leaves over is lost, as ids need not be dense."""
+_PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
+_IDS_GAP = 1 << 20
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
 
 
@@ -94,6 +98,14 @@ class PostgresSession:
             self._ids = [row[0] for row in self.rows(_NEXT_IDS, {"count": min(self._jobs, _IDS_MAX)})]
             self._ids.reverse()
         return self._ids.pop()
+
+    def next_ids(self, count: int) -> list[int]:
+        """Draw several ids, in one trip to the database."""
+        return [row[0] for row in self.rows(_NEXT_IDS, {"count": count})]
+
+    def pass_ids(self, beyond: int) -> None:
+        """Draw no id up to this one from now on. The gap is for those that others draw between the question and the answer."""
+        self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
 
     def save(self) -> None:
         """Begin a job of the batch: one that is alone is undone with its transaction; else what the last job wrote is kept."""
@@ -209,6 +221,10 @@ class PostgresStore:
         self.statements += 1
         self._watch.start()
         return await self._readers.find(*query)
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Open a read of one moment that lasts a while, on a connection of its own."""
+        return postgres_snapshot(self.url)
 
     async def _drive(self, reader: Reader, load: Load[T]) -> T:
         try:

@@ -600,3 +600,36 @@ name_change = Table(
     sqlite_with_rowid=False,
 )
 Index("name_change_step", name_change.c.catalog_id, name_change.c.step, name_change.c.node_id)
+
+metalake_import = Table(
+    "metalake_import",
+    metadata,
+    Column("id", Id, primary_key=True, autoincrement=False),
+    Column("name", Name, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("keeps", Boolean, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("record_count", Id, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("owner_id", Id, nullable=False),
+    Column("masked", Text, nullable=False),
+    Column("begun_by", Text, nullable=False),
+    Column("begun_at", Id, nullable=False),
+    Column("fed_at", Id, nullable=False),
+)
+
+import_object = Table(
+    "import_object",
+    metadata,
+    Column("import_id", Id, nullable=False),
+    Column("old_id", Id, nullable=False),
+    Column("new_id", Id, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    Column("catalog_id", Id, nullable=False),
+    Column("depth", SmallInteger, nullable=False),
+    Column("provider", Text, nullable=False),
+    Column("nests", Boolean, nullable=False),
+    PrimaryKeyConstraint("import_id", "old_id"),
+    sqlite_with_rowid=False,
+)

@@ -17,6 +17,7 @@ from limnos.store.changes import CLOCKS_READ, NOTHING, Moved, clock_params, gate
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S
 from limnos.store.jobs import BATCH_MAX, Begun, Job, Jobs, fail, nobody_asks, state_unknown, tell
+from limnos.store.snapshots import Snapshot, sqlite_snapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.times import LocalTime
 from limnos.store.tx import Batch, Mutation
@@ -25,6 +26,7 @@ from limnos.store.walindex import open_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from limnos.model.permits import Permit
@@ -108,6 +110,14 @@ class SqliteSession:
         self._next_id = found + 1
         return found
 
+    def next_ids(self, count: int) -> list[int]:
+        """Draw several ids."""
+        return [self.next_id() for _ in range(count)]
+
+    def pass_ids(self, beyond: int) -> None:
+        """Draw no id up to this one from now on."""
+        self._next_id = max(self.next_id(), beyond + 1)
+
     def settle_ids(self) -> None:
         """Write back how far ids were drawn, in the batch's transaction."""
         if self._next_id is not None:
@@ -187,6 +197,10 @@ class SqliteStore:
         self.statements += 1
         statement, params = query
         return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Open a read of one moment that lasts a while, on a connection of its own."""
+        return sqlite_snapshot(self.path)
 
     def _drive(self, load: Load[T]) -> T:
         try:

@@ -16,6 +16,7 @@ from limnos.store.dependencies import DependencyWrites
 from limnos.store.documents import DocumentWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import OutcomeWrites
+from limnos.store.imports import ImportWrites
 from limnos.store.lance_versions import LanceVersionWrites
 from limnos.store.lineage import LineageWrites
 from limnos.store.models import ModelWrites
@@ -63,6 +64,14 @@ class Session(Protocol):
         """Draw an id that was never drawn before."""
         ...
 
+    def next_ids(self, count: int) -> list[int]:
+        """Draw several ids that were never drawn before."""
+        ...
+
+    def pass_ids(self, beyond: int) -> None:
+        """Draw no id up to this one from now on."""
+        ...
+
     def lock_locations(self, above: Sequence[str], own: str | None) -> None:
         """Hold a location exclusively, and those it lies in shared, against rivals in other catalogs, to the commit."""
         ...
@@ -93,6 +102,11 @@ class Tx:
     def nodes(self) -> NodeWrites:
         """Nodes of the tree."""
         return NodeWrites(self)
+
+    @property
+    def imports(self) -> ImportWrites:
+        """Imports under way."""
+        return ImportWrites(self)
 
     @property
     def nesting(self) -> NestingWrites:

@@ -40,6 +40,7 @@ def cases(node: Node, who: str) -> Iterator[Case]:
     yield from _trash(node, who)
     yield from _protection(who)
     yield from _names()
+    yield from _exchange(who)
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")
@@ -224,6 +225,19 @@ def _names() -> Iterator[Case]:
         yield case(f"GET {changes}", thing, "lake", catalog)
         yield case(f"POST {changes}", thing, "lake", catalog, body={"to": "planned"})
         yield case(f"DELETE {changes}", thing, "lake", catalog)
+
+
+def _exchange(who: str) -> Iterator[Case]:
+    yield case(f"GET {LAKE}/export", "metalake", "lake")
+    yield case(f"GET {LAKE}/export", "with secrets", "lake", query="?secrets=true")
+    yield case(f"GET {OWN}/imports", "imports")
+    yield case(f"POST {OWN}/imports", "metalake", body={"name": f"imported_{who}"})
+    yield case(f"POST {OWN}/imports", "name that is taken", body={"name": "lake"})
+    one = f"{OWN}/imports/{{id}}"
+    yield case(f"GET {one}", "no import", "1")
+    yield case(f"POST {one}/records", "no import", "1", query="?after=0")
+    yield case(f"POST {one}/finish", "no import", "1")
+    yield case(f"DELETE {one}", "no import", "1")
 
 
 def _trash(node: Node, who: str) -> Iterator[Case]:

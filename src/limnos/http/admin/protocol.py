@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from limnos.http.admin import (
     access,
     changes,
+    exchange,
     groups,
     lineage,
     moves,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 _MODULES = (
     service,
     changes,
+    exchange,
     webhooks,
     moves,
     nesting,

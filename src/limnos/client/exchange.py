@@ -1,0 +1,129 @@
+"""Exports and imports of metalakes (own API): how a file is cut into parts that a server takes, and the calls for them.
+
+May import `model.frames` and this room. Knows nothing of what a record says: the light client has no Protobuf.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+import msgspec
+
+from limnos.client.errors import ArgumentError
+from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
+from limnos.client.paths import OWN
+from limnos.client.values import Imported, ImportInfo
+from limnos.model.frames import BrokenFrame, frame_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+Form = Literal["proto", "json"]
+RECORDS_AT_ONCE: Final = 200
+BYTES_AT_ONCE: Final = 1 << 18
+RECORD_BYTES_MAX: Final = 8 << 20
+"""A server takes no more at once."""
+_MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjson"}
+
+
+class Part(NamedTuple):
+    """Some records that follow one another, as they stand in the file."""
+
+    records: int
+    data: bytes
+
+
+class _ListAnswer(msgspec.Struct):
+    imports: tuple[ImportInfo, ...]
+
+
+def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
+    """Ask for an export."""
+    query = {"format": format, "secrets": "true" if secrets else None}
+    return request("GET", f"{OWN}/metalakes{segments(metalake, 'export')}", query=query)
+
+
+def form_of(head: bytes) -> Form:
+    """Tell what an export is by how it begins: a line of JSON, or a message behind its length."""
+    return "json" if head[:1] == b"{" and head[1:2] != b"\n" else "proto"
+
+
+def cut(pieces: Iterable[bytes], form: Form) -> Iterator[Part]:
+    """Cut a file into parts of whole records; what is left at its end and is none is a part of its own, for the server to refuse.
+
+    Raises ArgumentError for a record that no server takes.
+    """
+    buffer = bytearray()
+    start = at = count = 0
+    for piece in pieces:
+        buffer += piece
+        while (end := _end_of(buffer, at, form=form)) is not None:
+            at, count = end, count + 1
+            if count >= RECORDS_AT_ONCE or at - start >= BYTES_AT_ONCE:
+                yield Part(count, bytes(buffer[start:at]))
+                start, count = at, 0
+        del buffer[:start]
+        start, at = 0, at - start
+        if len(buffer) - at > RECORD_BYTES_MAX:
+            raise ArgumentError(
+                "the file is no export, or a record of it is damaged: one of them would be larger than 8 MiB"
+            )
+    if count:
+        yield Part(count, bytes(buffer[:at]))
+    if buffer[at:].strip():
+        yield Part(1, bytes(buffer[at:]))
+
+
+def _end_of(buffer: bytearray, at: int, *, form: Form) -> int | None:
+    """Return where the record at a place ends, None when it is not all there."""
+    if form == "json":
+        end = buffer.find(b"\n", at)
+        return None if end < 0 else end + 1
+    try:
+        found = frame_at(buffer, at)
+    except BrokenFrame:
+        return None
+    return None if found is None else found[1]
+
+
+class Imports(Resource[S]):
+    """Imports of metalakes, for service admins."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self) -> Flow[tuple[ImportInfo, ...]]:
+        """List the imports that are under way."""
+        return decode((yield request("GET", f"{OWN}/imports")), _ListAnswer).imports
+
+    @verb
+    def begin(self, name: str, *, format: Form = "proto", ids: str = "map") -> Flow[ImportInfo]:
+        """Begin an import of a metalake under a name; `ids` are kept (`keep`) or given anew (`map`)."""
+        body = {"name": name, "format": format, "ids": ids}
+        return decode((yield request("POST", f"{OWN}/imports", body=body)), ImportInfo)
+
+    @verb
+    def load(self, import_id: int) -> Flow[ImportInfo]:
+        """Tell how many records an import has."""
+        return decode((yield request("GET", _url(import_id))), ImportInfo)
+
+    @verb
+    def feed(self, found: ImportInfo, part: Part) -> Flow[ImportInfo]:
+        """Give an import the records that follow those it has."""
+        url = _url(found.id, "records")
+        asked = Request("POST", url, (("after", str(found.records)),), part.data, media_type=_MEDIA[found.format])
+        return decode((yield asked), ImportInfo)
+
+    @verb
+    def finish(self, import_id: int) -> Flow[Imported]:
+        """Show the metalake with everything in it."""
+        return decode((yield request("POST", _url(import_id, "finish"))), Imported)
+
+    @verb
+    def give_up(self, import_id: int) -> Flow[None]:
+        """Give an import up; what it has taken is wiped."""
+        yield request("DELETE", _url(import_id))
+
+
+def _url(import_id: int, *below: str) -> str:
+    return f"{OWN}/imports{segments(str(import_id), *below)}"

@@ -1,0 +1,94 @@
+"""Records of an export as bytes: Protobuf messages behind their lengths, or a line of JSON for each.
+
+May import Protobuf and `model`. Knows nothing of what a record says but its version.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from google.protobuf import json_format
+from google.protobuf.message import DecodeError
+
+from limnos.model.errors import BadRequest
+from limnos.model.frames import BrokenFrame, frame_at, framed
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.records import MAJOR_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.proto.limnos.v1.schema_pb2 import SchemaVersion
+
+Form = Literal["proto", "json"]
+FORMS: Final[tuple[Form, ...]] = ("proto", "json")
+
+
+def encoded(records: Iterable[ExportRecord], form: Form) -> bytes:
+    """Write records, one after the other."""
+    if form == "proto":
+        return b"".join([framed(record.SerializeToString(deterministic=True)) for record in records])
+    return b"".join([_line(record) for record in records])
+
+
+def _line(record: ExportRecord) -> bytes:
+    text = json_format.MessageToJson(record, preserving_proto_field_name=True, indent=None, ensure_ascii=False)
+    return text.encode() + b"\n"
+
+
+def decoded(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
+    """Read records; `first` is the number of the first of them. Raises BadRequest with the number of one that is none."""
+    found = _from_lines(data, first) if form == "json" else _from_frames(data, first)
+    for number, record in enumerate(found, first):
+        _check(record, number)
+    return found
+
+
+def _from_lines(data: bytes, first: int) -> list[ExportRecord]:
+    found: list[ExportRecord] = []
+    for line in data.split(b"\n"):
+        if not line.strip():
+            continue
+        try:
+            found.append(json_format.Parse(line, ExportRecord(), max_recursion_depth=20))
+        except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+            raise BadRequest(f"Record {first + len(found)} is no record of an export: {str(error)[:300]}") from None
+    return found
+
+
+def _from_frames(data: bytes, first: int) -> list[ExportRecord]:
+    found: list[ExportRecord] = []
+    at = 0
+    while at < len(data):
+        number = first + len(found)
+        try:
+            frame = frame_at(data, at)
+            if frame is None:
+                raise BadRequest(f"Record {number} is cut: the file ends in the middle of it. Export again")
+            found.append(ExportRecord.FromString(data[frame[0] : frame[1]]))
+        except (BrokenFrame, DecodeError) as error:
+            raise BadRequest(f"Record {number} is no record of an export, or is damaged: {error}") from None
+        at = frame[1]
+    return found
+
+
+def _check(record: ExportRecord, number: int) -> None:
+    word = record.WhichOneof("record")
+    if word is None:
+        raise BadRequest(
+            f"Record {number} is of a kind that this version does not know, or is empty: import it with the release that exported it"
+        )
+    message = getattr(record, word)
+    if "version" in message.DESCRIPTOR.fields_by_name:
+        _check_version(message.version, number)
+
+
+def _check_version(version: SchemaVersion, number: int) -> None:
+    if version.major_version == MAJOR_VERSION:
+        return
+    if version.major_version == 0:
+        raise BadRequest(f"Record {number} carries no schema version: this is no export, or it is damaged")
+    raise BadRequest(
+        f"Record {number} has schema version {version.major_version}.{version.minor_version}; this server reads version {MAJOR_VERSION}.x: "
+        "import it with a release that knows that version"
+    )

@@ -1,0 +1,270 @@
+"""Records of an export, made of what the store holds.
+
+May import Protobuf and `model`. Pure: each function takes values and gives a message; which ones are exported, and in which order, is said
+elsewhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from limnos.model.kinds import Kind
+from limnos.model.proto.limnos.v1 import export_pb2, records_pb2, schema_pb2
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.records import (
+    MAJOR_VERSION,
+    MINOR_VERSION,
+    CatalogRecord,
+    MetalakeRecord,
+    NamespaceRecord,
+    TableRecord,
+    encode,
+    type_number,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.model.entities import Document, Node, Principal
+    from limnos.model.lance import LanceVersion
+    from limnos.model.statistics import Statistic
+    from limnos.model.versions import ModelVersion
+
+RESTS: Final[Mapping[Kind, str]] = {
+    Kind.VIEW: "view", Kind.FILESET: "fileset", Kind.TOPIC: "topic", Kind.MODEL: "model", Kind.TAG: "tag", Kind.POLICY: "policy",
+    Kind.JOB_TEMPLATE: "job_template",
+    **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), "declared"),
+}  # fmt: skip
+"""Under which field an entity of each kind has the rest of what is stored of it."""
+
+
+def version() -> schema_pb2.SchemaVersion:
+    """The version that messages are written with."""
+    return schema_pb2.SchemaVersion(major_version=MAJOR_VERSION, minor_version=MINOR_VERSION)
+
+
+def stamp(at_ms: int) -> Timestamp:
+    """Spell a time."""
+    return Timestamp(seconds=at_ms // 1000, nanos=at_ms % 1000 * 1_000_000)
+
+
+def millis(at: Timestamp) -> int:
+    """Read a time."""
+    return at.seconds * 1000 + at.nanos // 1_000_000
+
+
+def audit(made: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
+    """Say who made something and who changed it last."""
+    found = schema_pb2.AuditInfo(creator=made[0], create_time=stamp(made[1]))
+    if changed[0] is not None:
+        found.last_modifier = changed[0]
+    if changed[1] is not None:
+        found.last_modified_time.CopyFrom(stamp(changed[1]))
+    return found
+
+
+def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: tuple[int, int]) -> ExportRecord:
+    """Begin an export."""
+    head = export_pb2.ExportHeader(
+        version=version(), metalake=metalake, product=product, time=stamp(now_ms), epoch=epoch,
+        server_revision=revisions[0], metalake_revision=revisions[1],
+    )  # fmt: skip
+    return ExportRecord(header=head)
+
+
+def trailer(records: int) -> ExportRecord:
+    """End an export of so many records before this one."""
+    return ExportRecord(trailer=export_pb2.ExportTrailer(records=records + 1))
+
+
+def principal(found: Principal) -> ExportRecord:
+    """A user or a group."""
+    message = export_pb2.Principal(
+        id=found.id, kind=found.kind.word, name=found.name, external_id=found.external_id, enabled=found.enabled,
+        audit_info=_audit(found), version=version(), successor=found.tokens_from > 0,
+    )  # fmt: skip
+    return ExportRecord(principal=message)
+
+
+def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
+    """The metalake itself."""
+    record = cast("MetalakeRecord", node.record)
+    message = schema_pb2.Metalake(
+        id=node.id, name=node.name, comment=record.comment, properties=record.properties, audit_info=_audit(node),
+        version=version(), in_use=record.in_use,
+    )  # fmt: skip
+    return ExportRecord(metalake=message, owner_id=owner_id or 0, unknown=record.unknown)
+
+
+def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str], warehouse: str) -> ExportRecord:
+    """A catalog with the properties that may leave."""
+    record = cast("CatalogRecord", node.record)
+    message = schema_pb2.Catalog(
+        id=node.id, metalake_id=node.parent_id, name=node.name, comment=record.comment, type=type_number(record.type),
+        properties=properties, audit_info=_audit(node), version=version(), provider=record.provider, in_use=record.in_use,
+    )  # fmt: skip
+    return ExportRecord(catalog=message, unknown=record.unknown, masked=masked, warehouse=warehouse)
+
+
+def node_record(node: Node, document: Document | None) -> ExportRecord:
+    """Whatever lies in a catalog, or beside the catalogs."""
+    if node.kind is Kind.NAMESPACE:
+        return _namespace(node)
+    found = _table(node, document) if node.kind is Kind.TABLE else _entity(node)
+    if document is not None:
+        found.pointer.CopyFrom(
+            export_pb2.Pointer(
+                uuid=document.uuid, location=document.location, metadata_location=document.metadata_location
+            )
+        )
+    return found
+
+
+def _namespace(node: Node) -> ExportRecord:
+    record = cast("NamespaceRecord", node.record)
+    message = schema_pb2.Namespace(
+        id=node.id, catalog_id=node.zone, parent_id=_parent(node), name=node.name, comment=record.comment,
+        properties=record.properties, audit_info=_audit(node), version=version(),
+    )  # fmt: skip
+    return ExportRecord(namespace=message, implicit=node.implicit, unknown=record.unknown)
+
+
+def _table(node: Node, document: Document | None) -> ExportRecord:
+    record = cast("TableRecord", node.record)
+    columns = columns_of(document.body) if document is not None and document.metadata_location else []
+    message = schema_pb2.Table(
+        id=node.id, namespace_id=_parent(node), catalog_id=node.zone, name=node.name, comment=record.comment, format=node.format,
+        columns=columns, properties=record.properties, audit_info=_audit(node), version=version(),
+    )  # fmt: skip
+    beyond = records_pb2.TableRecord.FromString(encode(record))
+    beyond.ClearField("comment")
+    beyond.properties.clear()
+    return ExportRecord(table=message, beyond=beyond)
+
+
+def _entity(node: Node) -> ExportRecord:
+    message = export_pb2.Entity(
+        id=node.id, parent_id=node.parent_id, catalog_id=0 if node.kind.home.value == "metalake" else node.zone,
+        kind=node.kind.word, name=node.name, format=node.format, audit_info=_audit(node), version=version(),
+    )  # fmt: skip
+    getattr(message, RESTS[node.kind]).MergeFromString(encode(node.record))
+    return ExportRecord(entity=message)
+
+
+def _parent(node: Node) -> int | None:
+    return None if node.parent_id == node.zone else node.parent_id
+
+
+def _audit(found: Node | Principal | ModelVersion | Statistic) -> schema_pb2.AuditInfo:
+    return audit((found.created_by, found.created_at), (found.modified_by, found.modified_at))
+
+
+class _Field(msgspec.Struct):
+    name: str
+    type: msgspec.Raw | str = ""
+    id: int = 0
+    required: bool = False
+    doc: str | None = None
+    default: msgspec.Raw | None = msgspec.field(default=None, name="write-default")
+
+
+class _Schema(msgspec.Struct):
+    fields: list[_Field] = []
+    number: int = msgspec.field(default=0, name="schema-id")
+
+
+class _Metadata(msgspec.Struct):
+    current: int = msgspec.field(default=0, name="current-schema-id")
+    schemas: list[_Schema] = []
+    schema: _Schema | None = None
+
+
+_metadata = msgspec.json.Decoder(_Metadata)
+
+
+def columns_of(body: bytes) -> list[schema_pb2.Column]:
+    """Return the columns of an Iceberg table, in order; none where its metadata is not as it should be."""
+    try:
+        found = _metadata.decode(body)
+    except msgspec.DecodeError:
+        return []
+    shown = next((each for each in found.schemas if each.number == found.current), found.schema)
+    return [] if shown is None else [_column(field) for field in shown.fields]
+
+
+def _column(field: _Field) -> schema_pb2.Column:
+    raw = bytes(field.type) if isinstance(field.type, msgspec.Raw) else field.type.encode()
+    text = msgspec.json.decode(raw) if raw.startswith(b'"') else raw.decode()
+    default = None if field.default is None else bytes(field.default).decode()
+    return schema_pb2.Column(
+        id=field.id, name=field.name, type=text, nullable=not field.required, comment=field.doc, default_value=default
+    )
+
+
+def role(
+    role_id: int, name: str, *, record: bytes, audit_info: schema_pb2.AuditInfo, owner_id: int | None
+) -> ExportRecord:
+    """A role, without its rules and holders."""
+    rest = records_pb2.RoleRecord.FromString(record)
+    message = export_pb2.Role(id=role_id, name=name, audit_info=audit_info, version=version(), rest=rest)
+    return ExportRecord(role=message, owner_id=owner_id or 0)
+
+
+def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> ExportRecord:
+    """One rule of a role."""
+    return ExportRecord(
+        grant=export_pb2.Grant(role_id=role_id, object_id=object_id, privilege=privilege, allowed=allowed)
+    )
+
+
+def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
+    """Two things that have to do with each other."""
+    return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
+
+
+def protected(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
+    """What protects an object."""
+    message = export_pb2.Link(
+        kind="protected", from_id=node_id, to_id=node_id, below=below, set_by=set_by, set_at=stamp(set_at)
+    )
+    return ExportRecord(link=message)
+
+
+def model_version(model_id: int, found: ModelVersion) -> ExportRecord:
+    """A version of a model."""
+    message = export_pb2.ModelVersion(
+        model_id=model_id, number=found.version, comment=found.comment, properties=found.properties, uris=found.uris,
+        aliases=found.aliases, audit_info=_audit(found),
+    )  # fmt: skip
+    return ExportRecord(model_version=message)
+
+
+def lance_version(table_id: int, found: LanceVersion) -> ExportRecord:
+    """A version of a Lance table."""
+    message = export_pb2.LanceVersion(
+        table_id=table_id, branch=found.branch, number=found.version, scheme=found.scheme, staged=found.staged, size=found.size,
+        e_tag=found.e_tag, metadata=found.metadata, created_at=stamp(found.created_at), settled=found.settled,
+    )  # fmt: skip
+    return ExportRecord(lance_version=message)
+
+
+def statistic(table_id: int, found: Statistic) -> ExportRecord:
+    """A statistic of a table or of one of its partitions."""
+    message = export_pb2.Statistic(
+        table_id=table_id, partition=found.partition, name=found.name, value=found.value,
+        audit_info=_audit(found),
+    )  # fmt: skip
+    return ExportRecord(statistic=message)
+
+
+def declaration(row: Sequence[object]) -> ExportRecord:
+    """A version of what a pipeline declares: a row of ids, number, digest, text, by whom, when."""
+    pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
+    message = export_pb2.Declaration(
+        pipeline_id=pipeline_id, number=number, digest=digest, text=text, declared_by=declared_by,
+        declared_at=stamp(declared_at),
+    )  # fmt: skip
+    return ExportRecord(declaration=message)

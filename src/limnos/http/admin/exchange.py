@@ -1,0 +1,138 @@
+"""Exports and imports of metalakes: a stream out, parts in.
+
+May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. An import is begun, fed with records in the order of the file, and finished; whoever is
+cut asks how many records it has, and goes on from there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.access.actions import Action
+from limnos.http.admin.bodies import Body, names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response, stream_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services import importing
+from limnos.services.exporting import metalake_export
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.formats.exchange.encoding import Form
+    from limnos.http.application import Handler
+    from limnos.services.context import Context
+    from limnos.store.imports import Import
+
+_IMPORTS = "/api/limnos/v1/imports"
+_ONE = f"{_IMPORTS}/{{id}}"
+_MEDIA: Final = {"proto": b"application/x-protobuf", "json": b"application/x-ndjson"}
+_PART_BYTES_MAX: Final = 8 << 20
+_PART_S: Final = 120.0
+"""One part's records may each have a metadata file to be read."""
+
+
+class Begin(Body, frozen=True):
+    """Under which name a metalake is imported, of what format the file is, and whether ids are kept (`keep`) or given anew (`map`)."""
+
+    name: str
+    format: str = "proto"
+    ids: str = "map"
+
+
+async def export_stream(request: Request, ctx: Context) -> Response:
+    """Answer a metalake as records (`?format=proto` or `json`), all of one moment; with `secrets=true` those of catalogs, too."""
+    (metalake,) = names_of(request)
+    form = _form(request.query("format") or "proto")
+    stream = metalake_export(ctx, metalake=metalake, form=form, secrets=request.query_flag("secrets"))
+    first = await anext(stream)  # whatever is refused is refused before the answer begins
+    return stream_response(_after(first, stream), ((b"content-type", _MEDIA[form]),))
+
+
+async def _after(first: bytes, stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for piece in stream:
+            yield piece
+    finally:
+        await stream.aclose()
+
+
+def _form(text: str) -> Form:
+    if text == "proto":
+        return "proto"
+    if text == "json":
+        return "json"
+    raise BadRequest(f"format is proto or json, not '{text[:20]}'")
+
+
+async def imports_list(request: Request, ctx: Context) -> Response:
+    """Answer the imports that are under way, a thousand at most."""
+    del request
+    return json_response({"imports": [_encode(each) for each in await importing.imports_list(ctx)]})
+
+
+async def import_begin(request: Request, ctx: Context) -> Response:
+    """Begin an import; nothing of it shows before it is finished."""
+    body = Request.decode(await request.body(), Begin)
+    return json_response(
+        _encode(await importing.import_begin(ctx, name=body.name, form=body.format, ids=body.ids)), 201
+    )
+
+
+async def import_load(request: Request, ctx: Context) -> Response:
+    """Answer how many records an import has."""
+    return json_response(_encode(await importing.import_load(ctx, _id(request))))
+
+
+async def import_feed(request: Request, ctx: Context) -> Response:
+    """Take the records that follow the first `after` of the file: all of them, or none when one is refused."""
+    after = number_of(request.query("after") or "-")
+    found = await importing.import_feed(ctx, _id(request), after=after, body=request.body)
+    return json_response(_encode(found))
+
+
+async def import_finish(request: Request, ctx: Context) -> Response:
+    """Show the metalake with everything in it; answer the properties that the file left out as secrets."""
+    shown = await importing.import_finish(ctx, _id(request))
+    return json_response({"metalake": shown.name, "records": shown.records, "masked": list(shown.masked)})
+
+
+async def import_give_up(request: Request, ctx: Context) -> Response:
+    """Give an import up; what it has taken is wiped."""
+    import_id = _id(request)
+    await importing.import_give_up(ctx, import_id)
+    return json_response({"given_up": import_id})
+
+
+def _id(request: Request) -> int:
+    (text,) = names_of(request)
+    number = number_of(text)
+    if number is None:
+        raise importing.no_import(text[:50])
+    return number
+
+
+def _encode(found: Import) -> dict[str, object]:
+    return {
+        "id": found.id, "name": found.name, "format": found.form, "ids": "keep" if found.keeps else "map", "state": found.state,
+        "records": found.records, "source": found.source, "begun_by": found.begun_by, "begun_at": instant(found.begun_at),
+        "fed_at": instant(found.fed_at),
+    }  # fmt: skip
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/metalakes/{m}/export", export_stream, "export-metalake"),
+    Route("GET", _IMPORTS, imports_list, "list-imports"),
+    Route("POST", _IMPORTS, import_begin, "begin-import"),
+    Route("GET", _ONE, import_load, "load-import"),
+    Route(
+        "POST", f"{_ONE}/records", import_feed, "feed-import", deadline_s=_PART_S, body_bytes_max=_PART_BYTES_MAX, takes="any",
+        asks=(Action.METALAKE_IMPORT,),
+    ),
+    Route("POST", f"{_ONE}/finish", import_finish, "finish-import"),
+    Route("DELETE", _ONE, import_give_up, "give-up-import"),
+)  # fmt: skip

@@ -1,0 +1,286 @@
+"""Imports under way: rows of a metalake that nobody can reach before it is whole, and which object of the file became which.
+
+May import `model` and the room's `sql`, `changes`. What is imported hangs below a metalake whose node lies in a name space of its own, where no
+path leads; giving that node its name is one row, and shows everything at once. Rows written here leave no changes: no view can know their zones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.entities import Document
+from limnos.model.kinds import KINDS, ROOT_ID, Kind
+from limnos.store.changes import ChangeDraft
+from limnos.store.sql import Load, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.store.sql import Params, Row
+    from limnos.store.tx import Tx
+
+OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
+"""How an import is: being fed; read to its end; shown; to be wiped."""
+STAGE: Final = "import"
+"""The name space in which an imported metalake lies until it is whole."""
+_COLUMNS = (
+    "id, name, form, keeps, state, record_count, source, metalake_id, owner_id, masked, begun_by, begun_at, fed_at"
+)
+_AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v)"
+_AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
+
+
+def _among(text: str) -> Sql:
+    return Sql(text.replace("AMONG", _AMONG), on_sqlite=text.replace("AMONG", _AMONG_ON_SQLITE))
+
+
+ONE = Sql(f"SELECT {_COLUMNS} FROM metalake_import WHERE id = :id")
+ALL = Sql(f"SELECT {_COLUMNS} FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}') ORDER BY id LIMIT :limit")
+BEGIN = Sql(
+    f"INSERT INTO metalake_import ({_COLUMNS}) VALUES"
+    f" (:id, :name, :form, :keeps, '{OPEN}', 0, '', 0, 0, '[]', :actor, :now, :now)"
+)
+ADVANCE = Sql(
+    "UPDATE metalake_import SET record_count = :records, source = :source, metalake_id = :metalake, owner_id = :owner, masked = :masked,"
+    " fed_at = :now WHERE id = :id"
+)
+STATE = Sql("UPDATE metalake_import SET state = :state, fed_at = :now WHERE id = :id")
+LAST = Sql("SELECT max(id) FROM metalake_import")
+IDLE = Sql(f"SELECT id FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}') AND fed_at < :before ORDER BY id")
+_REF = "old_id, new_id, kind, catalog_id, depth, provider, nests"
+REFS = _among(f"SELECT {_REF} FROM import_object WHERE import_id = :import AND old_id AMONG")
+PUT = Sql(
+    f"INSERT INTO import_object (import_id, {_REF}) VALUES (:import, :old, :new, :kind, :catalog, :depth, :provider, :nests)"
+)
+TAKEN = _among(
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
+    " ORDER BY 1 LIMIT 1"
+)
+_AUDIT = "created_by, created_at, modified_by, modified_at"
+_AUDITED = ":created_by, :created_at, :modified_by, :modified_at"
+NODE = Sql(
+    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted, record)"
+    f" VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0, :record) ON CONFLICT DO NOTHING"
+)
+OWNER = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
+PRINCIPAL = Sql(
+    f"INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, {_AUDIT}, deleted, tokens_from)"
+    f" VALUES (:id, :metalake, :kind, :name, :external_id, :enabled, {_AUDITED}, 0, :tokens_from) ON CONFLICT DO NOTHING"
+)
+ROLE = Sql(
+    f"INSERT INTO role (id, metalake_id, name, {_AUDIT}, deleted, record)"
+    f" VALUES (:id, :metalake, :name, {_AUDITED}, 0, :record) ON CONFLICT DO NOTHING"
+)
+GRANT = Sql(
+    "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed)"
+    " VALUES (:role, :object, :privilege, :kind, :allowed) ON CONFLICT DO NOTHING"
+)
+MEMBER = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+HOLDER = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+TAGGED = Sql("INSERT INTO tag_object (object_id, tag_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+POLICED = Sql("INSERT INTO policy_object (object_id, policy_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+STATISTIC = Sql(
+    f"INSERT INTO statistic (object_id, partition_name, name, value, {_AUDIT})"
+    f" VALUES (:id, :partition, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
+USES = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+PROTECTED = Sql(
+    "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON CONFLICT DO NOTHING"
+)
+MODEL_VERSION = Sql(
+    f"INSERT INTO model_version (model_id, version, comment, properties, uris, {_AUDIT})"
+    f" VALUES (:id, :version, :comment, :properties, :uris, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
+ALIAS = Sql("INSERT INTO model_alias (model_id, alias, version) VALUES (:id, :alias, :version) ON CONFLICT DO NOTHING")
+LANCE_VERSION = Sql(
+    "INSERT INTO lance_version (node_id, branch, version, scheme, staged, size, e_tag, metadata, created_at, settled) VALUES"
+    " (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
+)
+DECLARATION = Sql(
+    "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
+    " (:id, :version, :digest, :text, :declared_by, :declared_at) ON CONFLICT DO NOTHING"
+)
+THERE = _among(
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
+)
+NAME = Sql(f"UPDATE node SET name_space = 'metalake', name = :name WHERE id = :id AND name_space = '{STAGE}'")
+SOME = Sql("SELECT old_id, new_id FROM import_object WHERE import_id = :import ORDER BY old_id LIMIT :limit")
+FORGET = _among("DELETE FROM import_object WHERE import_id = :import AND old_id AMONG")
+FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
+FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
+_HANGING = (
+    ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
+    ("statistic", "object_id"), ("access_grant", "role_id"),
+    ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
+    ("model_alias", "model_id"), ("lance_version", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
+    ("principal", "id"), ("role", "id"), ("node", "id"),
+)  # fmt: skip
+WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
+"""For each table with rows of an import that was given up, the statement that deletes them."""
+
+
+def lock_of(import_id: int) -> int:
+    """Return the zone of an import, which no catalog and no metalake has: whoever writes to the import holds its clock."""
+    return -import_id
+
+
+class Import(NamedTuple):
+    """An import: under which name, how far it is, and what the file said of itself."""
+
+    id: int
+    name: str
+    form: str
+    keeps: bool
+    state: str
+    records: int
+    source: str
+    metalake_id: int
+    owner_id: int
+    """The metalake's owner, as the file numbers it."""
+    masked: tuple[str, ...]
+    """Properties that the file left out because they hold secrets."""
+    begun_by: str
+    begun_at: int
+    fed_at: int
+
+
+class Ref(NamedTuple):
+    """What an object of the file became: its new id, what it is, the catalog it is or lies in (0: none) and how deep."""
+
+    new_id: int
+    kind: Kind
+    catalog_id: int = 0
+    depth: int = 0
+    provider: str = ""
+    nests: bool = False
+
+
+def _import_of(row: Row) -> Import:
+    masked = tuple(json.loads(row[9]))
+    return Import(
+        row[0], row[1], row[2], bool(row[3]), row[4], row[5], row[6], row[7], row[8], masked, row[10], row[11], row[12]
+    )
+
+
+def import_read(import_id: int) -> Load[Import | None]:
+    """Read an import."""
+    rows = yield ONE, {"id": import_id}
+    return _import_of(rows[0]) if rows else None
+
+
+def imports_read(limit: int) -> Load[list[Import]]:
+    """Read the imports that are open."""
+    rows = yield ALL, {"limit": limit}
+    return [_import_of(row) for row in rows]
+
+
+def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, Ref]]:
+    """Read what objects of the file became, those that are known by now."""
+    rows = yield REFS, {"import": import_id, "ids": json.dumps(old_ids)}
+    return dict(map(_ref_of, rows))
+
+
+def _ref_of(row: Row) -> tuple[int, Ref]:
+    return row[0], Ref(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
+
+
+class ImportWrites:
+    """What mutations do to imports."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.tx = tx
+
+    def begin(self, name: str, *, form: str, keeps: bool) -> Import:
+        """Begin an import; its clock is what those who feed it wait for one another at."""
+        last: int | None = self.tx.rows(LAST, {})[0][0]
+        import_id = max(self.tx.now_ms, (last or 0) + 1)  # no id of the store's: those may be the file's
+        self.tx.new_zone(lock_of(import_id))
+        params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
+        self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})
+        now = self.tx.now_ms
+        return Import(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
+
+    def read(self, import_id: int) -> Import | None:
+        """Read an import inside the transaction."""
+        rows = self.tx.rows(ONE, {"id": import_id})
+        return _import_of(rows[0]) if rows else None
+
+    def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, Ref]:
+        """As `refs_read`, inside the transaction."""
+        rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
+        return dict(map(_ref_of, rows))
+
+    def taken(self, ids: Sequence[int]) -> int | None:
+        """Return the first of these ids that something in the store has, or had."""
+        rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
+        return rows[0][0] if rows else None
+
+    def put(self, import_id: int, refs: Mapping[int, Ref]) -> None:
+        """Keep what objects of the file became."""
+        self.many(PUT, [
+            {
+                "import": import_id, "old": old, "new": ref.new_id, "kind": int(ref.kind), "catalog": ref.catalog_id, "depth": ref.depth,
+                "provider": ref.provider, "nests": ref.nests,
+            }
+            for old, ref in refs.items()
+        ])  # fmt: skip
+
+    def many(self, statement: Sql, rows: Sequence[Params]) -> None:
+        """Insert rows; those whose place is taken are left out, and `missing` finds them."""
+        if rows:
+            self.tx.session.many(statement, rows)
+
+    def missing(self, ids: Sequence[int]) -> int | None:
+        """Return the first of these ids that no node, principal or role has: its name was taken."""
+        there = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
+        return next((each for each in ids if each not in there), None)
+
+    def document(self, document: Document, node_id: int) -> None:
+        """Keep a table's or view's metadata. Raises BadRequest when another one lies there."""
+        self.tx.documents.create(
+            Document(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
+        )
+
+    def advance(self, found: Import) -> None:
+        """Write how far an import is."""
+        params: dict[str, Value] = {"id": found.id, "records": found.records, "source": found.source}
+        params |= {"metalake": found.metalake_id, "owner": found.owner_id, "masked": json.dumps(found.masked)}
+        self.tx.count(ADVANCE, params | {"now": self.tx.now_ms})
+
+    def end(self, import_id: int) -> None:
+        """Note that the file was read to its end."""
+        self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
+
+    def show(self, found: Import, *, owner_id: int) -> None:
+        """Give the metalake its name: from now on there it is, with everything in it. The name must be free."""
+        self.tx.count(NAME, {"id": found.metalake_id, "name": found.name})
+        self.tx.changed(
+            ChangeDraft("create", Kind.METALAKE, found.metalake_id, "metalake", None, None, ROOT_ID, found.name, owner_id=owner_id)
+        )  # fmt: skip
+        self.tx.count(STATE, {"id": found.id, "state": DONE, "now": self.tx.now_ms})
+
+    def give_up(self, import_id: int) -> None:
+        """Take nothing more; what was taken goes bit by bit."""
+        self.tx.count(STATE, {"id": import_id, "state": GIVEN_UP, "now": self.tx.now_ms})
+
+    def idle(self, *, before: int) -> list[int]:
+        """Return open imports that nobody has fed since a time."""
+        return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
+
+    def prune(self, import_id: int, *, limit: int) -> bool:
+        """Forget some of what an ended import left, and its objects if it was given up; says whether more is left."""
+        found = self.read(import_id)
+        if found is None or found.state in (OPEN, WHOLE):
+            return False
+        some = self.tx.rows(SOME, {"import": import_id, "limit": limit})
+        if not some:
+            self.tx.count(FORGET_CLOCK, {"lock": lock_of(import_id)})
+            self.tx.count(FORGET_IMPORT, {"import": import_id})
+            return False
+        if found.state == GIVEN_UP:
+            ids = json.dumps([new for _, new in some])
+            for statement in WIPES:
+                self.tx.count(statement, {"ids": ids})
+        self.tx.count(FORGET, {"import": import_id, "ids": json.dumps([old for old, _ in some])})
+        return True

@@ -1,0 +1,28 @@
+"""Imports under way, and which object of the file became which.
+
+Revision ID: 0028
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from limnos.store.schema import import_object, metalake_import
+
+revision = "0028"
+down_revision = "0024"
+
+
+def upgrade() -> None:
+    """Make the tables; a store made by this release has them from the start. The release before asks for neither."""
+    inspector = sa.inspect(op.get_bind())
+    for table in (metalake_import, import_object):
+        if not inspector.has_table(table.name):
+            table.create(op.get_bind())
+
+
+def downgrade() -> None:
+    """Take them away."""
+    for table in (import_object, metalake_import):
+        table.drop(op.get_bind())

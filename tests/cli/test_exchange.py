@@ -1,0 +1,106 @@
+"""`export` and `import`: what each asks for and prints; an import that is cut goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.model.frames import framed
+from tests.cli.conftest import Run
+from tests.client.fake import Fake
+
+IMPORTS = "/api/limnos/v1/imports"
+FOUND = {"id": 7, "name": "copy", "format": "proto", "ids": "map", "state": "open", "records": 0}
+DONE = {"metalake": "copy", "records": 450, "masked": [f"main: key{at}" for at in range(7)]}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """An export of 450 records, as far as a client can tell."""
+    path = tmp_path / "lake.export"
+    path.write_bytes(framed(b"record") * 450)
+    return path
+
+
+def feeds(fake: Fake, *, total: int = 450, at: int = 0) -> None:
+    """Let the server take parts of 200 records."""
+    while at < total:
+        after, at = at, min(total, at + 200)
+        fake.on("POST", f"{IMPORTS}/7/records?after={after}", {**FOUND, "records": at})
+    fake.on("POST", f"{IMPORTS}/7/finish", DONE)
+
+
+def test_export_writes_what_it_gets(fake: Fake, limnos: Run) -> None:
+    """To standard output, in the form that is asked for."""
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/export?format=json&secrets=true", "lines\n")
+
+    done = limnos("export", "lake", "--format", "json", "--secrets")
+    assert (done.code, done.out) == (0, "lines\n")
+
+
+def test_import_feeds_a_file_in_parts(fake: Fake, limnos: Run, file: Path) -> None:
+    """Begun under the name, fed to the end, finished; secrets that the file left out are told."""
+    fake.on("POST", IMPORTS, FOUND, status=201)
+    feeds(fake)
+
+    done = limnos("import", str(file), "--as", "copy", "--ids", "keep", "--output", "table")
+
+    assert done.code == 0, done.err
+    assert fake.asked[0].body == {"name": "copy", "format": "proto", "ids": "keep"}
+    assert b"".join(asked.body for asked in fake.asked[1:-1]) == file.read_bytes()  # type: ignore[misc]
+    assert {asked.headers["Content-Type"] for asked in fake.asked[1:-1]} == {"application/x-protobuf"}
+    assert "imported 450 records as metalake copy; set anew what the file left out as secrets: main: key0" in done.out
+    assert "…" in done.out
+
+
+def test_an_import_that_was_cut_goes_on(fake: Fake, limnos: Run, file: Path) -> None:
+    """The command that goes on is told; parts that were taken are not sent again."""
+    fake.on("POST", IMPORTS, FOUND, status=201)
+    fake.on("POST", f"{IMPORTS}/7/records?after=0", {**FOUND, "records": 200})
+    fake.on("POST", f"{IMPORTS}/7/records?after=200", hang_up=True)
+    cut = limnos("import", str(file), "--as", "copy")
+
+    fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 400})
+    feeds(fake, at=400)
+    fake.asked.clear()
+    done = limnos("import", str(file), "--resume", "7")
+
+    assert cut.code == 6
+    assert f"go on with 'limnos import {file} --resume 7'" in cut.err
+    assert done.code == 0, done.err
+    assert fake.calls == [f"GET {IMPORTS}/7", f"POST {IMPORTS}/7/records?after=400", f"POST {IMPORTS}/7/finish"]
+
+
+def test_a_file_that_was_changed_is_not_gone_on_with(fake: Fake, limnos: Run, file: Path) -> None:
+    """Parts begin where parts began."""
+    fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 150})
+
+    done = limnos("import", str(file), "--resume", "7")
+    assert done.code == 1
+    assert "has 150 records of another file" in done.err
+
+
+def test_imports_are_listed_and_given_up(fake: Fake, limnos: Run) -> None:
+    """By their numbers."""
+    fake.on("GET", IMPORTS, {"imports": [FOUND]}).on("DELETE", f"{IMPORTS}/7", {"given_up": 7})
+
+    assert limnos("import", "--list").result[0]["id"] == 7  # type: ignore[index]
+    assert limnos("import", "--give-up", "7", "--yes").result == {"given_up": 7}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("import",),
+        ("import", "x"),
+        ("import", "x", "--as", "a", "--resume", "7"),
+        ("import", "/nowhere/x", "--as", "a"),
+    ],
+)
+def test_what_makes_no_sense_is_told(limnos: Run, words: tuple[str, ...]) -> None:
+    """With exit code 2."""
+    done = limnos(*words)
+
+    assert done.code == 2
+    assert "name the file" in done.err or "cannot be read" in done.err

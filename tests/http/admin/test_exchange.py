@@ -1,0 +1,111 @@
+"""Exports and imports over the own API: streamed out, fed in parts, finished, given up; bad input."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.http.admin import exchange
+from limnos.services import exporting
+from tests.http.driver import OWN, Node
+from tests.http.iceberg.wire import make_space, make_table
+
+EXPORT = f"{OWN}/metalakes/lake/export"
+IMPORTS = f"{OWN}/imports"
+
+
+def lines_of(node: Node) -> list[bytes]:
+    """The lake's export as lines."""
+    return node.get(f"{EXPORT}?format=json").body.splitlines(keepends=True)
+
+
+def test_a_metalake_goes_out_and_in(node: Node) -> None:
+    """Each part says how far the import is; what was begun is listed, and gone when it is finished."""
+    make_space(node, "a")
+    make_space(node, "a", "b")
+    answer = node.get(f"{EXPORT}?format=json")
+    lines = lines_of(node)
+    begun = node.post(IMPORTS, {"name": "copy", "format": "json"})
+    one = f"{IMPORTS}/{begun.json()['id']}"
+
+    assert (answer.status, answer.headers["content-type"]) == (200, "application/x-ndjson")
+    assert node.get(EXPORT).headers["content-type"] == "application/x-protobuf"
+    assert (begun.status, begun.json()["records"], begun.json()["state"], begun.json()["ids"]) == (
+        201,
+        0,
+        "open",
+        "map",
+    )
+    assert node.post(f"{one}/records?after=0", b"".join(lines[:3])).json()["records"] == 3
+    assert node.post(f"{one}/records?after=2", lines[2]).status == 409
+    assert node.post(f"{one}/finish").status == 400
+    assert node.post(f"{one}/records?after=3", b"".join(lines[3:])).json()["state"] == "whole"
+    assert [each["source"] for each in node.get(IMPORTS).json()["imports"]] == ["lake"]
+    assert node.post(f"{one}/finish").json() == {"metalake": "copy", "records": len(lines), "masked": []}
+    assert node.get(IMPORTS).json() == {"imports": []}
+    assert node.get(one).status == 404
+    assert node.get("/api/metalakes/copy/catalogs/main/schemas").json()["identifiers"][0]["name"] == "a"
+
+
+def test_tables_cannot_lie_where_they_were_exported_from(node: Node) -> None:
+    """In the same store: told with the record's number, and the import can be given up."""
+    make_space(node, "a")
+    make_table(node, "a", "t")
+    lines = lines_of(node)
+    one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
+    answer = node.post(f"{one}/records?after=0", b"".join(lines))
+
+    assert answer.status == 400
+    number = next(at for at, line in enumerate(lines, 1) if b'"table"' in line)
+    assert str(answer.json()["error"]["message"]).startswith(f"Record {number}: Another table lies at location")
+    assert node.delete(one).status == 200
+    assert node.delete(one).status == 404
+
+
+@pytest.mark.parametrize("method,path,body,said", [
+    ("GET", f"{EXPORT}?format=xml", None, "proto or json"), ("GET", f"{EXPORT}?secrets=perhaps", None, "true or false"),
+    ("POST", IMPORTS, {"name": "a b"}, "a b"), ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
+    ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
+])  # fmt: skip
+def test_bad_input_is_told(node: Node, method: str, path: str, body: object, said: str) -> None:
+    """What is wrong is named, with 400."""
+    answer = node.ask(method, path, body)
+
+    assert answer.status == 400
+    assert said in answer.json()["error"]["message"]
+
+
+def test_bad_parts_are_told(node: Node) -> None:
+    """Without a place, with none, of an import that is not there."""
+    one = f"{IMPORTS}/{node.post(IMPORTS, {'name': 'copy', 'format': 'json'}).json()['id']}"
+
+    for query, body, said in (
+        ("", b"", "after says"),
+        ("?after=x", b"", "after says"),
+        ("?after=0", b"{}\n", "Record 1"),
+        ("?after=0", b"[]", "Record 1"),
+    ):
+        answer = node.post(f"{one}/records{query}", body)
+        assert (answer.status, said in answer.json()["error"]["message"]) == (400, True), answer.body
+    for number in ("1", "x", "9" * 30):
+        assert node.get(f"{IMPORTS}/{number}").status == 404
+    assert node.get(one).json()["records"] == 0
+
+
+def test_two_exports_at_once_are_enough(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third waits: each holds a moment of the store."""
+    monkeypatch.setattr(exporting, "_UNDERWAY", exporting.Underway(exporting.AT_ONCE_MAX))
+
+    answer = node.get(EXPORT)
+    assert (answer.status, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert "retry-after" in answer.headers
+
+
+def test_a_line_of_json_has_seed_names(node: Node) -> None:
+    """As the definitions spell their fields."""
+    head, lake = (json.loads(line) for line in lines_of(node)[:2])
+
+    assert head["header"]["metalake"] == "lake"
+    assert {"id", "name", "audit_info", "version"} <= set(lake["metalake"])
+    assert exchange.ROUTES[0].operation == "export-metalake"

@@ -1,0 +1,32 @@
+"""Messages behind their lengths: every one comes back, however the bytes are cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.model.frames import BrokenFrame, frame_at, framed
+
+
+@given(st.lists(st.binary(max_size=300)))
+def test_what_was_framed_comes_back(messages: list[bytes]) -> None:
+    """One after the other, and no frame ends before it is all there."""
+    data = b"".join(framed(each) for each in messages)
+    at, found = 0, []
+    while at < len(data):
+        frame = frame_at(data, at)
+        assert frame is not None
+        assert frame_at(data[: frame[1] - 1], at) is None
+        found.append(data[frame[0] : frame[1]])
+        at = frame[1]
+
+    assert found == messages
+    assert frame_at(data, len(data)) is None
+
+
+def test_a_length_has_ten_bytes_at_most() -> None:
+    """What is longer is no frame, not one that is still to come."""
+    assert frame_at(b"\xff" * 9, 0) is None
+    with pytest.raises(BrokenFrame):
+        frame_at(b"\xff" * 11, 0)
