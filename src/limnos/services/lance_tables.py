@@ -167,6 +167,7 @@ def drafted(scene: Scene, levels: Levels, *, action: Action) -> tuple[Draft, Dec
 
 def _parent_of(scene: Scene, levels: Levels, *, action: Action) -> tuple[Node, Chain, Decision]:
     if len(levels) > 1:
+        refuse_work(scene, action)  # a directory's namespaces are none of the tree's
         return scene.look_up(Kind.NAMESPACE, levels[:-1], action)
     decision = scene.require(action, scene.settled.outer)
     return scene.catalog, scene.settled.outer, decision

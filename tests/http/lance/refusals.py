@@ -194,7 +194,8 @@ def _shown() -> Iterator[Case]:
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "directory", "shown")
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "namespace of a directory", "shown", "a")
     yield _about("POST /namespace/{namespace_id}/create", "in a directory", "shown", "new", body={})
-    yield _about("POST /table/{table_id}/declare", "in a directory", "shown", "a", "new", body={})
+    for action, body in (("declare", {}), ("create", arrow()), ("register", {"location": "elsewhere"})):
+        yield _about(f"POST /table/{{table_id}}/{action}", "in a directory", "shown", "a", "new", body=body)
     for action, body in (
         ("describe", {}), ("exists", {}), ("query", {"k": 1}), ("count_rows", {}), ("version/list", {}), ("tags/list", {}), ("index/list", {}),
         ("insert", arrow()), ("delete", {"predicate": "true"}), ("create_index", {"column": "id", "index_type": "BTREE"}), ("drop", {}), ("deregister", {}),
