@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.jobs import DatasetRef, type_of
+from limnos.sqlpp.jobs import DatasetRef, External, type_of
 from limnos.sqlpp.relations import Uncarried
 from limnos.sqlpp.stored import declared, shaped
 from tests.sqlpp.relations import asked
@@ -160,6 +161,77 @@ def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[objec
 def results_of(asking: Asking, text: str) -> list[object]:
     """A constant expression's value."""
     return list(results(asking.bound(text), lambda *_: ()))
+
+
+FEW_TYPE = """{ id: bigint, kind: string, day: date?, seen: datetime?, x: double?, f: float?, tags: [string]?, who: uuid?, raw: binary?,
+  home: { zip: string, n: integer? }? }"""
+FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('1969-12-31T23:59:59.999'), 'x': 0.1, 'f': float('1.1'), 'tags': ['ä', null],
+   'who': uuid('00000000-0000-0000-0000-000000000001'), 'raw': hex('00FF'), 'home': {'zip': '1', 'what': [1]}, 'more': {'of': date('2012-01-01')}},
+  {'id': 1, 'kind': 'b', 'x': null}, {'id': 2, 'kind': 'a', 'n': smallint('7')}]"""
+
+
+def test_few_objects_are_added_and_found_the_short_way(asking: Asking, do: Do) -> None:
+    """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a key is the same; a key that is there is refused."""
+    asking.make("few", FEW_TYPE, "id", "kind")
+    do(asking.insert("few", FEW))
+    files = [str(path) for path in asking.table("few").inspect.files()["file_path"].to_pylist()]
+    by_spark = do(asking.query("select value t from few t order by t.id, t.kind"))
+
+    for one in by_spark:
+        key = f"t.id = {one['id']} and t.kind = '{one['kind']}'"  # type: ignore[index]
+        assert do(asking.query(f"select value t from few t where {key}")) == [one]
+    shape = shaped(declared(type_of(FEW_TYPE), (("id",), ("kind",))))
+    wanted = [json.loads(json_text(shape(one))) for one in results_of(asking, FEW)[0]]  # type: ignore[union-attr]
+    assert by_spark == wanted
+    assert len(files) == 1
+    assert "/few-" in files[0]
+    with pytest.raises(DuplicateKey):
+        do(asking.insert("few", "[{'id': 3, 'kind': 'a'}, {'id': 2, 'kind': 'a'}]"))
+    assert do(asking.query("select value t from few t where t.id = 3 and t.kind = 'a'")) == []
+    do(asking.upsert("few", "[{'id': 2, 'kind': 'a', 'n': 8}, {'id': 3, 'kind': 'a'}]"))
+    do(asking.delete("few", "t.id = 1 and t.kind = 'a'"))
+    assert do(asking.query("select t.id, t.n from few t order by t.id, t.kind")) == [
+        {"id": 1}, {"id": 2, "n": 8}, {"id": 3},
+    ]  # fmt: skip
+    assert do(asking.query("select value t.n from few t where t.id = 2.0 and t.kind = 'a'")) == [8]
+    assert do(asking.query("select value count(*) from few t where t.id = 1 and t.kind = 'a'")) == [0]
+
+
+def test_files_are_queried_where_they_lie(asking: Asking, do: Do) -> None:
+    """An external dataset's files are read as its type says, joined with datasets, and put into one; what is malformed in them is told."""
+    folder = next(Path(one) for one in asking.engine._start.writable) / "files"
+    folder.mkdir()
+    (folder / "a.csv").write_text("id,day,name\n1,2020-02-29,Ann\n2,,Bob\n")
+    options = (("path", folder.as_uri()), ("format", "csv"), ("header", "true"))
+    type_ = "{ id: bigint, day: date?, name: string? }"
+    asking.refs["files"] = DatasetRef(
+        ("main", *asking.dataverse, "files"), type_, (), files=External("localfs", options)
+    )
+    asking.make("loaded", type_, "id")
+
+    found = do(asking.query("select f.name, g.id as other from files f join files g on f.id = g.id + 1"))
+    by_key = do(asking.query("select value f from files f where f.id = 1"))
+    do(asking.insert("loaded", "(select value f from files f where f.id > 1)"))
+
+    assert found == [{"name": "Bob", "other": 1}]
+    assert by_key == [{"id": 1, "day": "2020-02-29", "name": "Ann"}]
+    assert do(asking.query("select value l from loaded l join files f on f.id = l.id")) == [{"id": 2, "name": "Bob"}]
+    (folder / "b.csv").write_text("id,day,name\nx,,\n")
+    with pytest.raises(SqlppError, match="ASX"):
+        do(asking.query("select value count(*) from files f where f.id > 0"))
+
+
+def test_what_the_short_way_cannot_say_is_added(asking: Asking, do: Do) -> None:
+    """Numbers that are none, days of other eras, keys that are no numbers or texts, partitioned tables: the long way adds and finds them."""
+    asking.make("strange", "{ id: double, day: date?, x: double? }", "id")
+    do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
+    do(asking.insert("strange", "{'id': 2.0, 'x': double('INF')}"))
+
+    found = do(asking.query("select value t from strange t where t.id = 1.5"))
+
+    assert found == [{"id": 1.5, "x": "NaN", "day": "-0044-03-15"}]
+    with pytest.raises(DuplicateKey):
+        do(asking.insert("strange", "{'id': 2}"))
 
 
 def test_keys_hold(asking: Asking, do: Do) -> None:

@@ -6,15 +6,19 @@ then as something that every object of the result meets.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.engine.arrow import objects_of
+from limnos.engine.few import Few
 from limnos.engine.names import quoted
+from limnos.engine.single_values import Unfit
 from limnos.engine.tables import Table
 from limnos.sqlpp.carried import column_type, is_exact, literal
-from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open
+from limnos.sqlpp.lookups import key_in
+from limnos.sqlpp.stored import OPEN, FieldType, Form, RecordType, Scalar, columns, has_open, to_object
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
 if TYPE_CHECKING:
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
     from limnos.sqlpp.conditions import Condition
     from limnos.sqlpp.groups import Grouped, Measure
     from limnos.sqlpp.scans import Wanted
+
+
+logger = logging.getLogger(__name__)
 
 
 def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> Iterator[Value]:
@@ -37,6 +44,20 @@ def objects(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) ->
         yield from ({} for _ in range(frame.count()))
         return
     yield from objects_of(table.form, frame.toArrow().to_batches())
+
+
+def keyed(spark: SparkSession, table: Table, *, conditions: tuple[Condition, ...]) -> list[Value] | None:
+    """The objects with the key that conditions leave, read without a job of Spark's; None where they leave more than one, or files are many."""
+    key = key_in(table.form, conditions)
+    if key is None:
+        return None
+    try:
+        rows = Few(spark, table).rows([key])
+    except Unfit as reason:
+        logger.debug("Not read by its key: %s", reason)
+        return None
+    make = to_object(table.form)
+    return None if rows is None else [make(row) for row in rows]
 
 
 def frame_of(spark: SparkSession, table: Table, *, wanted: Wanted, parts: int) -> DataFrame | None:

@@ -69,7 +69,7 @@ class Sessions:
         start = self._start
         refs = (*job.reads, *(() if job.target is None else (job.target,)))
         catalogs = sorted({ref.path[0] for ref in refs})
-        spark = session(start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential)
+        spark = session(start.uri, metalake=start.metalake, catalogs=catalogs, token=job.credential, lance=False)
         if job.lock:
             for name in catalogs:
                 spark.conf.set(f"spark.sql.catalog.{name}.header.X-Limnos-Lock", job.lock)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from limnos.engine import loading
 from limnos.engine.compacting import compacted
 from limnos.engine.failures import is_too_complex
-from limnos.engine.reading import objects
+from limnos.engine.reading import keyed, objects
 from limnos.engine.relational import values_of
 from limnos.engine.tables import Table, table_of
 from limnos.engine.writing import Object, Writer, checked
@@ -21,9 +21,12 @@ from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.plan import Subquery
+from limnos.sqlpp.jobs import form_of
+from limnos.sqlpp.lookups import SCANS_MAX
+from limnos.sqlpp.plan import Scan, Subquery
 from limnos.sqlpp.relations import Uncarried, carried
-from limnos.sqlpp.scans import prepared
+from limnos.sqlpp.scans import prepared, walk
+from limnos.sqlpp.stored import shaped
 from limnos.sqlpp.values.model import Value
 
 if TYPE_CHECKING:
@@ -115,12 +118,30 @@ class _Work:
     def _evaluated(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
     ) -> Iterator[Value]:
-        found = self._whole(expression, result_fields)
+        found = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
+            expression, result_fields
+        )
         if found is not None:
             return found
         changed, wanted = prepared(expression, result_fields=result_fields, types=self._type)
         bound = BoundQuery(changed, slots, ())
         return results(bound, lambda _, number: self._read(wanted, number), budget=self._budget)
+
+    def _near(
+        self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
+    ) -> Iterator[Value] | None:
+        """The results of a statement that looks at one object, or a few, by their keys; None for another."""
+        if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
+            return None
+        changed, wanted = prepared(expression, result_fields=result_fields)
+        found = []
+        for one in wanted:
+            ref = self._ref(one.dataverse, one.name)
+            held = None if ref.files else keyed(self._spark, self._table(ref), conditions=one.conditions)
+            if held is None:
+                return None
+            found.append(held)
+        return results(BoundQuery(changed, slots, ()), lambda _, number: found[int(number)], budget=self._budget)
 
     def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
         """The results of a query that Spark carries as a whole; None for another."""
@@ -145,10 +166,14 @@ class _Work:
         if want.carried is not None:
             return values_of(self._spark, want.carried, tables=self._named)
         ref = self._ref(want.dataverse, want.name)
+        if ref.files is not None:
+            return map(shaped(form_of(ref), lenient=True), loading.objects(ref.files, form_of(ref)))
         return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
 
-    def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType:
-        return self._named(dataverse, name).form.type
+    def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
+        """The type of a dataset's columns; files have none."""
+        ref = self._ref(dataverse, name)
+        return self._table(ref).form.type if ref.files is None else None
 
     def _named(self, dataverse: tuple[str, ...], name: str) -> Table:
         return self._table(self._ref(dataverse, name))

@@ -30,6 +30,8 @@ class Table(NamedTuple):
     quoted: str
     form: Form
     snapshot: int | None
+    loaded: JavaObject
+    """As Iceberg's library has it."""
 
     def frame(self, spark: SparkSession) -> DataFrame | None:
         """Its rows; None when there are none."""
@@ -44,7 +46,7 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> Table:
     current = table.currentSnapshot()
     snapshot = None if current is None else int(current.snapshotId())
     form = made_form(ref) if ref.type else form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
-    return Table(quoted(*ref.path), form, snapshot)
+    return Table(quoted(*ref.path), form, snapshot, table)
 
 
 def loaded(spark: SparkSession, ref: DatasetRef) -> JavaObject:

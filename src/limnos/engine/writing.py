@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.engine.arrow import schema_of, table_of
 from limnos.engine.failures import DUPLICATE, Conflict, duplicate, is_conflict, is_unknown
+from limnos.engine.few import ROWS_MAX, Few
 from limnos.engine.names import quoted
+from limnos.engine.single_values import Unfit
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError, compilation
 from limnos.sqlpp.functions.types import json_text
-from limnos.sqlpp.stored import OPEN, Form, at_path, columns, has_open, shaped
+from limnos.sqlpp.lookups import key_of as looked_up
+from limnos.sqlpp.stored import OPEN, Form, at_path, columns, has_open, shaped, to_object, to_row
 from limnos.sqlpp.values.model import MISSING, Value
 from limnos.sqlpp.values.order import key
 
@@ -95,6 +98,8 @@ class Writer:
 
     def insert(self, objects: list[Object]) -> None:
         """Add objects; of a dataset with a key, none whose key is there. Raises SqlppError, Conflict."""
+        if self._added(objects, replaces=False):
+            return
         if not self._table.form.keys:
             self._commit(objects, self._append)
         else:
@@ -105,6 +110,8 @@ class Writer:
     def upsert(self, objects: list[Object]) -> None:
         """Add objects, or put them in the place of those with their keys. Raises SqlppError, Conflict."""
         self._keyed("UPSERT")
+        if self._added(objects, replaces=True):
+            return
         names = self._columns()
         changes = ", ".join(f"t.{quoted(name)} = s.{quoted(name)}" for name in names)
         self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {changes} {self._addition()}"))
@@ -114,6 +121,28 @@ class Writer:
         self._keyed("DELETE")
         once = {key_of(self._table.form, one): one for one in objects}
         self._commit(list(once.values()), lambda: self._merge("WHEN MATCHED THEN DELETE"), keys_alone=True)
+
+    def _added(self, objects: list[Object], *, replaces: bool) -> bool:
+        """Add few objects with new keys the short way; says whether that was possible. Raises SqlppError."""
+        form = self._table.form
+        if not 0 < len(objects) <= ROWS_MAX:
+            return False
+        few, keys = Few(self._spark, self._table), [looked_up(form, one) for one in objects] if form.keys else []
+        try:
+            there = few.rows(keys) if keys else []
+            if there and not replaces:
+                raise duplicate(shown_key(form, to_object(form)(there[0])))
+            return there == [] and few.add(map(to_row(form), objects), keys=keys)
+        except SqlppError:
+            raise
+        except Unfit:
+            return False
+        except Exception as error:
+            if is_unknown(error):
+                raise OutcomeUnknown from error
+            if not is_conflict(error):
+                raise
+            return False  # somebody else was first: the long way looks again
 
     def _keyed(self, statement: str) -> None:
         if not self._table.form.keys:

@@ -18,8 +18,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.services.sqlpp_compaction import compaction_ask
-from limnos.services.sqlpp_datasets import ref_of
-from limnos.services.sqlpp_errors import invalid_operation
+from limnos.services.sqlpp_datasets import external_ref_of, ref_of
 from limnos.services.sqlpp_files import source_checked
 from limnos.services.sqlpp_names import scope_of, with_names
 from limnos.services.sqlpp_outcomes import is_carried_out
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from limnos.sqlpp import BoundQuery, Parsed
     from limnos.sqlpp.errors import Place
     from limnos.sqlpp.jobs import External, JobKind
-    from limnos.sqlpp.stored import RecordType
 
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
@@ -85,13 +83,8 @@ async def data_rows(session: Session, bound: Bound) -> AsyncGenerator[bytes, Non
 async def data_explained(ctx: Context, bound: Bound) -> bytes:
     """What EXPLAIN says of a query over data; the type of a table that SQL++ did not make is the engine's to know."""
     reads = await _reads(ctx, bound.query)
-    types = {(ref.dataverse, ref.name): ref for ref in reads if ref.type}
-
-    def type_of(dataverse: tuple[str, ...], name: str) -> RecordType | None:
-        ref = types.get((dataverse, name))
-        return None if ref is None else form_of(ref).type
-
-    return explained(bound.query.expression, type_of)
+    forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
+    return explained(bound.query.expression, lambda dataverse, name: forms.get((dataverse, name)))
 
 
 async def change_rows(session: Session, parsed: Parsed) -> AsyncGenerator[bytes, None]:
@@ -236,17 +229,15 @@ async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
         for dataverse, name in bound.reads:
             path = (*dataverse, name)
             node, _ = scene.find(path, Kind.TABLE)
-            found.append(_read(scene, node, path=path))
+            found.append(_read(ctx, scene, node=node, path=path))
         return tuple(found)
 
     return await ctx.read(scope_of(ctx), read)
 
 
-def _read(scene: Scene, node: Node | None, *, path: Levels) -> DatasetRef:
+def _read(ctx: Context, scene: Scene, *, node: Node | None, path: Levels) -> DatasetRef:
     if node is None:
         raise SqlppError(NO_DATASET, f"Cannot find dataset {shown(path[-1:])} in dataverse {shown(path[:-1])} any more")
-    if node.kind is not Kind.TABLE:
-        raise invalid_operation(
-            f"{shown(path)} is an external dataset: LOAD its files into a dataset and query that", None
-        )
+    if node.kind is Kind.EXTERNAL_DATASET:
+        return external_ref_of(ctx, scene, node=node, path=path)
     return ref_of(scene, node, path=path)

@@ -61,6 +61,7 @@ def session(
     app_name: str = "limnos",
     config: Mapping[str, str] | None = None,
     lineage: bool = False,
+    lance: bool = True,
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
@@ -69,7 +70,7 @@ def session(
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
     same Spark is returned, with its own catalogs and credential. With `lineage` each statement's sources and targets are told to
     the server by OpenLineage's listener, under this credential: the one of the session that started Spark. Where the extra `lance`
-    is installed, the session has the source `limnos.lance` for the server's Lance tables.
+    is installed, the session has the source `limnos.lance` for the server's Lance tables, unless `lance` is False.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
@@ -107,7 +108,7 @@ def session(
     for key, value in settings.items():
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
-    if find_spec("lance") is not None:
+    if lance and find_spec("lance") is not None:
         _register_lance(spark, Home(uri, metalake, token=token, user=user))
     return spark
 

@@ -10,22 +10,46 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.sqlpp import plan
+from limnos.sqlpp.lookups import SCANS_MAX, key_in
 from limnos.sqlpp.plan import wire
 from limnos.sqlpp.relations import Uncarried, carried
 from limnos.sqlpp.scans import prepared
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from limnos.sqlpp.relations.carrier import Types
     from limnos.sqlpp.scans import Wanted
+    from limnos.sqlpp.stored import Form, RecordType
 
 WHOLE = "the whole query"
 VALUES = "values of SELECT, from each row of the result"
 
 
-def explained(expression: plan.Expression, types: Types) -> bytes:
+def explained(expression: plan.Expression, forms: Callable[[tuple[str, ...], str], Form | None]) -> bytes:
     """The bound plan, as engines are given it, and who works it out; JSON."""
+
+    def types(dataverse: tuple[str, ...], name: str) -> RecordType | None:
+        form = forms(dataverse, name)
+        return None if form is None else form.type
+
     told: dict[str, object] = _runs(expression, types)
+    looked_up = _by_key(expression, forms)
+    if looked_up:
+        told = {
+            "key": looked_up,
+            "unless": f"many files may have such a key; then: {msgspec.json.encode(told).decode()}",
+        }
     return msgspec.json.encode({**told, "plan": msgspec.Raw(wire.encode(expression))})
+
+
+def _by_key(expression: plan.Expression, forms: Callable[[tuple[str, ...], str], Form | None]) -> list[str]:
+    """The datasets of which single objects are looked up, where those are all that a statement looks at."""
+    _, wanted = prepared(expression)
+    held = [(one, forms(one.dataverse, one.name)) for one in wanted]
+    if len(held) > SCANS_MAX or not all(form and key_in(form, one.conditions) for one, form in held):
+        return []
+    return [".".join((*one.dataverse, one.name)) for one, _ in held]
 
 
 def _runs(expression: plan.Expression, types: Types) -> dict[str, object]:

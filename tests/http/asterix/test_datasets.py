@@ -209,7 +209,16 @@ def test_files_are_read_below_a_root_that_was_named(node: Node, heard: Heard, tm
     )
     told = rows(node, "select value d.DatasetType from Metadata.`Dataset` d where d.DatasetName = 'files'")
     assert told == ["EXTERNAL"]
-    assert refusal(node, "select * from sales.east.files")[0] == 400
+    rows(node, "select * from sales.east.files f where f.oid = 1")
+    (ref,) = heard.jobs[-1].reads
+    assert ref.files is not None
+    assert dict(ref.files.options) == {"path": f"file://{tmp_path}/in", "format": "json"}
+    assert "oid: bigint" in ref.type
+    (plan,) = rows(node, "explain select value f.oid from sales.east.files f where f.oid = 1")
+    assert "the dataset files" in plan["because"]
+    grant(node, "other", "use_catalog use_schema", kind="CATALOG", on="main")
+    assert refusal(node, "select * from sales.east.files", user="other")[0] == 403
+    assert refusal(node, "insert into sales.east.files ({'oid': 1})")[0] == 400
     rows(node, "drop dataset sales.east.files")
 
 

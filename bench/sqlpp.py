@@ -1,0 +1,232 @@
+"""`python -m bench.sqlpp`: what statements of SQL++ cost beside Spark's own, how many definitions a second, and what a large query does to small ones.
+
+One server on SQLite with an engine that is warm, and a warm Spark of the benchmark's own on the same catalog. Told are the middle of `--rounds` turns, each side
+asked in every turn: a query for one object by its key and an INSERT of one object, over HTTP from the first byte to the last, beside SELECT and INSERT of a Spark session (whose INSERT
+looks for no key that is there); definitions and queries of metadata a second over one connection; and the 95th percentile of small queries alone
+and beside one that pairs all objects with all. It judges nothing; TPC-H is `conformance/run sqlpp_tpch`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from bench.workers import served
+from limnos.spark import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MADE = """CREATE DATAVERSE bench; CREATE TYPE bench.Point AS { id: bigint, name: string, n: bigint };
+CREATE DATASET bench.points(Point) PRIMARY KEY id; CREATE DATASET bench.large(Point) PRIMARY KEY id;"""
+_FILLED = "INSERT INTO bench.{}(SELECT VALUE {{'id': i, 'name': 'n' || to_string(i), 'n': i * 7 % 1000003}} FROM range(1, {}) AS i)"
+_HOG = "SELECT VALUE count(*) FROM bench.large a, bench.large b WHERE a.n + b.n < {}"
+
+
+class Refused(Exception):
+    """A statement was."""
+
+
+class Client:
+    """One connection."""
+
+    def __init__(self, uri: str, token: str) -> None:
+        self._to = urlsplit(uri).netloc
+        self._headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
+        self._connection = http.client.HTTPConnection(self._to, timeout=300)
+
+    def say(self, statement: str, **more: str) -> list[Any]:
+        """The results of statements. Raises Refused."""
+        body = json.dumps({"statement": statement, **more})
+        self._connection.request("POST", "/query/service", body, self._headers)
+        told = json.loads(self._connection.getresponse().read())
+        if told["status"] != "success":
+            raise Refused(f"{statement[:80]}: {told.get('errors')}")
+        found: list[Any] = told.get("results", [])
+        return found
+
+    def close(self) -> None:
+        """End the connection."""
+        self._connection.close()
+
+
+def took_ms(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    began = time.perf_counter()
+    work()
+    return (time.perf_counter() - began) * 1000
+
+
+def beside(
+    name: str, ours: Callable[[int], object], theirs: Callable[[int], object], *, rounds: int, warm: int = 8
+) -> float:
+    """Ask both sides in turn; print and return the ratio of their middles."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for turn in range(warm + rounds):
+        for side, found in zip((ours, theirs), times, strict=True):
+            found.append(took_ms(partial(side, turn)))
+    one, other = (statistics.median(found[warm:]) for found in times)
+    print(f"{name}: {one:.0f} ms, Spark's own {other:.0f} ms ({one / other:.2f}, aim 1.5)", flush=True)
+    return one / other
+
+
+def single(client: Client, spark: SparkSession, *, objects: int, rounds: int) -> None:
+    """One object at a time."""
+    spark.sql("CREATE TABLE main.bench.plain (id bigint, name string, n bigint)")
+    spark.sql(f"INSERT INTO main.bench.plain SELECT id, concat('n', id), id FROM range({objects})")
+    beside(
+        "query of one object",
+        lambda turn: client.say(f"SELECT VALUE p FROM bench.points p WHERE p.id = {turn * 31 % objects + 1}"),
+        lambda turn: spark.sql(f"SELECT * FROM main.bench.points WHERE id = {turn * 31 % objects + 1}").collect(),
+        rounds=rounds,
+    )
+    beside(
+        "INSERT of one object",
+        lambda turn: client.say(
+            f"INSERT INTO bench.points({{'id': {objects + 1 + turn}, 'name': 'new', 'n': {turn}}})"
+        ),
+        lambda turn: spark.sql(f"INSERT INTO main.bench.plain VALUES ({objects + 1 + turn}, 'new', {turn})"),
+        rounds=rounds,
+    )
+    beside(
+        "count of all objects",
+        lambda _: client.say("SELECT VALUE count(*) FROM bench.points p WHERE p.n >= 0"),
+        lambda _: spark.sql("SELECT count(*) FROM main.bench.points WHERE n >= 0").collect(),
+        rounds=rounds,
+    )
+
+
+def definitions(client: Client, *, rounds: int) -> None:
+    """Definitions, and questions about them."""
+    kinds: dict[str, Callable[[int], str]] = {
+        "CREATE TYPE": lambda turn: f"CREATE TYPE bench.T{turn} AS {{ id: bigint, more: string? }}",
+        "CREATE DATASET": lambda turn: f"CREATE DATASET bench.d{turn}(Point) PRIMARY KEY id",
+        "DROP DATASET": lambda turn: f"DROP DATASET bench.d{turn}",
+        "query of Metadata": lambda _: (
+            "SELECT VALUE d.DatasetName FROM Metadata.`Dataset` d WHERE d.DataverseName = 'bench'"
+        ),
+        "constant": lambda turn: f"SELECT VALUE {turn} + 1",
+    }
+    for name, text in kinds.items():
+        began = time.perf_counter()
+        for turn in range(rounds):
+            client.say(text(turn))
+        print(f"{name}: {rounds / (time.perf_counter() - began):,.0f} a second", flush=True)
+
+
+def hogged(uri: str, token: str, *, objects: int, rounds: int) -> None:
+    """Small queries alone, then beside a large one that goes on all the while."""
+    client = Client(uri, token)
+    client.say(_FILLED.format("large", objects))
+    told = {"alone": _percentile(_small(client, rounds=rounds))}
+    with _hog(uri, token) as running:
+        told["beside a hog"] = _percentile(_small(client, rounds=rounds))
+        held = running.is_alive()
+    client.close()
+    print(
+        "small queries, 95th percentile: "
+        + ", ".join(f"{name} {ms:.0f} ms" for name, ms in told.items())
+        + f" (aim 2,000); the hog went on all the while: {'yes' if held else 'no'}",
+        flush=True,
+    )
+
+
+def _small(client: Client, *, rounds: int) -> Iterator[float]:
+    texts: Sequence[str] = (
+        "SELECT VALUE p FROM bench.points p WHERE p.id = 7",
+        "SELECT VALUE count(*) FROM bench.points p WHERE p.n < 100",
+        "SELECT p.n, count(*) AS c FROM bench.points p WHERE p.id < 50 GROUP BY p.n ORDER BY c LIMIT 3",
+    )
+    for turn in range(rounds):
+        yield took_ms(partial(client.say, texts[turn % len(texts)]))
+
+
+def _percentile(times: Iterator[float]) -> float:
+    found = sorted(times)
+    return found[min(len(found) - 1, int(len(found) * 0.95))]
+
+
+@contextmanager
+def _hog(uri: str, token: str) -> Iterator[threading.Thread]:
+    """A query that pairs all objects with all, until it is cancelled."""
+
+    def run() -> None:
+        client = Client(uri, token)
+        try:
+            for turn in range(1_000):
+                if ended.is_set():
+                    return
+                client.say(_HOG.format(turn), client_context_id="hog")
+        except Refused:
+            return
+        finally:
+            client.close()
+
+    ended = threading.Event()
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    time.sleep(3)
+    try:
+        yield thread
+    finally:
+        ended.set()
+        canceller = http.client.HTTPConnection(urlsplit(uri).netloc, timeout=60)
+        canceller.request(
+            "DELETE", "/admin/requests/running?client_context_id=hog", headers={"authorization": f"Bearer {token}"}
+        )
+        canceller.getresponse().read()
+        canceller.close()
+        thread.join(60)
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.sqlpp", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--objects", type=int, default=100_000, help="of the dataset that single ones are of")
+    parser.add_argument("--large", type=int, default=60_000, help="of the dataset whose objects a hog pairs")
+    parser.add_argument("--rounds", type=int, default=20, help="turns, after some to warm up")
+    parser.add_argument("--memory", default="1g", help="of the benchmark's own Spark")
+    given = parser.parse_args(arguments)
+    if min(given.objects, given.large, given.rounds) < 1:
+        parser.error("numbers above 0")
+    return given
+
+
+def main() -> int:
+    """Measure and print."""
+    given = options()
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
+        data = Path(place) / "data"
+        with served(data, 1) as (_, uri, _):
+            token = (data / "admin.token").read_text().strip()
+            client = Client(uri, token)
+            client.say(_MADE)
+            definitions(client, rounds=given.rounds * 10)
+            client.say(_FILLED.format("points", given.objects))
+            hogged(uri, token, objects=given.large, rounds=given.rounds * 3)
+            settings = {"spark.driver.memory": given.memory, "spark.log.level": "ERROR"}
+            spark = session(uri, token=token, config=settings)
+            try:
+                single(client, spark, objects=given.objects, rounds=given.rounds)
+            finally:
+                spark.stop()
+                client.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

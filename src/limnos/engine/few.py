@@ -1,0 +1,174 @@
+"""Few objects of a dataset, read and added by Iceberg's own library: without a job of Spark's, which alone takes longer than all of it.
+
+May import the sibling modules, conditions of `sqlpp` and PySpark's gateway. Must not know statements. Whoever is told None, or meets `Unfit`, goes the way of many objects: what conditions
+leave may be large, and there are values and tables that this way does not know. It means the same as the other.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property, reduce
+from typing import TYPE_CHECKING, Final, Protocol
+
+from limnos.engine.failures import is_unknown
+from limnos.engine.single_values import Json, Row, Unfit, check, day_text, decoded, encoded, moment_text
+from limnos.sqlpp.values.model import Date, DateTime, Value
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject, JVMView
+    from pyspark.sql import SparkSession
+
+    from limnos.engine.tables import Table
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.lookups import Key
+    from limnos.sqlpp.stored import Plain
+
+logger = logging.getLogger(__name__)
+
+FILES_MAX: Final = 16
+BYTES_MAX: Final = 4 << 20
+"""So many files, and so much of them, are read here where conditions leave no more."""
+ROWS_MAX: Final = 64
+"""So many objects are looked for, or added, at once."""
+PROPERTY: Final = "spark.sql.iceberg.snapshot-property.sqlpp.statement"
+"""Where a session says which statement its snapshots are of."""
+
+
+class Gone(Protocol):
+    """What Java gives for an expression of Iceberg's; nothing is asked of it here."""
+
+
+class Few:
+    """A dataset's table in one session."""
+
+    def __init__(self, spark: SparkSession, table: Table) -> None:
+        machine = spark._jvm  # noqa: SLF001 - Iceberg's library is reached by PySpark's gateway alone
+        if machine is None:
+            raise RuntimeError("Spark has been stopped")
+        self._spark = spark
+        self._machine: JVMView = machine
+        self._iceberg = machine.org.apache.iceberg
+        self._table = table.loaded
+        self._snapshot = table.snapshot
+
+    def rows(self, keys: Sequence[Key]) -> list[dict[str, Plain]] | None:
+        """The rows with one of some keys, at the statement's state; None where files that may have some are too many. Raises Unfit."""
+        if self._snapshot is None:
+            return []
+        expression = self._expression(keys)
+        scan = self._table.newScan().useSnapshot(self._snapshot).filter(expression)
+        schema = scan.schema()
+        form = self._schema(schema)
+        if not self._is_near(scan):
+            return None
+        struct = schema.asStruct()
+        wrapped = self._iceberg.data.InternalRecordWrapper(struct)
+        read = self._iceberg.data.IcebergGenerics.read(self._table).useSnapshot(self._snapshot).where(expression)
+        records = read.build()
+        try:
+            texts = [
+                str(self._iceberg.SingleValueParser.toJson(struct, wrapped.wrap(record)))
+                for record in _each(records.iterator())
+            ]
+        finally:
+            records.close()
+        return [decoded(text, form) for text in texts]
+
+    def add(self, rows: Iterable[Row], *, keys: Sequence[Key]) -> bool:
+        """Add rows by one commit, unless a row of one of these keys has come since the statement's state; says whether that was possible here. Raises Unfit, and what Spark raises."""
+        if not self._is_plain:
+            return False
+        schema = self._table.schema()
+        form, struct = self._schema(schema), schema.asStruct()
+        texts = [encoded(row, form) for row in rows]
+        out = self._table.io().newOutputFile(
+            self._table.locationProvider().newDataLocation(f"few-{uuid.uuid4()}.parquet")
+        )
+        try:
+            appender = (
+                self._iceberg.InternalData.write(self._iceberg.FileFormat.PARQUET, out)
+                .schema(schema)
+                .set(self._table.properties())
+                .build()
+            )
+            for text in texts:
+                appender.add(self._iceberg.SingleValueParser.fromJson(struct, text))
+            appender.close()
+            self._commit(out, appender, rows=len(texts), keys=keys)
+        except Exception as error:
+            if not is_unknown(error):
+                with suppress(Exception):  # whoever looks for what was lost finds it
+                    self._table.io().deleteFile(out.location())
+            raise
+        return True
+
+    def _commit(self, out: JavaObject, appender: JavaObject, *, rows: int, keys: Sequence[Key]) -> None:
+        """One snapshot, which no row with one of the keys may have come before."""
+        builder = self._iceberg.DataFiles.builder(self._table.spec()).withPath(out.location()).withFormat("parquet")
+        sized = builder.withFileSizeInBytes(appender.length()).withMetrics(appender.metrics())
+        file = sized.withRecordCount(rows).withSplitOffsets(appender.splitOffsets()).build()
+        change = self._table.newRowDelta().addRows(file)
+        if keys:
+            if self._snapshot is not None:
+                change = change.validateFromSnapshot(self._snapshot)
+            change = change.conflictDetectionFilter(self._expression(keys)).validateNoConflictingDataFiles()
+        change.set("sqlpp.statement", self._spark.conf.get(PROPERTY, "") or "").commit()
+
+    @cached_property
+    def _is_plain(self) -> bool:
+        """Whether new rows of the table are one file of Parquet, however they lie."""
+        kind = self._table.properties().getOrDefault("write.format.default", "parquet")
+        return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
+
+    def _schema(self, schema: JavaObject) -> Mapping[str, Json]:
+        made: Mapping[str, Json] = json.loads(str(self._iceberg.SchemaParser.toJson(schema)))
+        check(made)
+        return made
+
+    def _is_near(self, scan: JavaObject) -> bool:
+        """Whether few files may have rows, as their statistics say."""
+        tasks = scan.planFiles()
+        files = size = 0
+        try:
+            for task in _each(tasks.iterator()):
+                files, size = files + 1 + task.deletes().size(), size + task.length()
+                if files > FILES_MAX or size > BYTES_MAX:
+                    return False
+        finally:
+            tasks.close()
+        return True
+
+    # Conditions.
+
+    def _condition(self, condition: Condition) -> Gone:
+        if condition.operator != "=":
+            raise Unfit(f"a condition by {condition.operator}")
+        made: Gone = self._iceberg.expressions.Expressions.equal(".".join(condition.path), _literal(condition.value))
+        return made
+
+    def _expression(self, keys: Iterable[Key]) -> Gone:
+        """To have one of some keys."""
+        both, either = (getattr(self._iceberg.expressions.Expressions, word) for word in ("and", "or"))
+        return reduce(either, (reduce(both, map(self._condition, key)) for key in keys))
+
+
+def _literal(value: Value) -> object:
+    """A value as Iceberg takes it for a column of its type. Raises Unfit."""
+    if isinstance(value, Date):
+        return day_text(value.days)
+    if isinstance(value, DateTime):
+        return moment_text(value.ms * 1000)
+    if isinstance(value, uuid.UUID):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise Unfit("a key that is no number, text or time")
+    return int(value) if isinstance(value, int) else value
+
+
+def _each(iterator: JavaObject) -> Iterator[JavaObject]:
+    while iterator.hasNext():
+        yield iterator.next()

@@ -1,0 +1,162 @@
+"""Rows of few objects on their way to Iceberg's library and back, as JSON by the numbers of fields (the specification's Appendix D, single-value serialization).
+
+May import the standard library. Must not know Spark. A row is plain Python as `sqlpp.stored` has it: a day is its number, a moment its microseconds. `Unfit` is
+raised for what this JSON has no word for; whoever meets it goes the way of many rows.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.stored import Plain
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+Row = Mapping[str, "Plain"]
+Same = TypeVar("Same")
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY_FIRST, DAY_LAST = date.min.toordinal(), date.max.toordinal()
+_MICROSECOND = timedelta(microseconds=1)
+IN_LISTS = frozenset({"boolean", "int", "long", "float", "double", "string", "uuid"})
+"""Types whose values Iceberg's generic rows hold in a list as they are held elsewhere."""
+
+
+class Unfit(Exception):
+    """There is no single value for this."""
+
+
+def check(schema: Mapping[str, Json]) -> None:
+    """Make sure that rows of a schema can be read and written so. Raises Unfit."""
+    for field in _fields(schema):
+        _check(field["type"], types=frozenset(_READ))
+
+
+def _check(type_: Json, *, types: frozenset[str]) -> None:
+    if isinstance(type_, str):
+        if type_ not in types:
+            raise Unfit(f"values of type {type_}")
+    elif isinstance(type_, Mapping) and type_["type"] == "list":
+        _check(type_["element"], types=IN_LISTS)
+    elif isinstance(type_, Mapping) and type_["type"] == "struct" and types != IN_LISTS:
+        check(type_)
+    else:
+        raise Unfit("values of a type that has parts")
+
+
+def encoded(row: Row, schema: Mapping[str, Json]) -> str:
+    """A row as text. Raises Unfit for a value that the text cannot say."""
+    return json.dumps(_written(row, schema), allow_nan=False)
+
+
+def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
+    """The row of a text. Raises Unfit for a value beyond what Python's own days reach."""
+    found = _read(json.loads(text), schema)
+    if not isinstance(found, dict):
+        raise Unfit("a row that is no object")
+    return found
+
+
+def _fields(schema: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
+    return schema["fields"]  # type: ignore[return-value]
+
+
+def _written(value: Plain | Row, type_: Json) -> Json:
+    if value is None:
+        return None
+    if isinstance(type_, str):
+        return _WRITE.get(type_, _itself)(value)
+    if isinstance(type_, Mapping) and isinstance(value, Mapping):
+        held = ((field, value.get(str(field["name"]))) for field in _fields(type_))
+        return {str(field["id"]): _written(one, field["type"]) for field, one in held if one is not None}
+    if isinstance(type_, Mapping) and isinstance(value, list):
+        return [_written(item, type_["element"]) for item in value]
+    raise Unfit("a value of another type")
+
+
+def _read(value: Json, type_: Json) -> Plain:
+    if value is None:
+        return None
+    if isinstance(type_, str):
+        return _READ[type_](value)
+    if isinstance(type_, Mapping) and isinstance(value, Mapping):
+        return {str(field["name"]): _read(value.get(str(field["id"])), field["type"]) for field in _fields(type_)}
+    if isinstance(type_, Mapping) and isinstance(value, list):
+        return [_read(item, type_["element"]) for item in value]
+    raise Unfit("a value of another type")
+
+
+def _itself(value: Same) -> Same:
+    return value
+
+
+def _real(value: Plain) -> Json:
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise Unfit("a number that is none")
+    return float(value)
+
+
+def day_text(value: Plain) -> str:
+    """A day by its number as text. Raises Unfit."""
+    if not isinstance(value, int) or not DAY_FIRST <= value + EPOCH.toordinal() <= DAY_LAST:
+        raise Unfit("a day of another era")
+    return date.fromordinal(value + EPOCH.toordinal()).isoformat()
+
+
+def moment_text(value: Plain) -> str:
+    """A moment by its microseconds as text. Raises Unfit."""
+    if not isinstance(value, int):
+        raise Unfit("a moment that is none")
+    try:
+        return (EPOCH + timedelta(microseconds=value)).isoformat()
+    except OverflowError:
+        raise Unfit("a moment of another era") from None
+
+
+def _day(text: Json) -> Plain:
+    try:
+        return date.fromisoformat(str(text)).toordinal() - EPOCH.toordinal()
+    except ValueError:
+        raise Unfit("a day of another era") from None
+
+
+def _moment(text: Json) -> Plain:
+    try:
+        return (datetime.fromisoformat(str(text)) - EPOCH) // _MICROSECOND
+    except ValueError:
+        raise Unfit("a moment of another era") from None
+
+
+def _single(value: Json) -> Plain:
+    """A float of 32 bits: its text is the shortest that gives it."""
+    number = float(value)  # type: ignore[arg-type]
+    found: float = struct.unpack("f", struct.pack("f", number))[0]
+    return found
+
+
+_WRITE: Mapping[str, Callable[..., Json]] = {
+    "float": _real,
+    "double": _real,
+    "date": day_text,
+    "timestamptz": moment_text,
+    "binary": bytes.hex,
+    "uuid": str,
+}
+_READ: Mapping[str, Callable[..., Plain]] = {
+    "boolean": _itself,
+    "int": _itself,
+    "long": _itself,
+    "string": _itself,
+    "float": _single,
+    "double": float,
+    "date": _day,
+    "timestamptz": _moment,
+    "binary": bytes.fromhex,
+    "uuid": lambda text: str(uuid.UUID(text)),
+}

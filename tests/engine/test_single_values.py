@@ -1,0 +1,84 @@
+"""Rows as JSON by the numbers of fields, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from limnos.engine.single_values import Json, Unfit, check, decoded, encoded
+from limnos.sqlpp.stored import Plain
+
+SCHEMA: Mapping[str, Json] = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long"},
+        {"id": 2, "name": "day", "type": "date"},
+        {"id": 3, "name": "seen", "type": "timestamptz"},
+        {"id": 4, "name": "x", "type": "double"},
+        {"id": 5, "name": "f", "type": "float"},
+        {"id": 6, "name": "b", "type": "binary"},
+        {"id": 7, "name": "u", "type": "uuid"},
+        {"id": 8, "name": "tags", "type": {"type": "list", "element-id": 9, "element": "string"}},
+        {
+            "id": 10,
+            "name": "home",
+            "type": {"type": "struct", "fields": [{"id": 11, "name": "zip", "type": "string"}]},
+        },
+    ],
+}
+ROW: Mapping[str, Plain] = {
+    "id": 1 << 60,
+    "day": -719162,
+    "seen": -1000,
+    "x": 0.1,
+    "f": 1.100000023841858,
+    "b": b"\x00\xff",
+    "u": "00000000-0000-0000-0000-000000000001",
+    "tags": ["ä", None],
+    "home": {"zip": "1"},
+}
+
+
+def test_a_row_comes_back() -> None:
+    """Every type that is taken, at its edges; what is empty is not in the text."""
+    check(SCHEMA)
+    text = encoded(ROW, SCHEMA)
+
+    assert json.loads(text)["2"] == "0001-01-01"
+    assert json.loads(text)["3"] == "1969-12-31T23:59:59.999000+00:00"
+    assert decoded(text, SCHEMA) == ROW
+    assert encoded({"id": 1}, SCHEMA) == '{"1": 1}'
+    assert decoded('{"1": 1}', SCHEMA)["home"] is None
+
+
+def test_what_java_says_is_read() -> None:
+    """A float's shortest text, numbers that are none, moments without a fraction."""
+    found = decoded('{"1": 1, "3": "2020-01-02T03:04:05+00:00", "4": "NaN", "5": 1.1}', SCHEMA)
+
+    assert str(found["x"]) == "nan"
+    assert found["f"] == 1.100000023841858
+    assert found["seen"] == 1577934245000000
+
+
+@pytest.mark.parametrize("row", [{"x": float("nan")}, {"f": float("inf")}, {"day": 5_000_000}, {"seen": 1 << 62}])
+def test_what_has_no_word_is_unfit(row: Mapping[str, float]) -> None:
+    """A value that the text cannot say is refused before anything is written."""
+    with pytest.raises(Unfit):
+        encoded({"id": 1, **row}, SCHEMA)
+
+
+@pytest.mark.parametrize(
+    "type_", ["decimal(9, 2)", "time", "variant", {"type": "map"}, {"type": "list", "element": "date"}]
+)
+def test_types_that_are_not_taken(type_: Json) -> None:
+    """A schema with another type is refused as a whole."""
+    with pytest.raises(Unfit):
+        check({"type": "struct", "fields": [{"id": 1, "name": "x", "type": type_}]})
+
+
+def test_a_day_beyond_pythons_own_is_unfit() -> None:
+    """What another engine wrote may be a day of the year 10000."""
+    with pytest.raises(Unfit):
+        decoded('{"2": "+10000-01-01"}', SCHEMA)
