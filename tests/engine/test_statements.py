@@ -7,11 +7,13 @@ import contextlib
 import json
 import os
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.cpu import descendants
 from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.types import json_text
@@ -152,6 +154,34 @@ async def _first(asking: Asking, text: str) -> bytes:
         return await anext(rows)
 
 
+def test_a_statement_that_takes_all_memory_is_refused(asking: Asking, do: Do, people: list[object]) -> None:
+    """It is told that it needs too much, and the same engine answers the next one."""
+    before = asking.engine._process
+
+    with pytest.raises(SqlppError, match="needs more memory"):
+        do(
+            asking.query(
+                "select value len((select value repeat(p.name, 300000) || to_string(r) from range(1, 100000) as r)) from people p where p.id = 1"
+            )
+        )
+
+    assert do(asking.query("select value count(*) from people p")) == [5]
+    assert asking.engine._process is before
+
+
+def test_an_engine_without_its_java_machine_is_replaced(asking: Asking, do: Do, people: list[object]) -> None:
+    """Whoever meets that the Java machine has ended is told to try again, and then finds another engine."""
+    process = asking.engine._process
+    assert process is not None
+    (java,) = (pid for pid in descendants([process.pid]) if (Path("/proc") / str(pid) / "comm").read_text() == "java\n")
+    os.kill(java, signal.SIGKILL)
+
+    with pytest.raises(SqlppError, match="try again"):
+        do(asking.query("select value count(*) from people p"))
+    assert do(asking.query("select value count(*) from people p")) == [5]
+    assert asking.engine._process is not process
+
+
 def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[object]) -> None:
     """A number that overflows on Spark has the language's own error."""
     with pytest.raises(SqlppError, match="ASX0007"):
@@ -163,10 +193,10 @@ def results_of(asking: Asking, text: str) -> list[object]:
     return list(results(asking.bound(text), lambda *_: ()))
 
 
-FEW_TYPE = """{ id: bigint, kind: string, day: date?, seen: datetime?, x: double?, f: float?, tags: [string]?, who: uuid?, raw: binary?,
+FEW_TYPE = """{ id: bigint, kind: string, day: date?, seen: datetime?, x: double?, f: float?, tags: [string]?, who: uuid?, blob: binary?,
   home: { zip: string, n: integer? }? }"""
 FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('1969-12-31T23:59:59.999'), 'x': 0.1, 'f': float('1.1'), 'tags': ['ä', null],
-   'who': uuid('00000000-0000-0000-0000-000000000001'), 'raw': hex('00FF'), 'home': {'zip': '1', 'what': [1]}, 'more': {'of': date('2012-01-01')}},
+   'who': uuid('00000000-0000-0000-0000-000000000001'), 'blob': binary('00FF'), 'home': {'zip': '1', 'what': [1]}, 'more': {'of': date('2012-01-01')}},
   {'id': 1, 'kind': 'b', 'x': null}, {'id': 2, 'kind': 'a', 'n': smallint('7')}]"""
 
 

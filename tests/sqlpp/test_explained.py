@@ -17,8 +17,8 @@ TOLD = {
         "because": "Spark does not carry: the field pay, which is no column",
     },
     "select value p.id from people p where p.pay > 10 and p.id < 3": {
-        "spark": ["d.people: fields id, pay, those that meet 2 conditions"],
-        "evaluator": "the whole query",
+        "spark": ["the whole query"],
+        "evaluator": "conditions and values, from each row that comes",
         "because": "Spark does not carry: the field pay, which is no column",
     },
     "select value initcap(o.note) from orders o where o.id = 5.0 and o.n > 1": {
@@ -27,6 +27,11 @@ TOLD = {
             'many files may have such a key; then: {"spark":["the whole query"],"evaluator":"values of SELECT, from each row of the result",'
             '"because":"Spark does not carry: the function initcap"}'
         ),
+    },
+    "select distinct value p.id from people p where p.pay > 10 and p.id < 3": {
+        "spark": ["d.people: fields id, pay, those that meet 2 conditions"],
+        "evaluator": "the whole query",
+        "because": "Spark does not carry: the field pay, which is no column",
     },
     "array_count((select value o.id from orders o))": {
         "spark": ["a query inside"],

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 CONTROL_FD = 0
 BATCH_BYTES = 128 << 10
 SOCKETS_AT_ONCE = 4
+MEMORY_MAX = 3 << 30
+"""What this process may hold for the evaluator, beside its Java machine: whoever asks for more is refused, and the others go on."""
 TOLD_WITHIN_S = 2.0
 """How long an engine that could not start stays, to say so."""
 
@@ -82,6 +85,8 @@ def _begin(start: wire.Start, begun: Future[Sessions]) -> None:
     try:
         sessions = Sessions(start)
         sessions.begin()
+        _, most = resource.getrlimit(resource.RLIMIT_DATA)
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the Java machine, which is there, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
         begun.set_exception(error)
@@ -106,12 +111,20 @@ class _Served:
         with self._socket:
             try:
                 self._serve()
-            except BaseException as error:  # noqa: BLE001 - it is the caller's to know
+            except BaseException as error:
+                if self._is_over():
+                    logger.exception("The Java machine has ended, and the engine with it: its end tells whoever waits")
+                    os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     self._tell(error)
             finally:
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)  # whoever listens on it is let go
+
+    def _is_over(self) -> bool:
+        """Whether nobody can work anything out here any more."""
+        begun = self._begun
+        return begun.done() and begun.exception() is None and not begun.result().is_alive()
 
     def _serve(self) -> None:
         kind, body = wire.receive(self._socket)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.engine.arrow import plain_type, streamed
 from limnos.engine.sql import statement_of
 from limnos.engine.tables import Table
-from limnos.sqlpp.relations.nodes import Cut, Extend, Filter, Gather, Sort, Window
+from limnos.sqlpp.relations.nodes import Cut, Extend, Filter, Gather, Join, Sort, Window, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -21,23 +21,35 @@ if TYPE_CHECKING:
     from limnos.sqlpp.relations import Carried
     from limnos.sqlpp.relations.nodes import Read, Relation
     from limnos.sqlpp.relations.results import Layout
+    from limnos.sqlpp.stored import Plain
     from limnos.sqlpp.values.model import Value
 
 FEW = 10_000
 
 
-def frame_of(spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]) -> DataFrame:
+def frame_of(
+    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table], parts: int
+) -> DataFrame:
     """What Spark is asked for."""
-    found = statement_of(carried.relation, carried.layout, sources=lambda read: _source(tables, read))
+    found = statement_of(carried.relation, carried.layout, sources=lambda read: _source(tables, read), parts=parts)
     return spark.sql(found.text, args=found.parameters or None)
 
 
 def values_of(
-    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table]
+    spark: SparkSession, carried: Carried, *, tables: Callable[[tuple[str, ...], str], Table], parts: int
 ) -> Iterator[Value]:
-    """The results: few of them at once, more as they come."""
-    frame = frame_of(spark, carried, tables=tables)
+    """The results, worked out by so many tasks at once: few of them at once, more as they come."""
+    frame = frame_of(spark, carried, tables=tables, parts=parts)
+    if parts > 1 and _multiplies(frame, carried.relation):
+        frame = frame_of(spark, carried, tables=tables, parts=1)
     return decoded(carried.layout, frame.toArrow().to_batches() if is_few(carried.relation) else streamed(spark, frame))
+
+
+def _multiplies(frame: DataFrame, relation: Relation) -> bool:
+    """Whether Spark pairs all parts of one side with all of another, each pair a task: then each side is to be one part."""
+    if not any(isinstance(one, Join) for one in parts_of(relation)):
+        return False
+    return "CartesianProduct" in str(frame._jdf.queryExecution().executedPlan().toString())  # noqa: SLF001 - plans are Java's
 
 
 def is_few(relation: Relation) -> bool:
@@ -59,10 +71,13 @@ def _source(tables: Callable[[tuple[str, ...], str], Table], read: Read) -> str:
 
 def decoded(layout: Layout, batches: Iterable[pa.RecordBatch]) -> Iterator[Value]:
     """The values of rows."""
-    make, types = layout.make, [plain_type(type_) for _, type_ in layout.columns]
+    return layout.values(_rows([plain_type(type_) for _, type_ in layout.columns], batches))
+
+
+def _rows(types: list[pa.DataType], batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Plain, ...]]:
     for batch in batches:
         if not types:
-            yield from (make(()) for _ in range(batch.num_rows))
+            yield from (() for _ in range(batch.num_rows))
             continue
         held = [column.cast(type_).to_pylist() for column, type_ in zip(batch.columns, types, strict=True)]
-        yield from map(make, zip(*held, strict=True))
+        yield from zip(*held, strict=True)

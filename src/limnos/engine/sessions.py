@@ -7,6 +7,7 @@ what it may bring to the driver.
 from __future__ import annotations
 
 from contextlib import contextmanager
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 from limnos.spark.session import session
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 RESULT_BYTES_MAX = 512 << 20
 """What a statement may bring to the evaluator, as Arrow has it."""
 APP = "limnos-sqlpp"
+POOLS = 64
+"""Spark gives free slots to jobs of one pool in the order in which they came, and to pools in turn: statements that run together have a pool each."""
 
 
 class Sessions:
@@ -30,6 +33,7 @@ class Sessions:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._spark: SparkSession | None = None
+        self._pools = cycle(range(POOLS))
 
     def begin(self) -> None:
         """Start Spark; takes seconds. Raises what `limnos.spark.session` raises."""
@@ -57,6 +61,14 @@ class Sessions:
         """How many tasks of one statement run at once: one slot is always left to others."""
         return max(1, self._start.slots - 1)
 
+    def is_alive(self) -> bool:
+        """Whether the Java machine answers."""
+        machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no question for it
+        try:
+            return machine is not None and machine.java.lang.System.currentTimeMillis() > 0
+        except Exception:  # noqa: BLE001 - whatever comes instead of an answer
+            return False
+
     def end(self, job: str) -> None:
         """Cancel what a job is doing in Spark; may be called on any thread."""
         if self._spark is not None:
@@ -81,6 +93,7 @@ class Sessions:
             ("spark.sql.iceberg.snapshot-property.sqlpp.statement", job.id),
         ):
             spark.conf.set(key, value)
+        context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
         context.setJobGroup(job.id, APP, interruptOnCancel=True)
         context.addJobTag(job.id)
         machine = spark._jvm  # noqa: SLF001 - catalogs are looked for in the thread's own session, which PySpark sets only now and then

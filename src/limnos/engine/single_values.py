@@ -1,6 +1,6 @@
 """Rows of few objects on their way to Iceberg's library and back, as JSON by the numbers of fields (the specification's Appendix D, single-value serialization).
 
-May import the standard library. Must not know Spark. A row is plain Python as `sqlpp.stored` has it: a day is its number, a moment its microseconds. `Unfit` is
+May import `sqlpp.stored` for the names of plain values. Must not know Spark. A row is plain Python as it is there: a day is its number, a moment its microseconds. `Unfit` is
 raised for what this JSON has no word for; whoever meets it goes the way of many rows.
 """
 

@@ -57,9 +57,11 @@ class Statement(NamedTuple):
     parameters: dict[str, str]
 
 
-def statement_of(relation: Relation, layout: Layout, *, sources: Callable[[Read], str]) -> Statement:
-    """The query that gives a relation's rows in a layout; `sources` says what a dataset is in FROM."""
-    writing = _Writing(sources)
+def statement_of(
+    relation: Relation, layout: Layout, *, sources: Callable[[Read], str], parts: int | None = None
+) -> Statement:
+    """The query that gives a relation's rows in a layout; `sources` says what a dataset is in FROM, `parts` how many tasks may read one at once."""
+    writing = _Writing(sources, "" if parts is None else f"/*+ COALESCE({int(parts)}) */ ")
     terms = [f"{writing.term(term)} AS r{at}" for at, (term, _) in enumerate(layout.columns)] or ["1 AS r0"]
     return Statement(f"SELECT {', '.join(terms)} FROM {writing.within(relation)}", writing.parameters)
 
@@ -67,10 +69,11 @@ def statement_of(relation: Relation, layout: Layout, *, sources: Callable[[Read]
 class _Writing:
     """One statement's parameters, as they come up."""
 
-    def __init__(self, sources: Callable[[Read], str]) -> None:
+    def __init__(self, sources: Callable[[Read], str], hint: str) -> None:
         self.parameters: dict[str, str] = {}
         self._names: dict[str, str] = {}
         self._sources = sources
+        self._hint = hint
 
     def within(self, relation: Relation) -> str:
         return f"({_RELATIONS[type(relation)](self, relation)})"
@@ -85,7 +88,7 @@ class _Writing:
 
     def read(self, node: Read) -> str:
         columns = ", ".join(f"{quoted(name)} AS c{number}" for number, name in node.columns) or "1 AS c0"
-        return f"SELECT {columns} FROM {self._sources(node)}"
+        return f"SELECT {self._hint}{columns} FROM {self._sources(node)}"
 
     def filter(self, node: Filter) -> str:
         conditions = []
@@ -159,7 +162,8 @@ class _Writing:
         for relation, columns in node.arms:
             named = ", ".join(f"c{own} AS c{number}" for own, number in zip(columns, node.columns, strict=True))
             arms.append(f"SELECT {named or '1 AS c0'} FROM {self.within(relation)}")
-        return " UNION ALL ".join(arms)
+        union = " UNION ALL ".join(arms)
+        return f"SELECT {self._hint}* FROM ({union})" if self._hint else union
 
     # Terms.
 

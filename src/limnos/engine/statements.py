@@ -153,7 +153,7 @@ class _Work:
             logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
             return None
         try:
-            return values_of(self._spark, found, tables=self._named)
+            return values_of(self._spark, found, tables=self._named, parts=self._parts)
         except Exception as error:
             if not is_too_complex(error):
                 raise
@@ -164,7 +164,7 @@ class _Work:
         self._stop()
         want = wanted[int(number)]
         if want.carried is not None:
-            return values_of(self._spark, want.carried, tables=self._named)
+            return values_of(self._spark, want.carried, tables=self._named, parts=self._parts)
         ref = self._ref(want.dataverse, want.name)
         if ref.files is not None:
             return map(shaped(form_of(ref), lenient=True), loading.objects(ref.files, form_of(ref)))

@@ -70,7 +70,7 @@ def session(
     URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
     same Spark is returned, with its own catalogs and credential. With `lineage` each statement's sources and targets are told to
     the server by OpenLineage's listener, under this credential: the one of the session that started Spark. Where the extra `lance`
-    is installed, the session has the source `limnos.lance` for the server's Lance tables, unless `lance` is False.
+    is installed and `lance` is true, the session has the source `limnos.lance` for Lance tables.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.

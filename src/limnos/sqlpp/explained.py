@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 WHOLE = "the whole query"
 VALUES = "values of SELECT, from each row of the result"
+ROWS = "conditions and values, from each row that comes"
 
 
 def explained(expression: plan.Expression, forms: Callable[[tuple[str, ...], str], Form | None]) -> bytes:
@@ -63,7 +64,7 @@ def _runs(expression: plan.Expression, types: Types) -> dict[str, object]:
             if not found.layout.finished:
                 return {"spark": [WHOLE]}
             because = f"Spark does not carry: {'; '.join(found.layout.finished)}"
-            return {"spark": [WHOLE], "evaluator": VALUES, "because": because}
+            return {"spark": [WHOLE], "evaluator": VALUES if found.layout.keep is None else ROWS, "because": because}
     _, wanted = prepared(expression, types=types)
     return {"spark": [_told(one) for one in wanted], "evaluator": WHOLE, "because": f"Spark does not carry: {reason}"}
 

@@ -26,15 +26,15 @@ Key: TypeAlias = Sequence[Condition]
 
 def key_in(form: Form, conditions: Sequence[Condition]) -> Key | None:
     """The key that conditions leave no choice of; None where they leave some."""
-    found = [_pinned(form, path, conditions) for path in form.keys]
+    found = [_pinned(form, path, among=conditions) for path in form.keys]
     key = tuple(one for one in found if one is not None)
     return key if key and len(key) == len(found) else None
 
 
-def _pinned(form: Form, path: tuple[str, ...], conditions: Sequence[Condition]) -> Condition | None:
+def _pinned(form: Form, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:
     """A condition that leaves one value of a field, with that value as the field's type has it."""
     type_ = column_type(form.type, path)
-    for one in conditions:
+    for one in among:
         if type_ is None or one.path != path or one.operator != "=":
             continue
         value = one.value if type_.name == "uuid" and isinstance(one.value, uuid.UUID) else literal(type_, one.value)

@@ -96,7 +96,7 @@ def same(found: Iterable[str], wanted: Iterable[str], *, ordered: bool) -> bool:
 def _near(text: str) -> str:
     def rounded(value: Held) -> Held:
         if isinstance(value, float) and math.isfinite(value):
-            return float(f"{value:.9g}")
+            return float(f"{value:.9g}") + 0.0  # a sum of zeros below 0 begins with one above it, or does not
         if isinstance(value, list):
             return [rounded(item) for item in value]
         return {name: rounded(item) for name, item in value.items()} if isinstance(value, dict) else value

@@ -60,6 +60,8 @@ class Queries:
         return f"{first} {one} {how} {second} {other} on {on}", variables
 
     def _where(self, variables: list[Var]) -> str:
+        if self._chance(0.1):
+            return f" where {self._bool(variables, 1)} and {self._beyond(variables)} is {self._of(['', 'not '])}unknown"
         return f" where {self._bool(variables, 2)}" if self._chance(0.6) else ""
 
     def _plain(self) -> str:

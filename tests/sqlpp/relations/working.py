@@ -45,8 +45,8 @@ class Overflow(Exception):
 
 def worked_out(carried: Carried, tables: Tables) -> Iterator[Held]:
     """The results of a query, from the rows of its datasets as `stored` has them."""
-    for row in _rows(carried.relation, tables):
-        yield carried.layout.make([term(one, row) for one, _ in carried.layout.columns])
+    layout = carried.layout
+    yield from layout.values([term(one, row) for one, _ in layout.columns] for row in _rows(carried.relation, tables))
 
 
 def _rows(node: Relation, tables: Tables) -> list[Row]:

@@ -41,8 +41,11 @@ def carried(query: plan.Query, types: Types, *, fields: frozenset[str] | None = 
     With `fields`, whoever asks looks at these of a dataset's objects alone.
     """
     try:
-        rows = query_of(query, Carrier(Known(types)))
-        layout = layout_of(rows.shape if fields is None else _only(rows.shape, fields))
+        carrier = Carrier(Known(types))
+        carrier.left = []
+        rows = query_of(query, carrier)
+        shape = rows.shape if fields is None else _only(rows.shape, fields)
+        layout = layout_of(shape, rows.left, limit=rows.limit, offset=rows.offset)
         terms = columns_in(*(term for term, _ in layout.columns))
         if not is_closed(rows.relation) or not terms <= outputs(rows.relation):
             raise Uncarried("a subquery about rows of an outer query, in a place where it cannot be joined")

@@ -43,16 +43,21 @@ _COUNT_MAX = 1 << 31
 
 
 class Rows(NamedTuple):
-    """The rows of a query and the shape of its results."""
+    """The rows of a query and the shape of its results; those alone are its rows for which the conditions that are left hold, and of these so many from an offset on."""
 
     relation: Relation
     shape: Shape
+    left: tuple[Shape, ...] = ()
+    limit: int | None = None
+    offset: int = 0
 
 
 def query_of(query: plan.Query, carrier: Carrier) -> Rows:
-    """A whole query, by itself. Raises Uncarried."""
+    """A whole query, by itself. Raises Uncarried. Conditions are left where the carrier says that they may be."""
     for let in query.lets:
         bind(let.slot, let.value, carrier=carrier)
+    if len(query.arms) > 1 or query.output is not None:
+        carrier.left = None
     if len(query.arms) == 1:
         rows = _arm(query.arms[0], query.order if query.output is None else (), carrier=carrier)
     else:
@@ -60,6 +65,8 @@ def query_of(query: plan.Query, carrier: Carrier) -> Rows:
     if query.output is not None and query.order:
         rows = _ordered(rows, query.order, slot=query.output, carrier=carrier)
     limit, offset = _count(query.limit), _count(query.offset) or 0
+    if rows.left:
+        return rows._replace(limit=limit, offset=offset)
     if limit is None and not offset:
         return rows
     return Rows(Cut(rows.relation, limit, offset), rows.shape)
@@ -69,10 +76,12 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
     inner = carrier.inner()
     if isinstance(arm, plan.Query):
         return query_of(arm, inner)
+    plain = arm.group is None and not arm.windows and not arm.select.distinct
+    inner.left = [] if carrier.left is not None and plain else None
     found = block_of(arm, order, carrier=inner)
     if inner.aside:
         raise Uncarried("a condition about an outer query")
-    return Rows(inner.relation, found)
+    return Rows(inner.relation, found, tuple(inner.left or ()))
 
 
 def _count(node: plan.Expression | None) -> int | None:
@@ -152,10 +161,20 @@ def filtered(where: plan.Expression | None, carrier: Carrier) -> None:
         if _has_query(node):
             later.append(node)
         else:
-            carrier.filter(condition(node, carrier))
+            _asked(node, carrier)
     for node in later:
         if not CONDITIONS(node, carrier):
             carrier.filter(condition(node, carrier))
+
+
+def _asked(node: plan.Expression, carrier: Carrier) -> None:
+    """A condition of the rows: columns ask it, or it is left where that may be. Raises Uncarried."""
+    try:
+        carrier.filter(condition(node, carrier))
+    except Uncarried:
+        if carrier.left is None:
+            raise
+        carrier.left.append(finished(node, carrier))
 
 
 def _has_query(node: plan.Expression) -> bool:

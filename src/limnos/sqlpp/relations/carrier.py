@@ -47,6 +47,8 @@ class Carrier:
         self.aside: list[Term] = []
         self.aggregates: dict[int, Shape] = {}
         """The aggregates of a group, by the identity of their nodes."""
+        self.left: list[Shape] | None = None
+        """Conditions that are left for the evaluator to ask of the rows that come; None where nothing may be left, as more is made of the rows."""
 
     def inner(self) -> Carrier:
         """A block inside of this one."""

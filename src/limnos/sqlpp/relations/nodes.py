@@ -202,11 +202,15 @@ def is_closed(relation: Relation) -> bool:
     return True
 
 
-def reads_of(relation: Relation) -> Iterator[Read]:
-    """The datasets that a relation reads."""
+def parts_of(relation: Relation) -> Iterator[Relation]:
+    """A relation and all that it is made of."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, Read):
-            yield one
+        yield one
         waiting.extend(sources_of(one))
+
+
+def reads_of(relation: Relation) -> Iterator[Read]:
+    """The datasets that a relation reads."""
+    yield from (one for one in parts_of(relation) if isinstance(one, Read))

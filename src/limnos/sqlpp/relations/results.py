@@ -5,7 +5,8 @@ May import `shapes`, declared types and `values`. Must not know an engine: a row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.sqlpp.relations.finishing import function_of
@@ -30,13 +31,27 @@ class Layout(NamedTuple):
     make: Make
     finished: tuple[str, ...] = ()
     """Why values are left for the evaluator to work out from a row; empty where none are."""
+    keep: Callable[[Row], bool] | None = None
+    limit: int | None = None
+    offset: int = 0
+    """Which rows are results, where the evaluator has to say it, and how many of them."""
+
+    def values(self, rows: Iterable[Row]) -> Iterator[Value]:
+        """The results that rows are."""
+        keep = self.keep
+        if keep is None:
+            return map(self.make, rows)
+        end = None if self.limit is None else self.offset + self.limit
+        return islice((self.make(row) for row in rows if keep(row)), self.offset, end)
 
 
-def layout_of(shape: Shape) -> Layout:
-    """How results of a shape come."""
+def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> Layout:
+    """How results of a shape come, of the rows for which what is left holds."""
     building = _Building()
     make = building.maker(shape)
-    return Layout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)))
+    asked = [building.maker(one) for one in left]
+    keep = (lambda row: all(ask(row) is True for ask in asked)) if asked else None
+    return Layout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
 
 
 class _Building:
