@@ -67,10 +67,9 @@ def session(
 
     `token` is sent as Bearer; `user` is for servers that believe the Basic user (`simple` authentication, loopback).
     `catalogs` None: every Iceberg catalog the caller may see, asked from the server. `master` is any Spark master
-    URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the
-    same Spark is returned, with its own catalogs and credential. With `lineage` each statement's sources and targets are told to
-    the server by OpenLineage's listener, under this credential: the one of the session that started Spark. Where the extra `lance`
-    is installed and `lance` is true, the session has the source `limnos.lance` for Lance tables.
+    URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the same Spark is returned, with its
+    own catalogs and credential. With `lineage` each statement's sources and targets are told to the server by OpenLineage's listener, under this
+    credential: the one of the session that started Spark. With the extra `lance` the session has the source `limnos.lance`, unless `lance` is False.
 
     Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
     BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
