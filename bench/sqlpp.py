@@ -130,6 +130,7 @@ def hogged(uri: str, token: str, *, objects: int, rounds: int) -> None:
     """Small queries alone, then beside a large one that goes on all the while."""
     client = Client(uri, token)
     client.say(_FILLED.format("large", objects))
+    list(_small(client, rounds=9))  # to warm up
     told = {"alone": _percentile(_small(client, rounds=rounds))}
     with _hog(uri, token) as running:
         told["beside a hog"] = _percentile(_small(client, rounds=rounds))
