@@ -12,9 +12,10 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from limnos.engine.failures import is_unknown
+from limnos.engine.names import STATEMENT
 from limnos.engine.single_values import Json, Row, Unfit, check, day_text, decoded, encoded, moment_text
 from limnos.sqlpp.values.model import Date, DateTime, Value
 
@@ -34,12 +35,6 @@ BYTES_MAX: Final = 4 << 20
 """So many files, and so much of them, are read here where conditions leave no more."""
 ROWS_MAX: Final = 64
 """So many objects are looked for, or added, at once."""
-PROPERTY: Final = "spark.sql.iceberg.snapshot-property.sqlpp.statement"
-"""Where a session says which statement its snapshots are of."""
-
-
-class Gone(Protocol):
-    """What Java gives for an expression of Iceberg's; nothing is asked of it here."""
 
 
 class Few:
@@ -116,7 +111,7 @@ class Few:
             if self._snapshot is not None:
                 change = change.validateFromSnapshot(self._snapshot)
             change = change.conflictDetectionFilter(self._expression(keys)).validateNoConflictingDataFiles()
-        change.set("sqlpp.statement", self._spark.conf.get(PROPERTY, "") or "").commit()
+        change.set("sqlpp.statement", self._spark.conf.get(STATEMENT, "") or "").commit()
 
     @cached_property
     def _is_plain(self) -> bool:
@@ -144,13 +139,15 @@ class Few:
 
     # Conditions.
 
-    def _condition(self, condition: Condition) -> Gone:
+    def _condition(self, condition: Condition) -> JavaObject:
         if condition.operator != "=":
             raise Unfit(f"a condition by {condition.operator}")
-        made: Gone = self._iceberg.expressions.Expressions.equal(".".join(condition.path), _literal(condition.value))
+        made: JavaObject = self._iceberg.expressions.Expressions.equal(
+            ".".join(condition.path), _literal(condition.value)
+        )
         return made
 
-    def _expression(self, keys: Iterable[Key]) -> Gone:
+    def _expression(self, keys: Iterable[Key]) -> JavaObject:
         """To have one of some keys."""
         both, either = (getattr(self._iceberg.expressions.Expressions, word) for word in ("and", "or"))
         return reduce(either, (reduce(both, map(self._condition, key)) for key in keys))

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from limnos.engine.names import STATEMENT
 from limnos.spark.session import session
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class Sessions:
             ("spark.sql.session.timeZone", "UTC"),
             ("spark.sql.caseSensitive", "true"),
             ("spark.sql.shuffle.partitions", str(self.parts)),
-            ("spark.sql.iceberg.snapshot-property.sqlpp.statement", job.id),
+            (STATEMENT, job.id),
         ):
             spark.conf.set(key, value)
         context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
