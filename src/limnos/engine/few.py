@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Final
 
-from limnos.engine.failures import is_unknown
+from limnos.engine.failures import is_conflict
 from limnos.engine.names import STATEMENT
 from limnos.engine.single_values import Json, Row, Unfit, check, day_text, decoded, encoded, moment_text
 from limnos.sqlpp.values.model import Date, DateTime, Value
@@ -83,20 +83,16 @@ class Few:
         out = self._table.io().newOutputFile(
             self._table.locationProvider().newDataLocation(f"few-{uuid.uuid4()}.parquet")
         )
+        writing = self._iceberg.InternalData.write(self._iceberg.FileFormat.PARQUET, out)
+        appender = writing.schema(schema).set(self._table.properties()).build()
+        for text in texts:
+            appender.add(self._iceberg.SingleValueParser.fromJson(struct, text))
+        appender.close()
         try:
-            appender = (
-                self._iceberg.InternalData.write(self._iceberg.FileFormat.PARQUET, out)
-                .schema(schema)
-                .set(self._table.properties())
-                .build()
-            )
-            for text in texts:
-                appender.add(self._iceberg.SingleValueParser.fromJson(struct, text))
-            appender.close()
             self._commit(out, appender, rows=len(texts), keys=keys)
         except Exception as error:
-            if not is_unknown(error):
-                with suppress(Exception):  # whoever looks for what was lost finds it
+            if is_conflict(error):  # only then is it certain that no snapshot names the file
+                with suppress(Exception):  # whoever looks for what nothing names finds it
                     self._table.io().deleteFile(out.location())
             raise
         return True
