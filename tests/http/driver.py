@@ -12,7 +12,7 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.building import Built, build
-from limnos.config.settings import Access, Events, Server, Settings, Storage
+from limnos.config.settings import Access, Events, Server, Settings, Sources, Storage
 from limnos.http.throttle import Throttle
 
 API = "/api/metalakes"
@@ -20,6 +20,8 @@ OWN = "/api/limnos/v1"
 EVENTS = Events(allowed_urls=("https://hooks.example.com",))
 NO_MORE = Storage()
 """Catalogs may use the server's own warehouse and the public clouds."""
+NOBODY = Sources()
+"""No outside system may be shown."""
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,13 @@ def node_at(
     *,
     access: bool = True,
     storage: Storage = NO_MORE,
+    sources: Sources = NOBODY,
     kept_bytes_max: int | None = None,
     database: str | None = None,
 ) -> Iterator[Node]:
     """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
     server = Server(data=str(data)) if kept_bytes_max is None else Server(data=str(data), kept_bytes_max=kept_bytes_max)
-    settings = Settings(server=server, access=Access(enabled=access), storage=storage, events=EVENTS)
+    settings = Settings(server=server, access=Access(enabled=access), storage=storage, sources=sources, events=EVENTS)
     with asyncio.Runner() as runner:
         built = build(settings)
         built.services.sqlpp_requests.reach_s = 0.0  # nobody began anything elsewhere a moment ago

@@ -31,6 +31,8 @@ from limnos.services.context import Services
 from limnos.services.credentials import Vendor
 from limnos.services.defaults import Defaults, Rules
 from limnos.services.files import Files
+from limnos.services.sources import Sources
+from limnos.sources.connectors.registry import Limits
 from limnos.store.migrate import migrate
 from limnos.store.modes import private_directory
 from limnos.telemetry.logs import request_log
@@ -63,6 +65,7 @@ class Built(NamedTuple):
         services.chores.close()
         services.lance.close()
         services.vendor.close()
+        services.sources.close()
         await services.locks.close()
         services.sqlpp_chores.close()
         services.engine.close()
@@ -197,6 +200,7 @@ def build(settings: Settings) -> Built:
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
+        sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
     )
     upkeep.services = services
     asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []

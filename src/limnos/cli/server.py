@@ -59,6 +59,10 @@ class Flags:
     allow_endpoint: Annotated[
         tuple[str, ...], Parameter(negative="", help="Object store that catalogs may name, as a URL; may be repeated.")
     ] = ()
+    allow_source: Annotated[
+        tuple[str, ...],
+        Parameter(negative="", help="Outside system that catalogs may show, as HOST:PORT; may be repeated."),
+    ] = ()
 
     def load(self) -> Loaded:
         """Put the flags over the environment and the file. Raises ConfigError."""
@@ -77,6 +81,7 @@ class Flags:
             "storage.warehouse": self.warehouse,
             "storage.allowed_roots": self.allow_root or None,
             "storage.allowed_endpoints": self.allow_endpoint or None,
+            "sources.allowed_addresses": self.allow_source or None,
             "server.insecure_listen": self.insecure_listen or None,
         }
         return load(flags=given, file=self.config, environ=os.environ)

@@ -26,6 +26,7 @@ FLAGS: Mapping[str, str] = {
     "storage.warehouse": "--warehouse",
     "storage.allowed_roots": "--allow-root",
     "storage.allowed_endpoints": "--allow-endpoint",
+    "sources.allowed_addresses": "--allow-source",
     "server.workers": "--workers",
     "sqlpp.enabled": "--sqlpp",
     "server.bare": "--bare",

@@ -282,6 +282,29 @@ class Storage(Section):
     )
 
 
+def _address(text: str) -> str:
+    """Give an address of an outside system one spelling."""
+    host, port = split_listen(text)
+    if port == 0:
+        raise ValueError(
+            f"'{text}' is not HOST:PORT with a port from 1 to 65535; write for example db.example.com:5432"
+        )
+    return f"[{host}]:{port}".lower() if ":" in host else f"{host}:{port}".lower()
+
+
+class Sources(Section):
+    """Outside systems that catalogs show: databases."""
+
+    allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Addresses that catalogs of outside systems may name, as `HOST:PORT`, separated by commas. Unset: none.",
+    )
+    timeout_s: PositiveFloat = Field(
+        default=10.0,
+        description="Longest time for one question to an outside system, in seconds; then the answer is 502.",
+    )
+
+
 class Iceberg(Section):
     """Iceberg REST."""
 
@@ -512,6 +535,7 @@ class Settings(BaseSettings):
     access: Access = Access()
     names: Names = Names()
     storage: Storage = Storage()
+    sources: Sources = Sources()
     iceberg: Iceberg = Iceberg()
     lance: Lance = Lance()
     sqlpp: Sqlpp = Sqlpp()

@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from limnos.model.errors import Unavailable
+from limnos.model.errors import LimnosError, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -50,8 +50,9 @@ class _Call:
 class _Share:
     """One catalog's threads, and the calls that wait for them."""
 
-    def __init__(self, threads_max: int) -> None:
+    def __init__(self, threads_max: int, silent: Callable[[], LimnosError]) -> None:
         self.threads_max = threads_max
+        self.silent = silent
         self.changed = threading.Condition()
         self.waiting: deque[_Call] = deque()
         self.threads = 0
@@ -59,10 +60,10 @@ class _Share:
         self.stuck = 0
 
     def add(self, call: _Call) -> None:
-        """Queue a call. Raises Unavailable when every thread is stuck, or too many calls wait."""
+        """Queue a call. Raises what is said of silence (Unavailable) when every thread is stuck, or too many calls wait."""
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
-                raise _no_answer()
+                raise self.silent()
             self.waiting.append(call)
             if self.idle >= len(self.waiting) or self.threads >= self.threads_max:
                 self.changed.notify()
@@ -125,13 +126,16 @@ def _no_answer() -> Unavailable:
 class Shares:
     """Runs blocking calls, each in its catalog's share of threads."""
 
-    def __init__(self, *, timeout_s: float, threads_max: int = THREADS_MAX) -> None:
+    def __init__(
+        self, *, timeout_s: float, threads_max: int = THREADS_MAX, silent: Callable[[], LimnosError] = _no_answer
+    ) -> None:
         self.timeout_s = timeout_s
         self.threads_max = threads_max
+        self._silent = silent
         self._shares: dict[Hashable, _Share] = {}
 
     async def run(self, key: Hashable, call: Callable[[], T], *, late: Callable[[], object] | None = None) -> T:
-        """Run a call in the share of `key` and return what it returns. Raises Unavailable when it takes too long.
+        """Run a call in the share of `key` and return what it returns. Raises what `silent` makes (Unavailable) when it takes too long.
 
         `late` takes back what the call did, in its thread, when it comes to an end after that.
         """
@@ -147,7 +151,7 @@ class Shares:
             if one.future.done() and not one.future.cancelled() and one.future.exception() is not None:
                 raise  # the call's own
             share.give_up(one)
-            raise _no_answer() from None
+            raise self._silent() from None
         except asyncio.CancelledError:
             share.give_up(one)
             raise
@@ -157,7 +161,7 @@ class Shares:
         if found is None:
             if len(self._shares) >= _SHARES_MAX:
                 self._shares = {each: share for each, share in self._shares.items() if share.threads}
-            found = self._shares[key] = _Share(self.threads_max)
+            found = self._shares[key] = _Share(self.threads_max, self._silent)
         return found
 
 

@@ -291,6 +291,12 @@ class StorageFailed(LimnosError):
     code = "storage-failed"
 
 
+class SourceFailed(StorageFailed):
+    """The outside system that a catalog shows does not answer, or does not let this server in or do what was asked."""
+
+    code = "source-failed"
+
+
 class InvalidTable(LimnosError):
     """A table's own files are not what they should be: there is no table, or none that can be read."""
 

@@ -103,6 +103,7 @@ GENERIC_PROVIDER = "lakehouse-generic"
 FILESET_PROVIDER = "fileset"
 MODEL_PROVIDER = "model"
 MESSAGING_PROVIDER = "messaging"
+POSTGRESQL_PROVIDER = "jdbc-postgresql"
 SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
@@ -113,6 +114,10 @@ HELD: Final[Mapping[str, Kind]] = {
     MESSAGING_PROVIDER: Kind.TOPIC,
 }
 """What a catalog of each of the other providers holds, beside functions; its schemas do not nest."""
+
+
+SOURCED: Final[Mapping[str, str]] = {POSTGRESQL_PROVIDER: "RELATIONAL"}
+"""Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
 
 
 @cache

@@ -18,6 +18,7 @@ from limnos.model.kinds import LEAVES, Kind
 from limnos.services.apart import apart_load
 from limnos.services.objects import codec_of, scope_for, target_require
 from limnos.services.scene import Scope
+from limnos.services.shadows import shadowed
 from limnos.services.together import read_together
 from limnos.store.ancestry import path_of
 from limnos.store.attachments import attached_objects_read
@@ -87,6 +88,7 @@ def _holder(scene: Scene, on: On, *, kind: Kind) -> Target:
     return target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
 
 
+@shadowed
 async def attached_list(ctx: Context, on: On, *, kind: Kind) -> list[Attached]:
     """Return what is attached to an object, its own first, then what comes down to it; what the caller may load."""
     return await ctx.read(on.scope, lambda scene: attached_of(scene, _holder(scene, on, kind=kind).chain, kind=kind))
@@ -122,6 +124,7 @@ def _may_load(scene: Scene, node: Node) -> bool:
     return scene.decide(Action(f"{node.kind.word}_load"), chain).allowed
 
 
+@shadowed
 async def associate(
     ctx: Context, on: On, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
     check: Callable[[Node], None] = lambda _: None,

@@ -22,6 +22,7 @@ from limnos.model.kinds import (
     ICEBERG_PROVIDER,
     MESSAGING_PROVIDER,
     MODEL_PROVIDER,
+    SOURCED,
     Kind,
 )
 from limnos.model.records import CatalogRecord
@@ -31,6 +32,7 @@ from limnos.services.nested import check_nested, nests, refuse_change
 from limnos.services.places import WAREHOUSE, check_places
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
+from limnos.services.table_formats import is_sourced
 from limnos.sources.credentials import check_role
 from limnos.view.cold import for_each, need, need_all
 from limnos.view.keys import listing_key, name_key, node_key
@@ -50,6 +52,7 @@ PROVIDERS = {
     FILESET_PROVIDER: "FILE",
     MODEL_PROVIDER: "ML",
     MESSAGING_PROVIDER: "STREAM",
+    **SOURCED,
 }
 """Providers that are served, with the catalog type each has."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
@@ -154,7 +157,11 @@ async def catalog_test(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
         allowed=ctx.services.defaults.allowed,
     )  # fmt: skip
-    await _reach(ctx, record.properties)
+    if record.provider in SOURCED:
+        ctx.services.sources.check(record.provider, record.properties)
+        await ctx.services.sources.try_out(record.provider, record.properties)
+    else:
+        await _reach(ctx, record.properties)
 
 
 async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: Edits) -> None:
@@ -169,7 +176,12 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
         scene.require_in_use()
         return scene.catalog_record
 
-    properties = edits.over((await ctx.read(Scope(metalake, name), read)).properties)
+    record = await ctx.read(Scope(metalake, name), read)
+    properties = edits.over(record.properties)
+    if record.provider in SOURCED:
+        ctx.services.sources.check(record.provider, properties)
+        await ctx.services.sources.try_out(record.provider, properties)
+        return
     check_places(properties, ctx.services.defaults.allowed)
     check_role(properties)
     await _reach(ctx, properties)
@@ -195,6 +207,8 @@ async def catalog_create(
     def decide(scene: Scene) -> Permit[CatalogCreate]:
         scene.require_in_use()
         decision = scene.require(Action.CATALOG_CREATE, scene.settled.outer)
+        if record.provider in SOURCED:
+            ctx.services.sources.check(record.provider, properties)
         if need(scene.view, name_key(scene.metalake.id, "catalog", name), zone=scene.zone) is not None:
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
         return scene.permit(CatalogCreate(scene.metalake, name, record, scene.maker_id), decision)
@@ -228,6 +242,8 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Edits)
         decision = scene.require(Action.CATALOG_ALTER, scene.settled.outer)
         scene.require_in_use()
         check_places(dict(edits.sets), ctx.services.defaults.allowed, provider=scene.catalog_record.provider)
+        if is_sourced(scene):
+            ctx.services.sources.check(scene.catalog_record.provider, edits.over(scene.catalog_record.properties))
         return scene.permit(CatalogAlter(scene.catalog, edits, separator=separator), decision, zone=scene.metalake.id)
 
     return catalog_shown(await ctx.write(Scope(metalake, name), decide, catalog_update), may_alter=True)
@@ -278,5 +294,6 @@ def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     if not permit.command.force:
         if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
             raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
-        tx.nodes.require_empty(held, ", or force the drop")
+        if cast("CatalogRecord", held.record).provider not in SOURCED:  # there only shadows are in it
+            tx.nodes.require_empty(held, ", or force the drop")
     tx.nodes.drop(held)

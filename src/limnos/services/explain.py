@@ -17,6 +17,7 @@ from limnos.model.privileges import shown
 from limnos.services.lending import LENT, Thing, explain_through
 from limnos.services.objects import role_find
 from limnos.services.scene import Scope
+from limnos.services.table_formats import is_sourced
 from limnos.view.cold import need
 from limnos.view.keys import name_key
 
@@ -125,6 +126,8 @@ def _chain_beside(scene: Scene, kind: Kind, name: str) -> Chain:
 
 def _missing(scene: Scene, action: Action, chain: Chain) -> list[str]:
     """Say which object of the chain does not exist, the outermost one, to a caller who may know it."""
+    if is_sourced(scene):
+        return []  # what another system has is not known here
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
     asked = (action, Action.EXPLAIN_OTHERS)
     if not absent or not any(scene.decide(each, chain).allowed for each in asked if chain[0].kind in each.kinds):

@@ -17,6 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Condition, Privilege, check_binding, check_conditions
 from limnos.services.objects import Target, codec_of, role_find, role_require, scope_for, target_find, target_require
 from limnos.services.scene import Scope
+from limnos.services.shadows import Unshadowed, shadowed
 from limnos.services.together import read_together
 from limnos.services.users import Holder, principal_require
 from limnos.view.cold import for_each, need
@@ -108,6 +109,7 @@ def _bound(target: Target, wish: Wish) -> Found:
     return Found(target, grants)
 
 
+@shadowed
 async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], action: Action) -> list[Found]:
     """Find the objects of wishes, all at one moment, for who may do the action in the metalake.
 
@@ -125,6 +127,9 @@ async def wishes_find(ctx: Context, metalake: str, wishes: tuple[Wish, ...], act
         by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
     try:
         return await read_together(ctx, tuple(by_scope), partial(_all_found, tuple(by_scope.values())))
+    except Unshadowed as error:
+        error.allowed = lambda scene, _: scene.require(action, scene.settled.outer[-1:])
+        raise
     except NotFound as error:
         if action is not Action.ROLE_CREATE or error.kind == "metalake":
             raise
@@ -136,6 +141,7 @@ def _all_found(wishes: tuple[list[Wish], ...], scenes: tuple[Scene, ...]) -> lis
     return for_each(pairs, lambda pair: _found(*pair))
 
 
+@shadowed
 async def privileges_grant(ctx: Context, *, metalake: str, role: str, wish: Wish, grants_them: bool = True) -> Ruled:
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 

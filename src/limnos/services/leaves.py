@@ -19,7 +19,7 @@ from limnos.names.iceberg import render
 from limnos.names.path import check_gravitino_name
 from limnos.services.pages import EVERY, page_of
 from limnos.services.properties import Edits
-from limnos.services.table_formats import require_held
+from limnos.services.table_formats import refuse_sourced, require_held
 from limnos.view.cold import for_each
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class LeafDrop(msgspec.Struct, frozen=True):
 def leaf_find(scene: Scene, path: Levels, *, kind: Kind, action: Action) -> Found[Node]:
     """Find an object for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
+    refuse_sourced(scene, kind, path, action)
     return scene.look_up(kind, path, action)
 
 
@@ -75,6 +76,7 @@ def leaf_names(scene: Scene, namespace: Levels, *, kind: Kind) -> list[str]:
     """Return the names of what the caller sees of a kind in a namespace."""
     scene.require_in_use()
     action = Action(f"{kind.word}_list")
+    refuse_sourced(scene, Kind.NAMESPACE, namespace, action)
     found = scene.look_up(Kind.NAMESPACE, namespace, action)
     return page_of(scene, action, kind=kind, chain=found.chain, asked=EVERY).texts()
 
@@ -93,6 +95,7 @@ async def leaf_create(
 
     def decide(scene: Scene) -> Permit[LeafCreate]:
         scene.require_in_use()
+        refuse_sourced(scene, Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
         namespace, _, decision = scene.look_up(Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
         require_held(scene, kind)
         if scene.is_taken(namespace.id, kind, path[-1]):

@@ -22,10 +22,10 @@ from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.homes import base_of, home_of, located
 from limnos.services.nested import NESTED
 from limnos.services.objects import codec_of
-from limnos.services.pages import EVERY, Asked, Page, page_of
+from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 from limnos.services.scene import Scope
-from limnos.services.table_formats import refuse_making
+from limnos.services.table_formats import is_sourced, refuse_making, refuse_sourced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,6 +86,7 @@ def already_exists(levels: Levels) -> AlreadyExists:
 def namespace_find(scene: Scene, levels: Levels, action: Action) -> Found[Node]:
     """Find a namespace for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
+    refuse_sourced(scene, Kind.NAMESPACE, levels, action)
     return scene.look_up(Kind.NAMESPACE, levels, action)
 
 
@@ -108,6 +109,8 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     scene.require_in_use()
     scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
     chain = scene.settled.outer
+    if is_sourced(scene):
+        return NO_PAGE
     if parent:
         node, chain = scene.find(parent, Kind.NAMESPACE)
         if node is None:
@@ -265,7 +268,6 @@ def namespace_move_of(scene: Scene, source: Levels, target: Levels) -> Permit[Na
     """Decide on renaming or moving a namespace. Raises NotFound, Forbidden."""
     _check_parts(scene, target)
     node, chain, decision = namespace_find(scene, source, Action.NAMESPACE_MOVE)
-    _refuse_nesting(scene, target)
     _refuse_nesting(scene, target)
     into, above = parent_of(scene, target)
     decisions = [decision]

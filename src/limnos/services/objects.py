@@ -16,12 +16,14 @@ from limnos.names.logical import LogicalCodec
 from limnos.services.lance_roots import means_catalog, no_object, stands_for_catalog
 from limnos.services.nested import nests
 from limnos.services.scene import Scope
+from limnos.services.shadows import SHADOWED, Unshadowed
+from limnos.services.table_formats import is_sourced
 from limnos.view.cold import need
 from limnos.view.keys import role_key
 
 if TYPE_CHECKING:
     from limnos.access.actions import Action
-    from limnos.model.decisions import Chain
+    from limnos.model.decisions import Chain, Decision
     from limnos.model.entities import Node, RoleEntity
     from limnos.names.fullname import FullName
     from limnos.names.logical import Policy
@@ -100,17 +102,22 @@ def target_require(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec
     """
     try:
         target = target_find(scene, kind, full_name, codec)
-    except (NotFound, Unsupported):
+    except (NotFound, Unsupported) as error:
         if kind is not Kind.METALAKE:
             _require_any(scene, _absent_chain(scene, kind, full_name, codec), actions)
+        if isinstance(error, Unshadowed):
+            error.allowed = lambda scene, chain: _require_any(scene, chain, actions)
         raise
     _require_any(scene, target.chain, actions)
     return target
 
 
-def _require_any(scene: Scene, chain: Chain, actions: tuple[Action, ...]) -> None:
-    if not any(scene.decide(action, chain).allowed for action in actions[:-1]):
-        scene.require(actions[-1], chain)
+def _require_any(scene: Scene, chain: Chain, actions: tuple[Action, ...]) -> Decision:
+    for action in actions[:-1]:
+        decision = scene.decide(action, chain)
+        if decision.allowed:
+            return decision
+    return scene.require(actions[-1], chain)
 
 
 def _absent_chain(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -> Chain:
@@ -135,7 +142,11 @@ def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
             stands_for_catalog(scene, each.levels) for each in fullname.candidates(full_name, parts, codec=codec)
         ):
             raise Unsupported(no_object(scene))
-        raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+        missing = f"{kind.word.capitalize()} {full_name} does not exist"
+        if kind in SHADOWED and is_sourced(scene):
+            readings = tuple(_levels(each) for each in fullname.candidates(full_name, parts, codec=codec))
+            raise Unshadowed(missing, scope=scene.scope, object_kind=kind, readings=readings)
+        raise NotFound(missing, kind="object")
     node, chain = _found(scene, reading, kind=kind)
     if node is None or node.kind is not kind:
         raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")

@@ -13,6 +13,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Principal
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.objects import Target, codec_of, scope_for, target_require
+from limnos.services.shadows import shadowed
 from limnos.services.users import principal_require
 from limnos.view.cold import need
 from limnos.view.keys import principal_id_key
@@ -31,6 +32,7 @@ class OwnerSet(msgspec.Struct, frozen=True):
     principal: Principal
 
 
+@shadowed
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
     """Return an object's owner, to whoever may load the object. Raises NotFound, Forbidden."""
 
@@ -46,6 +48,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
     return await ctx.read(scope_for(metalake, kind, full_name), read)
 
 
+@shadowed
 async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, owner_kind: Kind, owner: str) -> None:
     """Give an object another owner. Raises NotFound, Forbidden."""
 

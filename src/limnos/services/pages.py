@@ -117,22 +117,30 @@ def page_of(scene: Scene, action: Action, *, kind: Kind, chain: Chain, asked: As
     return listing.page(asked)
 
 
+def every_name(scene: Scene, *, kind: Kind, chain: Chain) -> list[str]:
+    """Return the names of all of a parent's children, whoever may see them: to tell what there is from what there is not."""
+    space: Space = (chain[0].id, scene.space(kind), kind)
+    listing = _Listing(scene, None, chain, space=space)
+    listing.need_all("")
+    return listing.page(EVERY).texts()
+
+
 class _Listing:
     """A listing as one caller sees it, block by block."""
 
-    def __init__(self, scene: Scene, action: Action, chain: Chain, *, space: Space) -> None:
+    def __init__(self, scene: Scene, action: Action | None, chain: Chain, *, space: Space) -> None:
         self.scene = scene
         self.space = space
         self.zone = scene.zone_of(space[2])
         self.about = (action, scene.user)
-        self.shown = self._filter(chain) if scene.rules.access_enabled else EVERYTHING
+        self.shown = self._filter(action, chain) if action is not None and scene.rules.access_enabled else EVERYTHING
 
-    def _filter(self, chain: Chain) -> ListFilter:
+    def _filter(self, action: Action, chain: Chain) -> ListFilter:
         """Return what the caller sees of the listing, remembered until access moves."""
         memo, key = self.scene.memo, (*self.about, self.space)
         found: ListFilter | None = memo.get(key)
         if found is None:
-            found = memo[key] = list_filter(self.scene.subject, self.about[0], chain, self.scene.owner_of)
+            found = memo[key] = list_filter(self.scene.subject, action, chain, self.scene.owner_of)
         return found
 
     def need_all(self, after: str) -> None:

@@ -13,9 +13,11 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.decisions import display_names
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, Unsupported
 from limnos.model.kinds import Kind
 from limnos.services.objects import codec_of, scope_for, target_require
+from limnos.services.shadows import Unshadowed, shadowed
+from limnos.services.table_formats import is_sourced
 from limnos.store.protection import protection_read
 
 if TYPE_CHECKING:
@@ -23,6 +25,11 @@ if TYPE_CHECKING:
     from limnos.services.context import Context
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
+
+_ELSEWHERE = (
+    "What another system has can be dropped there by others, so nothing of it is protected by itself: protect the catalog with all that is below, "
+    "which keeps it from being dropped over this server"
+)
 
 
 class Protect(msgspec.Struct, frozen=True):
@@ -47,6 +54,7 @@ class Shown(NamedTuple):
     set_at: int = 0
 
 
+@shadowed
 async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Shown:
     """Return what protects an object, to whoever may load it. Raises NotFound, Forbidden."""
 
@@ -91,7 +99,12 @@ def _decided(scene: Scene, kind: Kind, full_name: str, action: Action) -> tuple[
             f"A {kind.word.replace('_', ' ')} cannot be protected: a catalog, namespace, table or view can"
         )
     scene.require_in_metalake_use()
-    target = target_require(scene, kind, full_name, codec_of(scene), action)
+    try:
+        target = target_require(scene, kind, full_name, codec_of(scene), action)
+    except Unshadowed:
+        raise Unsupported(_ELSEWHERE) from None
+    if kind is not Kind.CATALOG and is_sourced(scene):
+        raise Unsupported(_ELSEWHERE)
     if target.node is None:
         raise BadRequest(f"A {kind.word} cannot be protected")
     decision = scene.require(action, target.chain)

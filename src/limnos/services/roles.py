@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.services.grants import Wish, check_wishes, refuse_twice, wishes_find
 from limnos.services.objects import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.scene import Scope
+from limnos.services.shadows import shadowed
 from limnos.services.users import check_principal_name
 from limnos.store.ancestry import path_of
 from limnos.store.roles import role_objects_read
@@ -104,6 +105,7 @@ async def role_objects(ctx: Context, found: Ruled) -> list[RoleObject]:
     return sorted(objects, key=lambda each: (each.kind is not Kind.METALAKE, each.path, each.kind))
 
 
+@shadowed
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
     """Return the names of the roles with a rule on an object, to whoever may grant on it or load it.
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.model.kinds import HELD, TABLE_FORMATS, Kind
+from limnos.model.kinds import HELD, SOURCED, TABLE_FORMATS, Kind
 from limnos.names.iceberg import render
 from limnos.services.places import DIRECTORY
 
@@ -21,21 +22,44 @@ if TYPE_CHECKING:
 
 ICEBERG: Final = "iceberg"
 LANCE: Final = "lance"
+SOURCE: Final = "source"
+"""Of what an outside system holds."""
 _SERVED: Final = {
     ICEBERG: "an Iceberg table: open it over Iceberg REST",
     LANCE: "a Lance table: open it over Lance REST",
+    SOURCE: "a table of another system: look at it over Gravitino REST, and open it there",
 }
 NO_TABLES: Final = "none"
 _HELD: Final = {
     ICEBERG: "Iceberg tables, which are made over Iceberg REST",
     LANCE: "Lance tables, which are made over Lance REST",
+    SOURCE: "tables of another system, which are made there or over Gravitino REST",
 }
 
 
 def format_of(scene: Scene) -> str:
     """Return the format of the tables in the scene's catalog, `NO_TABLES` where it holds none."""
     provider = scene.catalog_record.provider
+    if provider in SOURCED:
+        return SOURCE
     return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
+
+
+def is_sourced(scene: Scene) -> bool:
+    """Say whether the scene's catalog shows what an outside system has."""
+    return scene.settled.catalog is not None and scene.catalog_record.provider in SOURCED
+
+
+def refuse_sourced(scene: Scene, kind: Kind, levels: Levels, action: Action) -> None:
+    """Refuse what the tree alone serves for a catalog that shows another system, to who may do it. Raises Unsupported, Forbidden."""
+    if not is_sourced(scene):
+        return
+    node, chain = scene.find(levels, kind)
+    scene.require(action, chain if node is not None else (Link.absent(kind, levels[-1]), *chain))
+    raise Unsupported(
+        f"Catalog {scene.catalog.name} of provider {scene.catalog_record.provider} shows another system: its schemas and tables are served over "
+        "Gravitino REST, and nothing else of it"
+    )
 
 
 def holds(scene: Scene, kind: Kind) -> bool:
@@ -71,6 +95,11 @@ def require_format(scene: Scene, wanted: str) -> None:
 
 def refuse_making(scene: Scene) -> None:
     """Refuse to make something in a catalog that shows a directory. Raises Unsupported."""
+    if is_sourced(scene):
+        raise Unsupported(
+            f"Catalog {scene.catalog.name} shows another system, in which schemas and tables are made there or over Gravitino REST: choose another "
+            "catalog for this"
+        )
     if scene.catalog_record.properties.get(DIRECTORY):
         raise Unsupported(
             f"Catalog {scene.catalog.name} shows a directory, which this server only reads: choose another catalog for this"

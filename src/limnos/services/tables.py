@@ -24,7 +24,14 @@ from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 from limnos.services.purges import PURGE
-from limnos.services.table_formats import ICEBERG, format_of, least_levels, of_other_format, require_format
+from limnos.services.table_formats import (
+    ICEBERG,
+    format_of,
+    least_levels,
+    of_other_format,
+    refuse_sourced,
+    require_format,
+)
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -261,6 +268,7 @@ def table_move_of(
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
+    refuse_sourced(scene, Kind.TABLE, source, action)
     node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
     into, above = parent_of(scene, target)
     decisions = [decision]

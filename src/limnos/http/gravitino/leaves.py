@@ -15,6 +15,7 @@ from limnos.model.errors import NotFound
 from limnos.services import leaves
 from limnos.services.objects import codec_of
 from limnos.services.scene import Scope
+from limnos.services.table_formats import is_sourced
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -50,6 +51,10 @@ class Place(NamedTuple):
     def levels(self, scene: Scene) -> Levels:
         """Its levels below the catalog. Raises InvalidName."""
         return codec_of(scene).split(self.schema)
+
+    async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
+        """The levels of something in it, and whether an outside system has it."""
+        return await ctx.read(self.scope, lambda scene: ((*self.levels(scene), name), is_sourced(scene)))
 
     async def path(self, ctx: Context, name: str) -> Levels:
         """The levels of something in it."""

@@ -16,14 +16,18 @@ from limnos.http.gravitino.told import Body, names_of, told, told_body
 from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, NotFound, Unsupported
+from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
 from limnos.names.percent import unquote_once_if_encoded
-from limnos.services import namespaces
+from limnos.services import namespaces, source_schemas
 from limnos.services.lance_roots import require_own, root_is_shown, stands_for_catalog
 from limnos.services.lance_sights import Sight, contents, properties_in, sight_of, spaces_in
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
+from limnos.services.shadows import Sought, seek
+from limnos.services.source_schemas import Seen
+from limnos.services.table_formats import is_sourced
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -59,22 +63,20 @@ class SchemaCreate(Body, frozen=True):
     properties: dict[str, str] | None = None
 
 
-async def _read_codec(ctx: Context, scope: Scope) -> LogicalCodec:
-    return await ctx.read(scope, codec_of)
-
-
 async def schemas_list(request: Request, ctx: Context) -> Response:
     """Answer the schemas right below the catalog, or below `parentSchema`, by their whole names."""
     metalake, catalog = names_of(request)
     parent = (request.query("parentSchema") or "").strip()
 
-    def read(scene: Scene) -> list[str] | _Directory:
+    def read(scene: Scene) -> list[str] | _Directory | Seen:
         codec = codec_of(scene)
         if parent and not codec.nested:
             raise Unsupported(
                 f"The catalog [{metalake}.{catalog}] does not support hierarchical schemas, so listing schemas under a "
                 "parent schema is not supported."
             )
+        if is_sourced(scene):
+            return source_schemas.schemas_seen(scene)
         levels = codec.split(parent, what="parentSchema") if parent else ()
         beside = (scene.defaults.root_schema,) if not parent and root_is_shown(scene) else ()
         sight = sight_of(scene, Action.NAMESPACE_LIST)
@@ -84,6 +86,8 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
     found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, Seen):
+        found = await source_schemas.schemas_list(ctx, found)
     if isinstance(found, _Directory):
         shown = spaces_in(await contents(ctx, found.sight), found.levels, asked=EVERY).names
         found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
@@ -98,23 +102,44 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
     """
     metalake, catalog = names_of(request)
     scope = Scope(metalake, catalog)
-    codec = await _read_codec(ctx, scope)
+    codec, sourced = await ctx.read(scope, lambda scene: (codec_of(scene), is_sourced(scene)))
     levels = codec.split(unquote_once_if_encoded(body.name))
     properties = checked(body.properties)
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)
+    if sourced:
+        made = await source_schemas.schema_create(
+            ctx, scope, name=_single(levels), comment=comment, properties=properties
+        )
+        return ok(schema=_source_schema(made, levels[-1]))
     node, _ = await namespaces.namespace_create(
         ctx, scope, levels=levels, comment=comment, properties=properties, check=check_gravitino_name
     )
     return ok(schema=dto.schema(node, codec.join(levels)))
 
 
+def _single(levels: Levels) -> str:
+    """Return the one name of a schema of a source, where they do not nest. Raises Unsupported."""
+    if len(levels) > 1:
+        raise Unsupported(f"Schemas of this source do not nest: {levels[0]} can hold none")
+    return levels[0]
+
+
+def _source_schema(found: source_schemas.Loaded, name: str) -> dict[str, object]:
+    """Tell a schema of a source; who made it is known of what stands for it."""
+    told = found.told
+    audit = dto.audit(found.catalog if found.node is None else found.node)
+    return compact(name=name, comment=told.comment, properties=told.properties, audit=audit)
+
+
 async def schema_load(request: Request, ctx: Context) -> Response:
     """Answer one schema."""
     metalake, catalog, name = names_of(request)
 
-    def read(scene: Scene) -> dict[str, object] | tuple[Sight, Levels]:
+    def read(scene: Scene) -> dict[str, object] | tuple[Sight, Levels] | Sought:
         levels = codec_of(scene).split(name)
+        if is_sourced(scene):
+            return seek(scene, Kind.NAMESPACE, levels, Action.NAMESPACE_LOAD)
         if stands_for_catalog(scene, levels):
             scene.require(Action.TABLE_LIST, scene.settled.outer)
             return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(scene.catalog))
@@ -124,6 +149,8 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     found = await ctx.read(Scope(metalake, catalog), read)
     if isinstance(found, dict):
         return ok(schema=found)
+    if isinstance(found, Sought):
+        return ok(schema=_source_schema(await source_schemas.schema_load(ctx, found), name))
     sight, levels = found
     properties = properties_in(await contents(ctx, sight), levels)
     return ok(schema=compact(name=name, properties=properties, audit=dto.audit(sight.catalog)))
@@ -133,18 +160,20 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     """Set and remove properties of a schema, of that one only."""
     metalake, catalog, name = names_of(request)
     scope = Scope(metalake, catalog)
-    levels = await _changed_levels(ctx, scope, name=name)
+    levels, sourced = await _changed_levels(ctx, scope, name=name)
+    if sourced:
+        await source_schemas.schema_alter(ctx, scope, path=levels)
     edits = _without_comment(edits_of(body.updates))
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
 
 
-async def _changed_levels(ctx: Context, scope: Scope, *, name: str) -> tuple[str, ...]:
-    """Read the name of a schema that is to be changed. Raises Unsupported for the one that stands for its catalog."""
+async def _changed_levels(ctx: Context, scope: Scope, *, name: str) -> tuple[Levels, bool]:
+    """Read the name of a schema that is to be changed, and whether it is a source's. Raises Unsupported for the one that stands for its catalog."""
 
-    def read(scene: Scene) -> tuple[str, ...]:
+    def read(scene: Scene) -> tuple[Levels, bool]:
         levels = codec_of(scene).split(name)
         require_own(scene, levels)
-        return levels
+        return levels, is_sourced(scene)
 
     return await ctx.read(scope, read)
 
@@ -165,9 +194,12 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
     if request.query_flag("cascade"):
         raise BadRequest("Parameter cascade is not supported: drop what is in the schema first, then the schema itself")
     scope = Scope(metalake, catalog)
-    levels = await _changed_levels(ctx, scope, name=name)
+    levels, sourced = await _changed_levels(ctx, scope, name=name)
     try:
-        await namespaces.namespace_drop(ctx, scope, levels=levels)
+        if sourced:
+            await source_schemas.schema_drop(ctx, scope, path=levels)
+        else:
+            await namespaces.namespace_drop(ctx, scope, levels=levels)
     except NotFound as error:
         if error.kind != "namespace":
             raise

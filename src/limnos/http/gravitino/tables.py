@@ -25,7 +25,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege, parse_privilege
 from limnos.model.records import BLANK_TABLE
 from limnos.names.path import check_gravitino_name
-from limnos.services import iceberg_tables, lance_describing, tables
+from limnos.services import iceberg_tables, lance_describing, source_tables, tables
 from limnos.services.evolving import table_evolve
 from limnos.services.iceberg_tables import TableRequest
 from limnos.services.lance_describing import At
@@ -35,7 +35,9 @@ from limnos.services.lance_sights import Sight, contents, sight_of, tables_in
 from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY
 from limnos.services.scene import Scope
-from limnos.services.table_formats import ICEBERG, LANCE, format_of
+from limnos.services.shadows import Sought, seek
+from limnos.services.source_schemas import Seen
+from limnos.services.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
@@ -53,6 +55,7 @@ _NOT_SPLIT = (
     "An Iceberg table's partitions are in its files and follow from its rows: see `partitioning` of the table for what it is split by, and "
     "ask an engine for the metadata table `partitions`"
 )
+_NOT_TOLD = "How the source splits a table is not told here: look at it there"
 
 
 class TableCreate(Body, frozen=True):
@@ -85,14 +88,18 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """Answer the tables of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
-    def read(scene: Scene) -> list[str] | tuple[Sight, Levels]:
+    def read(scene: Scene) -> list[str] | tuple[Sight, Levels] | Seen:
         levels = levels_within(scene, codec_of(scene).split(schema))
+        if format_of(scene) == SOURCE:
+            return source_tables.tables_seen(scene, levels)
         if format_of(scene) != LANCE:
             return tables.tables_list(scene, levels).texts()
         sight = sight_of(scene, Action.TABLE_LIST)
         return tables_of(scene, levels, asked=EVERY).texts() if sight is None else (sight, levels)
 
     found = await ctx.read(Scope(metalake, catalog), read)
+    if isinstance(found, Seen):
+        found = await source_tables.tables_list(ctx, found)
     if isinstance(found, tuple):
         sight, levels = found
         found = tables_in(await contents(ctx, sight), levels, asked=EVERY, declared=True).names
@@ -104,8 +111,10 @@ async def table_load(request: Request, ctx: Context) -> Response:
     metalake, catalog, schema, name = names_of(request)
     scope, action = Scope(metalake, catalog), _action(request)
 
-    def read(scene: Scene) -> Levels | Json:
+    def read(scene: Scene) -> Levels | Json | Sought:
         levels = levels_within(scene, codec_of(scene).split(schema))
+        if format_of(scene) == SOURCE:
+            return seek(scene, Kind.TABLE, (*levels, name), action)
         if format_of(scene) == LANCE:
             if action is not Action.TABLE_LOAD:
                 tables.table_find(scene, levels, name, action, wanted=LANCE)
@@ -116,6 +125,8 @@ async def table_load(request: Request, ctx: Context) -> Response:
     found = await ctx.read(scope, read)
     if isinstance(found, dict):
         return ok(table=found)
+    if isinstance(found, Sought):
+        return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
     state = await lance_describing.table_describe(ctx, scope, levels=found, at=At(), detailed=True, looks=False)
     return ok(table=_lance_table(state, name=name))
 
@@ -130,15 +141,17 @@ def _action(request: Request) -> Action:
 
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
-    """Make an Iceberg table."""
+    """Make a table: an Iceberg table, or one of the source that the catalog shows."""
     place = place_of(request)
-    path = await place.path(ctx, body.name)
-    wanted = wanted_of(
-        Asked(
-            body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
-            body.indexes or (),
-        )
+    path, sourced = await place.find(ctx, body.name)
+    told = Asked(
+        body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
+        body.indexes or (),
     )  # fmt: skip
+    if sourced:
+        made = await source_tables.table_create(ctx, place.scope, path=path, asked=told)
+        return ok(table=_source_table(made, name=body.name))
+    wanted = wanted_of(told)
     user = await ctx.read(place.scope, lambda scene: _maker(scene, path))
     asked = TableRequest(
         check_gravitino_name(body.name), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
@@ -163,13 +176,16 @@ def _maker(scene: Scene, path: Levels) -> str:
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
     """Change a table: rename it, which stands alone, or change columns and properties, all at once."""
     place, name = named(request)
-    path = await place.path(ctx, name)
+    path, sourced = await place.find(ctx, name)
     renames = [each for each in body.updates if isinstance(each, RenameTable)]
     if renames:
         if len(body.updates) > 1:
             raise BadRequest("A rename of a table stands alone: send the other changes in a request of their own")
-        return await _renamed(ctx, place, path=path, rename=renames[0])
+        return await (_source_renamed if sourced else _renamed)(ctx, place, path=path, rename=renames[0])
     changes = [each for each in body.updates if not isinstance(each, RenameTable)]
+    if sourced:
+        altered = await source_tables.table_alter(ctx, place.scope, path=path, changes=changes)
+        return ok(table=_source_table(altered, name=name))
 
     def build(document: Document) -> tuple[list[object], list[object]]:
         return commit_of(stored_of(document.body), changes)
@@ -206,10 +222,19 @@ async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTa
     return ok(table=_iceberg_table(msgspec.structs.replace(node, name=target[-1]), document))
 
 
+async def _source_renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTable) -> Response:
+    if rename.new_schema_name not in (None, place.schema):
+        raise Unsupported("Tables of this source stay in their schema: leave newSchemaName out")
+    found = await source_tables.table_rename(ctx, place.scope, path=path, name=rename.new_name)
+    return ok(table=_source_table(found, name=rename.new_name))
+
+
 async def table_drop(request: Request, ctx: Context) -> Response:
     """Drop a table, with `purge` its files too; a missing one is no failure."""
     place, name = named(request)
-    path, purge = await place.path(ctx, name), request.query_flag("purge")
+    (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
+    if sourced:
+        return await dropped(source_tables.table_drop(ctx, place.scope, path=path, purge=purge), "table")
     await ctx.read(place.scope, lambda scene: _require_changing(scene, path, action=Action.TABLE_DROP))
     return await dropped(tables.table_drop(ctx, place.scope, namespace=path[:-1], name=path[-1], purge=purge), "table")
 
@@ -217,10 +242,13 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 async def partitions(request: Request, ctx: Context) -> Response:
     """Say that partitions are not served, to who may load the table; with a change, to who may alter it."""
     place, name = named(request)
-    path = await place.path(ctx, name)
+    path, _ = await place.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
 
     def refuse(scene: Scene) -> None:
+        if is_sourced(scene):
+            seek(scene, Kind.TABLE, path, action)
+            raise Unsupported(_NOT_TOLD)
         tables.table_find(scene, path[:-1], path[-1], action, wanted=None)
         raise Unsupported(_NOT_SPLIT)
 
@@ -230,6 +258,15 @@ async def partitions(request: Request, ctx: Context) -> Response:
 
 def _iceberg_table(node: Node, document: Document) -> Json:
     return {"name": node.name, **told_of(stored_of(document.body)), "audit": dto.audit(node)}
+
+
+def _source_table(found: source_tables.Loaded, *, name: str) -> Json:
+    """Tell a table of a source; who made it is known of what stands for it."""
+    told, audit = found.told, dto.audit(found.catalog if found.node is None else found.node)
+    return compact(
+        name=name, comment=told.comment, columns=told.columns, properties=told.properties, audit=audit, indexes=told.indexes,
+        distribution=distribution_of(None), sortOrders=[], partitioning=[],
+    )  # fmt: skip
 
 
 def _lance_table(state: Told, *, name: str) -> Json:

@@ -1,0 +1,172 @@
+"""Shadows: nodes that stand for schemas and tables of an outside system, made when something is first to hang on them. Decision record 0078.
+
+May import the rooms below, and `sources` for capabilities. Grants, owners and tags hang on ids of nodes; what a source has is no node. So an object
+that is granted on gets one, under its name; until then it has the rights of what it lies in. What stands for an object decides access to that
+name, whatever the source does below it; what the source has not is not there, whatever stands for it.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+
+import msgspec
+
+from limnos.model.decisions import Link
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE
+from limnos.services.scene import Scope
+from limnos.services.sources import ask, origin_of
+from limnos.services.table_formats import SOURCE
+from limnos.sources.connectors.capabilities import with_schemas, with_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    from limnos.access.actions import Action
+    from limnos.model.decisions import Chain, Decision
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene
+    from limnos.services.sources import Origin
+    from limnos.store.tx import Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
+SHADOWED: Final = (Kind.NAMESPACE, Kind.TABLE)
+MADE_MAX: Final = 2_100
+"""How many shadows one request makes: as many as it may name objects."""
+
+
+class Sought(NamedTuple):
+    """An object of a source that the caller may do something to: whether it is there, the source knows."""
+
+    origin: Origin
+    path: Levels
+    node: Node | None
+    """What stands for it, if anything does."""
+    nearest: int
+    """The nearest node that is there: itself, or what it lies in."""
+    decision: Decision
+
+
+class Unshadowed(NotFound):
+    """Nothing stands for an object of a source yet. `readings` are the paths that its name may mean.
+
+    Whoever catches it to decide says in `allowed` by which decision the object was asked for.
+    """
+
+    def __init__(self, message: str, *, scope: Scope, object_kind: Kind, readings: tuple[Levels, ...]) -> None:
+        super().__init__(message, kind="object")
+        self.scope = scope
+        self.object_kind = object_kind
+        self.readings = readings
+        self.allowed: Callable[[Scene, Chain], Decision] | None = None
+
+
+class ShadowCreate(msgspec.Struct, frozen=True):
+    """Let nodes stand for what lies on a path below `parent`: kinds, name spaces and names, the outermost first.
+
+    `renews`: the last one was just made in its source, so what stood for a predecessor of its name goes.
+    """
+
+    parent: Node
+    steps: tuple[tuple[Kind, str, str], ...]
+    owner_id: int | None
+    renews: bool
+
+
+def seek(scene: Scene, kind: Kind, path: Levels, action: Action) -> Sought:
+    """Decide on an object of a source by its name. Raises Forbidden: never NotFound, which is the source's to say."""
+    scene.require_in_use()
+    node, chain = scene.find(path, kind)
+    full = chain if node is not None else (Link.absent(kind, path[-1]), *chain)
+    decision = scene.require(action, full)
+    return Sought(origin_of(scene), path, node, next(link.id for link in full if link.id > 0), decision)
+
+
+async def exists(ctx: Context, origin: Origin, kind: Kind, path: Levels) -> bool:
+    """Ask the source whether it has an object."""
+    if kind is Kind.NAMESPACE:
+        return await ask(ctx, origin, with_schemas, lambda found: found.schema_exists(path[0]))
+    return await ask(ctx, origin, with_tables, lambda found: found.table_exists(path[0], path[1]))
+
+
+def shadowed(
+    work: Callable[Concatenate[Context, P], Awaitable[T]],
+) -> Callable[Concatenate[Context, P], Coroutine[object, object, T]]:
+    """Let something stand for the objects of sources that a function of the service finds without, and call it again."""
+
+    @wraps(work)
+    async def call(ctx: Context, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        for _ in range(MADE_MAX):
+            try:
+                return await work(ctx, *args, **kwargs)
+            except Unshadowed as lacking:
+                await _make(ctx, lacking)
+        return await work(ctx, *args, **kwargs)
+
+    return call
+
+
+async def _make(ctx: Context, lacking: Unshadowed) -> None:
+    """Ask the source for an object, and let a node stand for it: for the first that its name may mean. Raises NotFound."""
+    allowed = lacking.allowed
+    if allowed is None:
+        raise lacking
+    origin = await ctx.read(lacking.scope, origin_of)
+    path = await _live_one(ctx, lacking, origin)
+    if path is None:
+        raise NotFound(lacking.message, kind=lacking.kind)
+    await shadow_make(ctx, lacking.scope, lacking.object_kind, path=path, allowed=allowed)
+
+
+async def _live_one(ctx: Context, lacking: Unshadowed, origin: Origin) -> Levels | None:
+    for path in lacking.readings:
+        if await exists(ctx, origin, lacking.object_kind, path):
+            return path
+    return None
+
+
+async def shadow_make(
+    ctx: Context, scope: Scope, kind: Kind, *, path: Levels, allowed: Callable[[Scene, Chain], Decision],
+    made_here: bool = False,
+) -> Node:  # fmt: skip
+    """Let a node stand for an object; of one that was made here just now, its maker is the owner. Raises Forbidden."""
+
+    def decide(scene: Scene) -> Permit[ShadowCreate]:
+        node, chain = scene.find(path, kind)
+        decision = allowed(scene, chain if node is not None else (Link.absent(kind, path[-1]), *chain))
+        steps = tuple((each, scene.space(each), name) for each, name in zip(_kinds(kind), path, strict=True))
+        owner_id = scene.maker_id if made_here else None
+        return scene.permit(ShadowCreate(scene.catalog, steps, owner_id, made_here), decision, zone=scene.catalog.id)
+
+    while True:
+        try:
+            return await ctx.write(scope, decide, shadow_insert)
+        except AlreadyExists:  # somebody else was at it
+            continue
+
+
+def _kinds(kind: Kind) -> tuple[Kind, ...]:
+    return (Kind.NAMESPACE,) if kind is Kind.NAMESPACE else (Kind.NAMESPACE, kind)
+
+
+def shadow_insert(tx: Tx, permit: Permit[ShadowCreate]) -> Node:
+    """Insert what is missing of a path."""
+    command = permit.command
+    at = tx.nodes.confirm(command.parent)
+    for position, (kind, space, name) in enumerate(command.steps, 1):
+        last = position == len(command.steps)
+        found = tx.nodes.find(at.id, space, name)
+        if found is not None and last and command.renews:
+            tx.nodes.drop(found)
+            found = None
+        at = found or tx.nodes.create(
+            kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, node_format=SOURCE if kind is Kind.TABLE else "",
+            record=BLANK_NAMESPACE if kind is Kind.NAMESPACE else BLANK_TABLE, owner_id=command.owner_id if last else None,
+        )  # fmt: skip
+    return at

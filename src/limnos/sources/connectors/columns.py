@@ -1,0 +1,204 @@
+"""Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (docs/connectors.md has the table).
+
+May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. What Gravitino has no word for is told as `external` with the database's own
+spelling, and taken back by that name as long as it is one that the dialect knows: no text of a caller gets into a statement.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql as pg
+
+from limnos.formats.iceberg.json_types import Json, as_object, shown, text_at
+from limnos.model.errors import BadRequest, Unsupported
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from sqlalchemy.engine.interfaces import Dialect, ReflectedColumn
+
+    Type = sa.types.TypeEngine[Any]  # SQLAlchemy has no narrower word for the type of any column
+
+_PLAIN: Final[Mapping[str, Callable[[], Type]]] = {
+    "boolean": sa.BOOLEAN, "short": sa.SMALLINT, "integer": sa.INTEGER, "long": sa.BIGINT, "float": sa.REAL, "double": sa.DOUBLE_PRECISION,
+    "string": sa.TEXT, "date": sa.DATE, "time": pg.TIME, "timestamp": pg.TIMESTAMP, "timestamp_tz": lambda: pg.TIMESTAMP(timezone=True),
+    "binary": pg.BYTEA, "uuid": sa.UUID,
+}  # fmt: skip
+_SIZED: Final = re.compile(r"(time|timestamp|timestamp_tz|char|varchar)\(\s*(\d{1,9})\s*\)")
+_DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
+_QUOTED: Final = re.compile(r"'((?:[^']|'')*)'(?:::[\w .,()\[\]\"]+)?")
+_NUMBER: Final = re.compile(r"\(?(-?\d+(?:\.\d+)?)\)?(?:::[\w .,()]+)?")
+_SEQUENCE: Final = re.compile(r"nextval\('.*'::regclass\)")
+_NOW: Final = frozenset({"now", "current_timestamp"})
+PRECISION_MAX: Final = 38
+
+
+def type_told(kind: Type, dialect: Dialect) -> object:
+    """Tell a reflected type in Gravitino's words."""
+    for base, word in _WORDS:
+        if isinstance(kind, base):
+            return word(kind) or _external(kind, dialect)
+    if isinstance(kind, sa.ARRAY):
+        return {"type": "list", "containsNull": True, "elementType": type_told(kind.item_type, dialect)}
+    return _external(kind, dialect)
+
+
+def _external(kind: Type, dialect: Dialect) -> Json:
+    text = "unknown" if isinstance(kind, sa.types.NullType) else kind.compile(dialect)
+    return {"type": "external", "catalogString": text.lower()}
+
+
+def _decimal(kind: sa.Numeric[Any]) -> str | None:
+    if kind.precision is None or kind.precision > PRECISION_MAX or not 0 <= (kind.scale or 0) <= kind.precision:
+        return None
+    return f"decimal({kind.precision},{kind.scale or 0})"
+
+
+def _time(kind: pg.TIME) -> str | None:
+    if kind.timezone:
+        return None
+    return "time" if kind.precision is None else f"time({kind.precision})"
+
+
+def _timestamp(kind: pg.TIMESTAMP) -> str:
+    word = "timestamp_tz" if kind.timezone else "timestamp"
+    return word if kind.precision is None else f"{word}({kind.precision})"
+
+
+_WORDS: Final[tuple[tuple[type[Type], Callable[..., str | None]], ...]] = (
+    (sa.Boolean, lambda _: "boolean"),
+    (sa.SmallInteger, lambda _: "short"),
+    (sa.BigInteger, lambda _: "long"),
+    (sa.Integer, lambda _: "integer"),
+    (sa.REAL, lambda _: "float"),
+    (sa.Double, lambda _: "double"),
+    (sa.Float, lambda _: "double"),
+    (sa.Numeric, _decimal),
+    (sa.CHAR, lambda kind: f"char({kind.length or 1})"),
+    (sa.Text, lambda _: "string"),
+    (sa.VARCHAR, lambda kind: f"varchar({kind.length})" if kind.length else "string"),
+    (sa.Date, lambda _: "date"),
+    (pg.TIMESTAMP, _timestamp),
+    (pg.TIME, _time),
+    (pg.BYTEA, lambda _: "binary"),
+    (sa.Uuid, lambda _: "uuid"),
+)
+"""The first that fits; None where the word does not hold it."""
+
+
+def type_of(value: object, *, column: str, dialect: Dialect) -> Type:
+    """Say a type of Gravitino's as the database does. Raises BadRequest for what it has not."""
+    if isinstance(value, str):
+        return _plain_of(value, column=column)
+    nested, where = as_object(value, f"The type of column {shown(column)}"), f"Column {shown(column)}"
+    kind = text_at(nested, "type", where=where).lower()
+    if kind == "list":
+        element = type_of(nested.get("elementType"), column=column, dialect=dialect)
+        if isinstance(element, sa.ARRAY):
+            raise _unknown(column, "list of lists")
+        return pg.ARRAY(element)
+    if kind == "external":
+        return _named(text_at(nested, "catalogString", where=where), column=column, dialect=dialect)
+    raise _unknown(column, kind)
+
+
+def _plain_of(text: str, *, column: str) -> Type:
+    word = " ".join(text.lower().split())
+    if word in _PLAIN:
+        return _PLAIN[word]()
+    decimal, sized = _DECIMAL.fullmatch(word), _SIZED.fullmatch(word)
+    if decimal is not None and 0 < int(decimal[1]) <= PRECISION_MAX and int(decimal[2]) <= int(decimal[1]):
+        return sa.NUMERIC(int(decimal[1]), int(decimal[2]))
+    if sized is None:
+        raise _unknown(column, text)
+    kind, size = sized[1], int(sized[2])
+    if kind in ("char", "varchar"):
+        return sa.CHAR(size) if kind == "char" else sa.VARCHAR(size)
+    if size > 6:
+        raise _unknown(column, text)
+    return pg.TIME(precision=size) if kind == "time" else pg.TIMESTAMP(timezone=kind.endswith("_tz"), precision=size)
+
+
+def _named(text: str, *, column: str, dialect: Dialect) -> Type:
+    """A type by the database's own name, without parts: only what the dialect knows."""
+    known: Mapping[str, Callable[[], Type]] = getattr(dialect, "ischema_names", {})
+    found = known.get(text.strip().lower())
+    if found is None:
+        raise _unknown(column, text)
+    return found()
+
+
+def _unknown(column: str, kind: str) -> BadRequest:
+    return BadRequest(
+        f"Column {shown(column)}: the source has no type {shown(kind)}; known are {', '.join(_PLAIN)}, decimal(p,s), char(n), varchar(n), "
+        "lists of them, and external types by their names"
+    )
+
+
+def column_of(told: Json, *, dialect: Dialect) -> sa.Column[object]:
+    """Make a column. Raises BadRequest, Unsupported."""
+    name = name_of(text_at(told, "name", where="Column"), dialect=dialect)
+    kind = type_of(told.get("type"), column=name, dialect=dialect)
+    comment = told.get("comment") if isinstance(told.get("comment"), str) else None
+    if told.get("autoIncrement") is True:
+        require_counting(kind, column=name)
+        return sa.Column(name, kind, sa.Identity(), nullable=False, comment=str(comment) if comment else None)
+    default = None if told.get("defaultValue") is None else default_of(told["defaultValue"], column=name)
+    return sa.Column(
+        name, kind, nullable=told.get("nullable") is not False, autoincrement=False, server_default=default,
+        comment=None if comment is None else str(comment),
+    )  # fmt: skip
+
+
+def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:
+    """Check a new name: databases cut one that is too long without a word. Raises BadRequest."""
+    most = dialect.max_identifier_length
+    if not name or "\0" in name or len(name.encode()) > most:
+        raise BadRequest(f"{what} {shown(name)} needs a name of 1 to {most} bytes without zeros")
+    return name
+
+
+def require_counting(kind: Type, *, column: str) -> None:
+    """Raise BadRequest unless columns of a type count up."""
+    if not isinstance(kind, sa.Integer):
+        raise BadRequest(f"Column {shown(column)} cannot count up: autoIncrement is for short, integer and long")
+
+
+def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
+    """Say a default as the database does: a literal, or the time of now. Raises BadRequest, Unsupported."""
+    told = as_object(value, f"The default of column {shown(column)}")
+    kind, where = told.get("type"), f"The default of column {shown(column)}"
+    if kind == "literal":
+        text = text_at(told, "value", where=where)
+        return None if text == "NULL" and str(told.get("dataType", "")).lower() == "null" else text
+    if kind == "function" and str(told.get("funcName", "")).lower() in _NOW and not told.get("funcArgs"):
+        return sa.func.current_timestamp()
+    raise Unsupported(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
+
+
+def default_told(text: str | None, kind: object) -> Json | None:
+    """Tell a reflected default; a sequence's next number is none."""
+    if text is None or _SEQUENCE.fullmatch(text):
+        return None
+    quoted, number = _QUOTED.fullmatch(text), _NUMBER.fullmatch(text)
+    if quoted is not None:
+        return {"type": "literal", "dataType": kind, "value": quoted[1].replace("''", "'")}
+    if number is not None or text in ("true", "false"):
+        return {"type": "literal", "dataType": kind, "value": text if number is None else number[1]}
+    if text.lower().removesuffix("()") in _NOW:
+        return {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
+    return None if text.upper().startswith("NULL") else {"type": "unparsed", "unparsedExpression": text}
+
+
+def column_told(found: ReflectedColumn, *, dialect: Dialect) -> Json:
+    """Tell a reflected column."""
+    kind, default = type_told(found["type"], dialect), found.get("default")
+    counts = found.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
+    told: Json = {"name": found["name"], "type": kind, "nullable": found["nullable"], "autoIncrement": counts}
+    if found.get("comment"):
+        told["comment"] = found["comment"]
+    spelled = None if counts or found.get("computed") else default_told(default, kind)
+    return told if spelled is None else {**told, "defaultValue": spelled}

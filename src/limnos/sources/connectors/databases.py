@@ -1,0 +1,232 @@
+"""A relational database as a catalog: SQLAlchemy's inspection to look, its DDL and Alembic's operations to change.
+
+May import SQLAlchemy, this package, `formats` for the shapes of requests, and `model`. Each call is one transaction with deadlines of its own, on a
+connection of this catalog's pool. System schemas are not shown. What differs between databases is in `Manner`.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import NoSuchTableError
+from sqlalchemy.schema import CreateSchema, CreateTable, DropSchema, DropTable, SetColumnComment, SetTableComment
+
+from limnos.formats.iceberg.json_types import shown
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound, Unsupported
+from limnos.sources.connectors.alterations import PRIMARY, Alteration, index_parts, indexes_told
+from limnos.sources.connectors.capabilities import SchemaTold, TableTold
+from limnos.sources.connectors.columns import column_of, column_told, name_of
+from limnos.sources.connectors.failures import told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.formats.iceberg.json_types import Json
+
+IDLE_S: Final = 300
+"""How old a connection gets before another one takes its place."""
+
+
+class Manner(NamedTuple):
+    """What one database has of its own."""
+
+    hides: Callable[[str], bool]
+    """Whether a schema is the system's."""
+    schema_comment: str
+    """The statement that answers a schema's comment, as `:schema`."""
+    comment_on_schema: str
+    """The statement that sets it, with places for the quoted name and the literal."""
+
+
+class Database:
+    """A database, one of whose schemas is a schema here."""
+
+    def __init__(self, url: sa.URL, *, manner: Manner, connect: dict[str, object], connections_max: int) -> None:
+        self._manner = manner
+        self._engine = sa.create_engine(
+            url, connect_args=connect, pool_size=connections_max, max_overflow=0, pool_pre_ping=True, pool_recycle=IDLE_S,
+            pool_timeout=float(str(connect.get("connect_timeout", 5))), hide_parameters=True,
+        )  # fmt: skip
+
+    def check(self) -> None:
+        """Ask for nothing, on a connection."""
+        with self._looking("the database") as connection:
+            connection.execute(sa.select(sa.literal(1)))
+
+    def close(self) -> None:
+        """Close the pool."""
+        self._engine.dispose()
+
+    # -- schemas ---------------------------------------------------------------------------------------------------
+
+    def schema_names(self) -> list[str]:
+        """Return all schemas but the system's."""
+        with self._looking("the database") as connection:
+            names = sa.inspect(connection).get_schema_names()
+        return sorted(name for name in names if not self._manner.hides(name))
+
+    def schema_exists(self, schema: str) -> bool:
+        """Say whether there is one that is not the system's."""
+        with self._looking(f"Schema {shown(schema)}") as connection:
+            return self._has_schema(connection, schema)
+
+    def schema_load(self, schema: str) -> SchemaTold:
+        """Return a schema's comment."""
+        with self._looking(f"Schema {shown(schema)}") as connection:
+            self._require_schema(connection, schema)
+            comment = connection.scalar(sa.text(self._manner.schema_comment), {"schema": schema})
+        return SchemaTold(comment, {})
+
+    def schema_create(self, schema: str, *, comment: str | None, properties: dict[str, str]) -> None:
+        """Make a schema."""
+        if properties:
+            raise Unsupported("Schemas of this source have no properties: leave them out")
+        name_of(schema, dialect=self._engine.dialect, what="Schema")
+        self._refuse_system(schema)
+        with self._changing(f"Schema {shown(schema)}") as connection:
+            connection.execute(CreateSchema(schema))
+            if comment:
+                connection.exec_driver_sql(self._comment_on(schema, comment))
+
+    def schema_drop(self, schema: str) -> None:
+        """Drop an empty schema; the database itself says whether it is."""
+        self._refuse_system(schema)
+        with self._changing(f"Schema {shown(schema)}", container=True) as connection:
+            self._require_schema(connection, schema)
+            connection.execute(DropSchema(schema))
+
+    def _comment_on(self, schema: str, comment: str) -> str:
+        dialect = self._engine.dialect
+        text = str(sa.literal(comment).compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        return self._manner.comment_on_schema.format(dialect.identifier_preparer.quote_identifier(schema), text)
+
+    def _has_schema(self, connection: sa.Connection, schema: str) -> bool:
+        return not self._manner.hides(schema) and sa.inspect(connection).has_schema(schema)
+
+    def _require_schema(self, connection: sa.Connection, schema: str) -> None:
+        if not self._has_schema(connection, schema):
+            raise NotFound(f"Schema {shown(schema)} does not exist in the source", kind="namespace")
+
+    def _refuse_system(self, schema: str) -> None:
+        if self._manner.hides(schema):
+            raise BadRequest(f"Schema {shown(schema)} is the database's own: choose another name")
+
+    # -- tables ----------------------------------------------------------------------------------------------------
+
+    def table_names(self, schema: str) -> list[str]:
+        """Return the tables of a schema; views are none."""
+        with self._looking(f"Schema {shown(schema)}") as connection:
+            self._require_schema(connection, schema)
+            return sorted(sa.inspect(connection).get_table_names(schema))
+
+    def table_exists(self, schema: str, table: str) -> bool:
+        """Say whether a schema has a table."""
+        with self._looking(f"Table {shown(table)}") as connection:
+            return self._has_table(connection, schema, table)
+
+    def table_load(self, schema: str, table: str) -> TableTold:
+        """Return a table with its columns, keys and comment."""
+        with self._looking(f"Table {shown(table)}") as connection:
+            self._require_table(connection, schema, table)
+            inspector = sa.inspect(connection)
+            try:
+                columns = inspector.get_columns(table, schema=schema)
+                comment = inspector.get_table_comment(table, schema=schema)["text"]
+                indexes = indexes_told(inspector, schema, table)
+            except NoSuchTableError:  # dropped since
+                raise _no_table(table) from None
+        return TableTold(comment, [column_told(each, dialect=self._engine.dialect) for each in columns], indexes, {})
+
+    def table_create(self, schema: str, table: str, *, asked: Asked) -> None:
+        """Make a table with its comments and keys."""
+        made = self._table(schema, table, asked)
+        with self._changing(f"Table {shown(table)}") as connection:
+            self._require_schema(connection, schema)
+            if self._has_table(connection, schema, table):
+                raise AlreadyExists(f"Table {shown(table)} already exists in the source", kind="table")
+            connection.execute(CreateTable(made))
+            if made.comment is not None:
+                connection.execute(SetTableComment(made))
+            for column in made.columns:
+                if column.comment is not None:
+                    connection.execute(SetColumnComment(column))
+
+    def _table(self, schema: str, table: str, asked: Asked) -> sa.Table:
+        _refuse_layout(asked)
+        if not asked.columns:
+            raise BadRequest("A table has at least one column: columns is empty")
+        dialect = self._engine.dialect
+        name_of(table, dialect=dialect, what="Table")
+        columns = [column_of(each, dialect=dialect) for each in asked.columns]
+        names = [each.name for each in columns]
+        if len(set(names)) != len(names):
+            raise BadRequest("Two columns have the same name: give each its own")
+        keys = [_key(each, names) for each in asked.indexes]
+        return sa.Table(table, sa.MetaData(), *columns, *keys, schema=schema, comment=asked.comment)
+
+    def table_alter(self, schema: str, table: str, *, changes: Sequence[TableChange]) -> None:
+        """Carry out changes in one transaction."""
+        with self._changing(f"Table {shown(table)}") as connection:
+            self._require_table(connection, schema, table)
+            Alteration(connection, schema, table).carry_out(changes)
+
+    def table_rename(self, schema: str, table: str, *, name: str) -> None:
+        """Give a table another name."""
+        name_of(name, dialect=self._engine.dialect, what="Table")
+        with self._changing(f"Table {shown(name)}") as connection:
+            self._require_table(connection, schema, table)
+            Alteration(connection, schema, table).rename(name)
+
+    def table_drop(self, schema: str, table: str) -> None:
+        """Drop a table, unless something else rests on it."""
+        with self._changing(f"Table {shown(table)}") as connection:
+            self._require_table(connection, schema, table)
+            connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=schema)))
+
+    def _has_table(self, connection: sa.Connection, schema: str, table: str) -> bool:
+        """Say so by the list's rule: a view is none."""
+        return not self._manner.hides(schema) and table in sa.inspect(connection).get_table_names(schema)
+
+    def _require_table(self, connection: sa.Connection, schema: str, table: str) -> None:
+        self._require_schema(connection, schema)
+        if not self._has_table(connection, schema, table):
+            raise _no_table(table)
+
+    # -- connections -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _looking(self, about: str) -> Iterator[sa.Connection]:
+        with told(about), self._engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def _changing(self, about: str, *, container: bool = False) -> Iterator[sa.Connection]:
+        with told(about, container=container, changes=True), self._engine.begin() as connection:
+            yield connection
+
+
+def _no_table(table: str) -> NotFound:
+    return NotFound(f"Table {shown(table)} does not exist in the source", kind="table")
+
+
+def _refuse_layout(asked: Asked) -> None:
+    """Refuse what says how files lie: a database has none. Raises Unsupported."""
+    stated = {
+        "properties": asked.properties, "partitioning": asked.partitioning, "sortOrders": asked.sort_orders,
+        "distribution": (asked.distribution or {}).get("strategy") not in (None, "none", "NONE"),
+    }  # fmt: skip
+    for name, value in stated.items():
+        if value:
+            raise Unsupported(f"Tables of this source have no {name}: leave it out")
+
+
+def _key(index: Json, names: Sequence[object]) -> sa.PrimaryKeyConstraint | sa.UniqueConstraint:
+    name, columns = index_parts(index)
+    for column in columns:
+        if column not in names:
+            raise BadRequest(f"The table has no column {shown(column)}")
+    primary = str(index.get("indexType")).upper() == PRIMARY
+    return sa.PrimaryKeyConstraint(*columns, name=name) if primary else sa.UniqueConstraint(*columns, name=name)

@@ -1,0 +1,93 @@
+"""Which connector serves a provider, and what a catalog's properties must say for it. The one place that knows the names of providers.
+
+May import this package and `model`. Opening does not connect: that is the first question's affair.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import sqlalchemy as sa
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import POSTGRESQL_PROVIDER
+from limnos.sources.connectors.addresses import database_url, require_allowed
+from limnos.sources.connectors.databases import Database, Manner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from limnos.sources.connectors.addresses import DatabaseUrl
+    from limnos.sources.connectors.capabilities import BaseCatalog
+
+CONNECTIONS_MAX: Final = 4
+URL: Final = "jdbc-url"
+DATABASE: Final = "jdbc-database"
+USER: Final = "jdbc-user"
+PASSWORD: Final = "jdbc-password"  # noqa: S105 - the name of a property
+_MODES: Final = ("disable", "allow", "prefer", "require")
+"""Modes of TLS that read no files of this machine."""
+
+
+class Limits(NamedTuple):
+    """What the server says: the addresses to talk to, and the longest time of a question in seconds."""
+
+    addresses: Collection[str]
+    timeout_s: float
+
+
+def _postgresql(properties: Mapping[str, str], limits: Limits) -> Database:
+    found, database = _postgresql_checked(properties, limits)
+    late_ms = max(1, int(limits.timeout_s * 1000 * 0.8))
+    host = found.address.host.strip("[]")
+    url = sa.URL.create(
+        "postgresql+psycopg", properties[USER], properties[PASSWORD], host, found.address.port, database
+    )
+    connect: dict[str, object] = {
+        "connect_timeout": max(2, int(limits.timeout_s / 2)), "application_name": "limnos", "tcp_user_timeout": late_ms,
+        "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": found.parameters.get("sslmode", "prefer"),
+        # what belongs to the account that runs this server is not lent to catalogs
+        "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
+    }  # fmt: skip
+    return Database(url, manner=_POSTGRESQL, connect=connect, connections_max=CONNECTIONS_MAX)
+
+
+def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[DatabaseUrl, str]:
+    found = database_url(_stated(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
+    if found.parameters.get("sslmode", "prefer") not in _MODES:
+        raise BadRequest(f"Parameter sslmode of {URL} is one of {', '.join(_MODES)}")
+    require_allowed(found.address, limits.addresses, told=f"Property {URL}")
+    database = properties.get(DATABASE) or found.database
+    if not database:
+        raise BadRequest(f"Property {DATABASE} is missing: say which database of the server the catalog shows")
+    for name in (USER, PASSWORD):
+        _stated(properties, name)
+    return found, database
+
+
+def _stated(properties: Mapping[str, str], name: str) -> str:
+    value = properties.get(name)
+    if not value or "\0" in value:
+        raise BadRequest(f"Property {name} is missing: a catalog of this provider has {URL}, {USER} and {PASSWORD}")
+    return value
+
+
+_POSTGRESQL: Final = Manner(
+    hides=lambda name: name == "information_schema" or name.startswith("pg_"),
+    schema_comment="SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema",
+    comment_on_schema="COMMENT ON SCHEMA {} IS {}",
+)
+_OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {POSTGRESQL_PROVIDER: _postgresql}
+_CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
+    POSTGRESQL_PROVIDER: _postgresql_checked
+}
+
+
+def check_source(provider: str, properties: Mapping[str, str], limits: Limits) -> None:
+    """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
+    _CHECKED[provider](properties, limits)
+
+
+def open_source(provider: str, properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+    """Return the connector of a catalog. Raises BadRequest."""
+    return _OPENED[provider](properties, limits)

@@ -1,0 +1,94 @@
+"""A port of the loopback that leads to a socket in the file system, and can fall silent or be cut: a source that is away."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+
+
+
+class Bridge:
+    """Pumps bytes both ways until it is closed. `silent`: what comes is swallowed; `cut`: nobody listens."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.silent = False
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._start(self._serve)
+
+    def cut(self) -> None:
+        """Close the port and every connection."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._let_go()
+
+    def mend(self) -> None:
+        """Listen again, at the same port."""
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        self._start(self._serve)
+
+    def close(self) -> None:
+        """Cut, and wait for the threads."""
+        self.cut()
+        for thread in self._threads:
+            thread.join(5)
+
+    def _let_go(self) -> None:
+        for each in self._open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+        self._open.clear()
+
+    def _start(self, work: object, *args: object) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)  # type: ignore[arg-type]
+        self._threads.append(thread)
+        thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            server.connect(str(self._path))
+            self._open += [client, server]
+            self._start(self._carry, client, server)
+
+    def _carry(self, client: socket.socket, server: socket.socket) -> None:
+        back = threading.Thread(target=self._pump, args=(server, client), daemon=True)
+        back.start()
+        self._pump(client, server)
+        back.join()
+        client.close()
+        server.close()
+
+    def _pump(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if not self.silent:
+                    target.sendall(data)
+        with suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+
+@contextmanager
+def bridge_to(database: str) -> Iterator[Bridge]:
+    """Lead a port to the socket of a PostgreSQL server."""
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SHOW unix_socket_directories").fetchone()
+    assert row is not None
+    bridge = Bridge(Path(str(row[0])) / ".s.PGSQL.5432")
+    try:
+        yield bridge
+    finally:
+        bridge.close()
