@@ -11,7 +11,6 @@ from pathlib import Path
 import psycopg
 
 
-
 class Bridge:
     """Pumps bytes both ways until it is closed. `silent`: what comes is swallowed; `cut`: nobody listens."""
 

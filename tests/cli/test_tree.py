@@ -32,3 +32,48 @@ def test_views_are_told_dropped_and_moved(fake: Fake, limnos: Run) -> None:
     assert (moved.code, dropped.code) == (0, 0)
     assert purged.code != 0
     assert "--purge is for tables" in purged.err
+
+
+SHOP = "/api/metalakes/lake/catalogs/shop"
+SHOWN = "/iceberg/v1/lake.shop/namespaces"
+
+
+def test_another_system_is_listed_and_described(fake: Fake, limnos: Run) -> None:
+    """What a catalog shows of a database has no nodes of the tree: it is found over Gravitino REST."""
+    page = "pageToken=&pageSize=1000"
+    fake.on(
+        "GET",
+        SHOP,
+        {
+            "catalog": {
+                "name": "shop",
+                "type": "relational",
+                "provider": "jdbc-postgresql",
+                "properties": {},
+                "audit": {},
+            }
+        },
+    )
+    fake.on("GET", f"{SHOWN}?{page}", {"namespaces": []})
+    fake.on("GET", f"{SHOWN}?parent=sales&{page}", {"namespaces": []})
+    fake.on("GET", f"{SHOP}/schemas", {"identifiers": [{"namespace": ["lake", "shop"], "name": "sales"}]})
+    fake.on("GET", f"{SHOP}/schemas/sales", {"schema": {"name": "sales", "comment": "c"}})
+    fake.on(
+        "GET", f"{SHOP}/schemas/sales/tables", {"identifiers": [{"namespace": ["lake", "shop", "sales"], "name": "t"}]}
+    )
+    columns = [
+        {"name": "id", "type": "long", "nullable": False},
+        {"name": "x", "type": {"type": "external", "catalogString": "jsonb"}},
+    ]
+    indexes = [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}]
+    fake.on("GET", f"{SHOP}/schemas/sales/tables/t", {"table": {"name": "t", "columns": columns, "indexes": indexes}})
+
+    schemas, tables = limnos("ls", "shop").result, limnos("ls", "shop.sales").result
+    schema, table = limnos("describe", "shop.sales").result, limnos("describe", "shop.sales.t").result
+
+    assert schemas == [{"name": "shop.sales", "kind": "namespace", "path": ["shop", "sales"]}]
+    assert tables == [{"name": "shop.sales.t", "kind": "table", "path": ["shop", "sales", "t"]}]
+    assert isinstance(schema, dict)
+    assert isinstance(table, dict)
+    assert (schema["kind"], schema["comment"]) == ("namespace", "c")
+    assert (table["columns"], table["keys"]) == ({"id": "long required", "x": "jsonb"}, ["pk (PRIMARY_KEY)"])

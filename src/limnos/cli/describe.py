@@ -6,8 +6,8 @@ May import `client` and `names`. Must not know how maps are printed.
 from __future__ import annotations
 
 from limnos.cli.output import Row
-from limnos.client import ArgumentError, Client, ClientError, NotFoundError
-from limnos.client.values import Audit, Json
+from limnos.client import ArgumentError, Client, ClientError, NotFoundError, RefusedError
+from limnos.client.values import Audit, Json, Parts
 from limnos.names import display
 
 
@@ -24,9 +24,13 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         }
     if kind == "catalog":
         return _catalog(client, path) | _protection(client, path, kind=kind)
-    if kind == "namespace":
-        return _namespace(client, path) | _protection(client, path, kind=kind)
-    found = _view(client, path) if kind == "view" else _table(client, path)
+    try:
+        found = _FOUND[kind](client, path)
+    except (NotFoundError, RefusedError):
+        parts = display.parse(path)
+        if not 1 < len(parts) < 4 or not client.schemas.is_shown(parts[0]):
+            raise
+        found = _shown(client, tuple(parts))
     return found | _protection(client, path, kind=kind)
 
 
@@ -34,6 +38,28 @@ def _namespace(client: Client, path: str) -> dict[str, object]:
     namespace = client.namespaces.load(path)
     name = display.render(namespace.path)
     return {"kind": "namespace", "name": name, "path": namespace.path, "properties": namespace.properties}
+
+
+def _shown(client: Client, parts: Parts) -> dict[str, object]:
+    """Tell a schema or a table of another system."""
+    told = client.schemas.load(parts) if len(parts) == 2 else client.schemas.table(parts).table
+    kind = "namespace" if len(parts) == 2 else "table"
+    found: dict[str, object] = {
+        "kind": kind,
+        "name": display.render(parts),
+        "path": parts,
+        "comment": told.get("comment"),
+    }
+    if kind == "table":
+        found["columns"] = {str(each.get("name")): _source_column(each) for each in _items(told, "columns")}
+        found["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in _items(told, "indexes")]
+    return found
+
+
+def _source_column(column: Json) -> str:
+    kind = column.get("type")
+    word = str(kind.get("catalogString") or kind.get("type")) if isinstance(kind, dict) else str(kind)
+    return word if column.get("nullable", True) else f"{word} required"
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
@@ -169,3 +195,6 @@ def _partitions(metadata: Json) -> list[str]:
 def _items(document: Json, key: str) -> list[Json]:
     found = document.get(key)
     return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+
+
+_FOUND = {"namespace": _namespace, "table": _table, "view": _view}

@@ -15,7 +15,7 @@ from limnos.cli.common import DEFAULTS, Common, KindFlag, Yes, confirm
 from limnos.cli.describe import fields_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
-from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError
+from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError, RefusedError
 from limnos.client.values import Parts
 from limnos.names import display
 
@@ -118,12 +118,15 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if path is None:
         return [_row((found.name,), "catalog") for found in client.catalogs.list()]
     parts = display.parse(path)
-    missing: NotFoundError | None = None
+    missing: ClientError | None = None
     rows: list[Row] = []
     try:
         rows = _nodes(client, parts)
-    except NotFoundError as error:
+    except (NotFoundError, RefusedError) as error:
         missing = error
+    if not rows and len(parts) < 3 and client.schemas.is_shown(parts[0]):
+        word = "namespace" if len(parts) == 1 else "table"
+        return [_row(child, word) for child in client.schemas.list(parts)]
     with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
         if not any(row["kind"] == "namespace" for row in rows):  # those of a directory are no nodes
             rows = [*(_row(child, "namespace") for child in client.lance.namespaces(parts)), *rows]

@@ -19,7 +19,9 @@ class _ListAnswer(msgspec.Struct):
     catalogs: tuple[Catalog, ...]
 
 
-class _OneAnswer(msgspec.Struct):
+class OneAnswer(msgspec.Struct):
+    """A catalog."""
+
     catalog: Catalog
 
 
@@ -38,7 +40,7 @@ class Catalogs(Resource[S]):
     def get(self, name: str) -> Flow[Catalog]:
         """Load one catalog."""
         reply = yield request("GET", metalake_url(self.scope.metalake, "catalogs", name))
-        return decode(reply, _OneAnswer).catalog
+        return decode(reply, OneAnswer).catalog
 
     @verb
     def create(
@@ -59,7 +61,7 @@ class Catalogs(Resource[S]):
             "properties": dict(properties or {}),
         }
         reply = yield request("POST", metalake_url(self.scope.metalake, "catalogs"), body=body)
-        return decode(reply, _OneAnswer).catalog
+        return decode(reply, OneAnswer).catalog
 
     @verb
     def alter(
@@ -74,7 +76,7 @@ class Catalogs(Resource[S]):
         """Rename a catalog, or change its comment or properties, all at once."""
         body = update_body(name=name, comment=comment, updates=updates, removals=removals)
         reply = yield request("PUT", metalake_url(self.scope.metalake, "catalogs", catalog), body=body)
-        return decode(reply, _OneAnswer).catalog
+        return decode(reply, OneAnswer).catalog
 
     @verb
     def enable(self, name: str) -> Flow[None]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError
+from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.flow import Flow, Resource, S, Scope, request, verb
 from limnos.client.lance import lance_request
 from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
+from limnos.client.schemas import sourced
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
@@ -50,12 +51,18 @@ class Objects(Resource[S]):
                 found.append(kind)
             except (NotFoundError, DeniedError) as error:
                 problems.append(error)
+            except RefusedError as error:
+                if error.code != "unsupported":
+                    raise
+                problems.append(error)
         if len(found) > 1:
             raise ArgumentError(
                 f"'{display.render(parts)}' is both a namespace and a {found[-1]}; say which one with its kind"
             )
         if not found and (yield from self._is_lance(parts)):
             return "table"
+        if not found and (yield from sourced(self.scope, parts[0])):
+            return "namespace" if len(parts) == 2 else "table"
         if not found:
             raise _most_telling(parts, problems)
         return found[0]

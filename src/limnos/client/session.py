@@ -34,6 +34,7 @@ from limnos.client.protection import Protection
 from limnos.client.reports import Reports
 from limnos.client.roles import Roles
 from limnos.client.runs import Pipelines, Runs
+from limnos.client.schemas import Schemas
 from limnos.client.server import Server
 from limnos.client.sqlpp import Statements
 from limnos.client.tables import Tables
@@ -61,6 +62,7 @@ class _Resources(Generic[S]):
         self.namespaces = Namespaces(sender, scope)
         self.names = Names(sender, scope)
         self.tables = Tables(sender, scope)
+        self.schemas = Schemas(sender, scope)
         self.views = Views(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)

@@ -138,6 +138,13 @@ class Table(msgspec.Struct, frozen=True):
     config: dict[str, str] = {}
 
 
+class SourceTable(msgspec.Struct, frozen=True):
+    """A table of another system, as Gravitino REST tells it. `path` starts with the catalog."""
+
+    path: Parts
+    table: Json
+
+
 class LanceTable(msgspec.Struct, frozen=True):
     """A Lance table: where it lies and what its files say; without data it has no version. `path` starts with the catalog.
 

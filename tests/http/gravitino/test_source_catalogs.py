@@ -105,3 +105,328 @@ def test_schemas_come_and_go(shop: Shop) -> None:
         assert shop.node.get(f"{SHOP}/schemas/{name}/tables").status == status
     assert shop.node.post(f"{SHOP}/schemas", {"name": "pg_mine"}).status == 400
     assert shop.node.put(f"{SHOP}/schemas/sales", {"updates": []}).status == 405
+
+
+def _updates(*updates: dict[str, object]) -> dict[str, object]:
+    return {"updates": list(updates)}
+
+
+def _change(kind: str, *path: str, **fields: object) -> dict[str, object]:
+    return {"@type": kind, "fieldName": list(path), **fields} if path else {"@type": kind, **fields}
+
+
+def test_every_change_that_a_database_knows_is_carried_out(shop: Shop) -> None:
+    """Columns come, go, and change; keys and comments too; all of one request at once."""
+    shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    after = shop.node.done(
+        "PUT", f"{ORDERS}/t",
+        _updates(
+            _change("addColumn", "n", type="integer", comment="number", defaultValue={"type": "literal", "dataType": "integer", "value": "7"}),
+            _change("addColumn", "u", type="uuid", nullable=True, position="default"),
+            {"@type": "renameColumn", "oldFieldName": ["who"], "newFieldName": "whom"},
+            _change("updateColumnType", "whom", newType="string"),
+            _change("updateColumnComment", "whom", newComment="it's them"),
+            _change("updateColumnNullability", "whom", nullable=False),
+            _change("updateColumnDefaultValue", "n", newDefaultValue={"type": "literal", "dataType": "integer", "value": "8"}),
+            _change("updateColumnAutoIncrement", "id", autoIncrement=True),
+            _change("deleteColumn", "u", ifExists=False), _change("deleteColumn", "none", ifExists=True),
+            _change("addTableIndex", index={"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["whom"]]}),
+            _change("updateComment", newComment="new"),
+        ),
+    )["table"]  # fmt: skip
+
+    columns = {each["name"]: each for each in after["columns"]}
+    assert list(columns) == ["id", "whom", "n"]
+    assert columns["id"]["autoIncrement"] is True
+    assert (columns["whom"]["type"], columns["whom"]["comment"], columns["whom"]["nullable"]) == (
+        "string",
+        "it's them",
+        False,
+    )
+    assert columns["n"]["defaultValue"] == {"type": "literal", "dataType": "integer", "value": "8"}
+    assert (after["comment"], [each["name"] for each in after["indexes"]]) == ("new", ["one"])
+    again = _updates(
+        _change("deleteTableIndex", name="one", ifExists=False), _change("deleteTableIndex", name="one", ifExists=True),
+        _change("updateColumnAutoIncrement", "id", autoIncrement=False), _change("updateColumnDefaultValue", "n", newDefaultValue=None),
+        _change("updateComment", newComment=None),
+    )  # fmt: skip
+    last = shop.node.done("PUT", f"{ORDERS}/t", again)["table"]
+    assert (last["indexes"], last.get("comment")) == ([], None)
+    assert [(each["autoIncrement"], "defaultValue" in each) for each in last["columns"]] == [(False, False)] * 3
+
+
+WRONG: tuple[tuple[int, dict[str, object]], ...] = (
+    (405, _change("setProperty", property="a", value="b")),
+    (405, _change("removeProperty", property="a")),
+    (405, _change("updateColumnPosition", "id", newPosition="first")),
+    (405, _change("addColumn", "x", type="long", position={"after": "id"})),
+    (400, _change("addColumn", "x", type="struct<a>")),
+    (400, _change("addColumn", "x", type={"type": "external", "catalogString": "int); DROP TABLE sales.t; --"})),
+    (400, _change("addColumn", "a", "b", type="long")),
+    (400, _change("addColumn", "id", type="long")),
+    (400, _change("addColumn", "x" * 64, type="long")),
+    (400, _change("addColumn", "x", type="string", autoIncrement=True)),
+    (
+        400,
+        _change("addColumn", "x", type="integer", defaultValue={"type": "literal", "dataType": "string", "value": "y"}),
+    ),
+    (
+        405,
+        _change(
+            "addColumn", "x", type="integer", defaultValue={"type": "unparsed", "unparsedExpression": "pg_sleep(9)"}
+        ),
+    ),
+    (400, _change("deleteColumn", "none")),
+    (400, _change("updateColumnType", "who", newType="date")),
+    (400, {"@type": "renameColumn", "oldFieldName": ["none"], "newFieldName": "z"}),
+    (400, _change("deleteTableIndex", name="none")),
+    (405, _change("addTableIndex", index={"indexType": "BTREE", "fieldNames": [["id"]]})),
+    (400, _change("addTableIndex", index={"indexType": "PRIMARY_KEY", "fieldNames": ["id"]})),
+)
+
+
+def test_wrong_changes_are_told_and_nothing_is_half_done(shop: Shop) -> None:
+    """Each is refused with words, and what came before it in the request is not done."""
+    shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    before = shop.node.done("GET", f"{ORDERS}/t")["table"]
+    for status, wrong in WRONG:
+        first = _change("addColumn", "first", type="long")
+        answer = shop.node.put(f"{ORDERS}/t", _updates(first, wrong))
+
+        assert (answer.status, answer["code"]) == (status, 1001 if status == 400 else 1006), (wrong, answer.body)
+    assert shop.node.done("GET", f"{ORDERS}/t")["table"] == before
+
+
+TYPES = (
+    "boolean", "short", "integer", "long", "float", "double", "decimal(12,3)", "string", "char(3)", "varchar(9)", "date", "time", "time(3)",
+    "timestamp", "timestamp(3)", "timestamp_tz", "timestamp_tz(0)", "binary", "uuid",
+    {"type": "list", "elementType": "long", "containsNull": True}, {"type": "external", "catalogString": "jsonb"},
+    {"type": "external", "catalogString": "inet"}, {"type": "external", "catalogString": "interval"}, {"type": "external", "catalogString": "numeric"},
+)  # fmt: skip
+
+
+def test_types_are_told_as_they_were_made(shop: Shop) -> None:
+    """Every documented type comes back as it was said; what the source has of its own is told as external."""
+    columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
+
+    made = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
+
+    assert tuple(each["type"] for each in made["columns"]) == TYPES
+    shop.sql("CREATE TYPE sales.mood AS ENUM ('a')", "CREATE DOMAIN sales.posint AS integer CHECK (VALUE > 0)")
+    shop.sql(
+        "CREATE TABLE sales.own (m sales.mood, d sales.posint, p point, s serial, g int GENERATED ALWAYS AS (1 + 1) STORED, x text DEFAULT lower('A'),"
+        " b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w time with time zone)"
+    )
+    told = {each["name"]: each for each in shop.node.done("GET", f"{ORDERS}/own")["table"]["columns"]}
+    assert told["s"]["autoIncrement"] is True
+    assert "defaultValue" not in told["s"]
+    assert "defaultValue" not in told["g"]
+    assert told["x"]["defaultValue"]["type"] == "unparsed"
+    assert (told["t"]["defaultValue"]["value"], told["n"]["defaultValue"]["value"]) == ("it's", "-5")
+    assert {name: told[name]["type"]["type"] for name in ("m", "d", "p", "b", "huge", "w")} == dict.fromkeys(
+        ("m", "d", "p", "b", "huge", "w"), "external"
+    )
+
+
+def test_rename_and_drop(shop: Shop) -> None:
+    """A table changes its name with its owner and grants; dropped it is gone; purge and another schema are refused."""
+    shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
+    grant(shop.node, "bea", "select_table", kind="TABLE", on="shop.sales.t")
+
+    shop.node.done("PUT", f"{ORDERS}/t", _updates({"@type": "rename", "newName": "u"}))
+
+    assert shop.names(ORDERS, user="bea") == ["u"]
+    assert shop.node.get(f"{ORDERS}/t").status == 404
+    elsewhere = shop.node.put(f"{ORDERS}/u", _updates({"@type": "rename", "newName": "v", "newSchemaName": "public"}))
+    assert elsewhere.status == 405
+    shop.sql("CREATE TABLE sales.taken (id int)", "CREATE VIEW sales.rests AS SELECT * FROM sales.u")
+    assert shop.node.put(f"{ORDERS}/u", _updates({"@type": "rename", "newName": "taken"})).status == 409
+    assert shop.node.delete(f"{ORDERS}/u").status == 400
+    shop.sql("DROP VIEW sales.rests")
+    assert shop.node.delete(f"{ORDERS}/u?purge=true").status == 405
+    assert shop.node.done("DELETE", f"{ORDERS}/u")["dropped"] is True
+    assert shop.node.done("DELETE", f"{ORDERS}/u")["dropped"] is False
+    shop.node.done("POST", ORDERS, {"name": "u", "columns": COLUMNS})
+    assert shop.names(ORDERS, user="bea") == []
+    assert shop.node.get(f"{ORDERS}/u", user="bea").status == 403
+
+
+def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
+    """A grant on a table of the source, made there by others, is seen at once; so is its end; a deny hides one of many."""
+    shop.sql("CREATE TABLE sales.a (id int)", "CREATE TABLE sales.b (id int)", "CREATE SCHEMA other")
+    node = shop.node
+    grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
+    assert shop.names(f"{SHOP}/schemas", user="bea") == []
+    grant(node, "bea", "use_schema", kind="SCHEMA", on="shop.sales")
+    assert shop.names(f"{SHOP}/schemas", user="bea") == ["sales"]
+    assert shop.names(ORDERS, user="bea") == []
+    role = grant(node, "bea", "select_table", kind="TABLE", on="shop.sales.a")
+
+    assert shop.names(ORDERS, user="bea") == ["a"]
+    assert [node.get(f"{ORDERS}/{name}", user="bea").status for name in ("a", "b", "none")] == [200, 403, 403]
+    assert node.get(f"{SHOP}/schemas/other", user="bea").status == 403
+    assert node.delete(f"{ORDERS}/a", user="bea").status == 403
+    node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/shop.sales.a/revoke", {"privileges": [
+        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    assert shop.names(ORDERS, user="bea") == []
+    assert node.get(f"{ORDERS}/a", user="bea").status == 403
+    grant(node, "bea", "select_table", kind="CATALOG", on="shop")
+    grant(node, "bea", "select_table", kind="TABLE", on="shop.sales.b", condition="deny")
+    assert shop.names(ORDERS, user="bea") == ["a"]
+    assert node.get(f"{ORDERS}/none", user="bea").status == 404
+    shop.sql("DROP TABLE sales.a")
+    assert node.get(f"{ORDERS}/a", user="bea").status == 404
+    assert shop.names(ORDERS) == ["b"]
+
+
+def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
+    """Who makes a table owns it; a table of others gets an owner and tags; of what is not there nothing is made."""
+    node, lake = shop.node, f"{API}/lake"
+    shop.sql("CREATE TABLE sales.a (id int)")
+    grant(node, "bea", "use_catalog use_schema create_table", kind="CATALOG", on="shop")
+    node.done("POST", ORDERS, {"name": "mine", "columns": COLUMNS}, user="bea")
+    assert node.done("GET", f"{lake}/owners/table/shop.sales.mine")["owner"]["name"] == "bea"
+    assert shop.names(ORDERS, user="bea") == ["mine"]
+    assert node.done("GET", f"{lake}/owners/table/shop.sales.a").get("owner") is None
+    node.done("PUT", f"{lake}/owners/table/shop.sales.a", {"name": "bea", "type": "USER"})
+    node.done("POST", f"{lake}/tags", {"name": "red"})
+    node.done("POST", f"{lake}/objects/table/shop.sales.a/tags", {"tagsToAdd": ["red"]})
+
+    assert shop.names(ORDERS, user="bea") == ["a", "mine"]
+    assert node.done("GET", f"{lake}/objects/table/shop.sales.a/tags")["names"] == ["red"]
+    assert node.done("GET", f"{lake}/tags/red/objects")["metadataObjects"] == [
+        {"fullName": "shop.sales.a", "type": "table"}
+    ]
+    assert node.get(f"{lake}/owners/table/shop.sales.none").status == 404
+    assert node.get(f"{lake}/owners/table/shop.sales.none", user="bea").status == 403
+    body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
+    assert node.put(f"{lake}/permissions/roles/r/table/shop.none.a/grant", body).status == 404
+    assert node.done("DELETE", f"{ORDERS}/mine", user="bea")["dropped"] is True
+
+
+def test_two_thousand_tables_answer_in_seconds(shop: Shop) -> None:
+    """All are listed by who sees all, and a few by who sees a few."""
+    shop.sql("DO $$ BEGIN FOR i IN 1..2000 LOOP EXECUTE format('CREATE TABLE sales.t%s (id int)', i); END LOOP; END $$")
+    grant(shop.node, "bea", "use_catalog use_schema", kind="CATALOG", on="shop")
+    for at in (7, 1999):
+        grant(shop.node, "bea", "select_table", kind="TABLE", on=f"shop.sales.t{at}")
+
+    began = time.process_time()
+    found = shop.names(ORDERS)
+
+    assert len(found) == 2000
+    assert time.process_time() - began < 2.0
+    assert shop.names(ORDERS, user="bea") == ["t1999", "t7"]
+
+
+def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody(shop: Shop) -> None:
+    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    node = shop.node
+    node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
+    shop.bridge.cut()
+
+    for method, path, body in (
+        ("GET", ORDERS, None),
+        ("GET", f"{ORDERS}/t", None),
+        ("POST", ORDERS, {"name": "v", "columns": COLUMNS}),
+    ):
+        away = node.ask(method, path, body)
+        assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
+        assert str(shop.bridge.port) not in away.body.decode()
+    assert node.get(ORDERS, user="bea").status == 403
+    assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
+    assert node.get(f"{SHOP}").status == 200
+    shop.bridge.mend()
+    assert shop.names(ORDERS) == ["t"]
+    shop.bridge.silent = True
+    began = time.monotonic()
+    assert node.get(ORDERS).status == 502
+    assert time.monotonic() - began < 60  # the limit is four seconds
+    unknown = node.put(f"{ORDERS}/t", _updates(_change("addColumn", "x", type="long")))
+    assert (unknown.status, unknown["code"]) in ((500, 1002), (502, 1007))
+    shop.bridge.silent = False
+    shop.bridge.cut()
+    shop.bridge.mend()
+    assert shop.names(ORDERS) == ["t"]
+
+
+def test_connection_is_tested_in_both_forms(shop: Shop) -> None:
+    """A test reaches the database; what is wrong with it is told, and the password is seen nowhere."""
+    node, new = shop.node, f"{API}/lake/catalogs/testConnection"
+
+    assert node.done("POST", f"{SHOP}/testConnection")["code"] == 0
+    assert node.done("POST", new, _catalog(shop.properties, "other"))["code"] == 0
+    wrong = {**shop.properties, "jdbc-database": "none"}
+    answer = node.done("POST", new, _catalog(wrong, "other"))
+    assert (answer["code"], answer["type"]) == (1007, "ConnectionFailedException")
+    assert "s3cret" not in str(node.done("GET", SHOP))
+    assert node.done("GET", SHOP)["catalog"]["properties"]["jdbc-password"] == "******"
+    edited = node.done(
+        "POST", f"{SHOP}/testConnection", _updates(_change("setProperty", property="jdbc-database", value="no"))
+    )
+    assert edited["code"] == 1007
+
+
+def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
+    """A catalog is neither made nor altered so that the server would talk to somebody else."""
+    elsewhere = {"jdbc-url": "jdbc:postgresql://10.0.0.1:5432/"}
+    made = shop.node.post(f"{API}/lake/catalogs", _catalog({**shop.properties, **elsewhere}, "other"))
+    altered = shop.node.put(SHOP, _updates(_change("setProperty", property="jdbc-url", value=elsewhere["jdbc-url"])))
+
+    for answer in (made, altered):
+        assert (answer.status, answer["code"]) == (400, 1001), answer.body
+        assert "--allow-source 10.0.0.1:5432" in str(answer["message"])
+    assert shop.names(ORDERS) == []
+
+
+def test_other_doors_say_where_to_go(shop: Shop) -> None:
+    """Iceberg's lists are empty; by name, views, models, moves and protection are refused, and nothing is made in the tree."""
+    node = shop.node
+    node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    prefix = "/iceberg/v1/lake.shop"
+
+    assert node.get(f"{prefix}/namespaces").json()["namespaces"] == []
+    assert node.get(f"{prefix}/namespaces/sales").status == 406
+    assert node.post(f"{prefix}/namespaces", {"namespace": ["x"], "properties": {}}).status == 406
+    assert node.delete(f"{prefix}/namespaces/sales").status == 406
+    assert node.get(f"{prefix}/namespaces/sales/tables/t").status == 404
+    assert node.get(f"{prefix}/namespaces/sales/tables").json()["identifiers"] == []
+    for path in ("views", "filesets", "topics", "models"):
+        answer = node.get(f"{SHOP}/schemas/sales/{path}")
+        assert (answer.status, answer["code"]) == (405, 1006), path
+    assert node.get(f"{ORDERS}/t/partitions").status == 405
+    assert (
+        node.post(
+            "/api/limnos/v1/metalakes/lake/catalogs/shop/move",
+            {"kind": "table", "source": ["sales", "t"], "target": ["sales", "u"]},
+        ).status
+        == 405
+    )
+    assert shop.names(ORDERS) == ["t"]
+
+
+def test_a_catalog_goes_with_what_stands_in_it(shop: Shop) -> None:
+    """Shadows keep no catalog from being dropped, and the source keeps what it has."""
+    shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
+    shop.node.patch(SHOP, {"inUse": False})
+    assert shop.node.get(ORDERS).status == 409
+
+    assert shop.node.done("DELETE", SHOP)["dropped"] is True
+    assert shop.sql("SELECT count(*) FROM sales.t") == [(0,)]
+    shop.node.done("POST", f"{API}/lake/catalogs", _catalog(shop.properties))
+    assert shop.names(ORDERS) == ["t"]
+
+
+def test_protected_catalogs_keep_what_is_below(shop: Shop) -> None:
+    """A table of the source is not dropped over this server while its catalog is protected with all that is below."""
+    shop.sql("CREATE TABLE sales.a (id int)")
+    protection = "/api/limnos/v1/metalakes/lake/objects/{}/protection"
+    assert shop.node.put(protection.format("table/shop.sales.a"), {}).status == 405
+    shop.node.done("PUT", protection.format("catalog/shop"), {"below": True})
+
+    answer = shop.node.delete(f"{ORDERS}/a")
+
+    assert (answer.status, answer["code"]) == (409, 1010)
+    assert shop.names(ORDERS) == ["a"]

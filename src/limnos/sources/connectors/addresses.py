@@ -66,7 +66,9 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
         parts = urlsplit(text.removeprefix("jdbc:"))
         host, stated = parts.hostname, parts.port
     except ValueError:
-        raise BadRequest(f"{told} is no URL: write jdbc:{scheme}://HOST:PORT/DATABASE") from None
+        raise BadRequest(
+            f"{told} is no URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
+        ) from None
     if parts.username is not None or parts.password is not None:
         raise BadRequest(f"{told} holds a user or a password: say them in jdbc-user and jdbc-password")
     found = dict(parse_qsl(parts.query, keep_blank_values=True))

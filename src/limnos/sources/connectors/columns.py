@@ -7,6 +7,7 @@ spelling, and taken back by that name as long as it is one that the dialect know
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import sqlalchemy as sa
@@ -36,6 +37,27 @@ _NOW: Final = frozenset({"now", "current_timestamp"})
 PRECISION_MAX: Final = 38
 
 
+class Named(sa.types.UserDefinedType[object]):
+    """A type that SQLAlchemy does not know, by the database's own spelling. Only told, never asked for."""
+
+    cache_ok = True
+
+    def __init__(self, name: str, *sizes: str | int, **_: object) -> None:
+        self.text = f"{name}({','.join(map(str, sizes))})" if sizes else name
+
+    def get_col_spec(self, **_: object) -> str:
+        """The spelling."""
+        return self.text
+
+
+class Names(dict[str, "Callable[..., Type]"]):
+    """The types that a dialect knows; of any other the name is kept, where SQLAlchemy would warn and forget it."""
+
+    def get(self, name: str, _default: object = None) -> Callable[..., Type]:
+        """Return what makes a type."""
+        return super().get(name) or partial(Named, name)
+
+
 def type_told(kind: Type, dialect: Dialect) -> object:
     """Tell a reflected type in Gravitino's words."""
     for base, word in _WORDS:
@@ -47,7 +69,7 @@ def type_told(kind: Type, dialect: Dialect) -> object:
 
 
 def _external(kind: Type, dialect: Dialect) -> Json:
-    text = "unknown" if isinstance(kind, sa.types.NullType) else kind.compile(dialect)
+    text = kind.compile(dialect)
     return {"type": "external", "catalogString": text.lower()}
 
 
@@ -124,7 +146,7 @@ def _plain_of(text: str, *, column: str) -> Type:
 
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
     """A type by the database's own name, without parts: only what the dialect knows."""
-    known: Mapping[str, Callable[[], Type]] = getattr(dialect, "ischema_names", {})
+    known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
     found = known.get(text.strip().lower())
     if found is None:
         raise _unknown(column, text)

@@ -7,7 +7,7 @@ connection of this catalog's pool. System schemas are not shown. What differs be
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError
@@ -17,11 +17,11 @@ from limnos.formats.iceberg.json_types import shown
 from limnos.model.errors import AlreadyExists, BadRequest, NotFound, Unsupported
 from limnos.sources.connectors.alterations import PRIMARY, Alteration, index_parts, indexes_told
 from limnos.sources.connectors.capabilities import SchemaTold, TableTold
-from limnos.sources.connectors.columns import column_of, column_told, name_of
+from limnos.sources.connectors.columns import Names, column_of, column_told, name_of
 from limnos.sources.connectors.failures import told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from limnos.formats.gravitino.tables import Asked, TableChange
     from limnos.formats.iceberg.json_types import Json
@@ -50,6 +50,10 @@ class Database:
             url, connect_args=connect, pool_size=connections_max, max_overflow=0, pool_pre_ping=True, pool_recycle=IDLE_S,
             pool_timeout=float(str(connect.get("connect_timeout", 5))), hide_parameters=True,
         )  # fmt: skip
+        known: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
+            self._engine.dialect, "ischema_names", {}
+        )
+        self._engine.dialect.ischema_names = Names(known)  # type: ignore[attr-defined]
 
     def check(self) -> None:
         """Ask for nothing, on a connection."""

@@ -1,0 +1,112 @@
+"""Where connectors may lead: one host, one port, nothing of the account that runs the server, and no text of a caller in a statement."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.kinds import POSTGRESQL_PROVIDER
+from limnos.sources.connectors.columns import column_of, default_told, type_of
+from limnos.sources.connectors.registry import Limits, check_source
+
+LIMITS = Limits(("db:5432", "[::1]:5433"), timeout_s=1.0)
+GOOD = {"jdbc-url": "jdbc:postgresql://db/shop", "jdbc-user": "u", "jdbc-password": "p"}
+DIALECT = postgresql.psycopg.dialect()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "jdbc:postgresql://db/shop",
+        "jdbc:postgresql://DB:5432/shop?sslmode=require",
+        "jdbc:postgresql://[::1]:5433/shop",
+    ],
+)
+def test_allowed_addresses_are_taken(url: str) -> None:
+    """The port may be left out, and a host may be IPv6."""
+    check_source(POSTGRESQL_PROVIDER, {**GOOD, "jdbc-url": url}, LIMITS)
+
+
+@pytest.mark.parametrize(
+    "name, value, words",
+    [
+        ("jdbc-url", "jdbc:postgresql://10.0.0.1:5432/d", "--allow-source 10.0.0.1:5432"),
+        ("jdbc-url", "jdbc:postgresql://db:5433/d", "--allow-source db:5433"),
+        ("jdbc-url", "jdbc:mysql://db:1/", "jdbc:postgresql://"),
+        ("jdbc-url", "jdbc:postgresql://u:p@db/d", "jdbc-user"),
+        ("jdbc-url", "jdbc:postgresql://db:5432,10.0.0.1:2/d", "one host"),
+        ("jdbc-url", "jdbc:postgresql://db,other/d", "single host"),
+        ("jdbc-url", "jdbc:postgresql://%2Fvar%2Frun/d", "single host"),
+        ("jdbc-url", "jdbc:postgresql:///d", "single host"),
+        ("jdbc-url", "jdbc:postgresql://db/d?sslkey=/etc/passwd", "sslkey"),
+        ("jdbc-url", "jdbc:postgresql://db/d?options=-csearch_path%3Dx", "options"),
+        ("jdbc-url", "jdbc:postgresql://db/d?sslmode=verify-full", "sslmode"),
+        ("jdbc-url", "jdbc:postgresql://db:99999/d", "jdbc-url"),
+        ("jdbc-url", "jdbc:postgresql://db/", "jdbc-database"),
+        ("jdbc-url", "", "jdbc-url"),
+        ("jdbc-password", "", "jdbc-password"),
+        ("jdbc-user", "", "jdbc-user"),
+    ],
+)
+def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> None:
+    """Each with what to write, or whom to ask."""
+    with pytest.raises(BadRequest) as told:
+        check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, LIMITS)
+
+    assert words in told.value.message
+
+
+@pytest.mark.parametrize("text", ["int); DROP TABLE t; --", "varchar(3)", "nothing", "int4 /*", ""])
+def test_external_types_are_names_alone(text: str) -> None:
+    """What the dialect does not know by name is refused, so nothing of a caller's gets into a statement."""
+    with pytest.raises(BadRequest):
+        type_of({"type": "external", "catalogString": text}, column="c", dialect=DIALECT)
+
+
+def test_literals_are_quoted_by_the_dialect() -> None:
+    """A default that would end its quotes stays a literal."""
+    default = {"type": "literal", "dataType": "string", "value": "x'); DROP TABLE t; --"}
+    column = column_of({"name": 'a"b', "type": "string", "defaultValue": default}, dialect=DIALECT)
+    made = str(sa.schema.CreateTable(sa.Table("t", sa.MetaData(), column)).compile(dialect=DIALECT))
+
+    assert """"a""b" TEXT DEFAULT 'x''); DROP TABLE t; --'""" in made
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"name": "c", "type": "decimal(39,1)"}, {"name": "c", "type": "decimal(3,4)"}, {"name": "c", "type": "timestamp(7)"},
+        {"name": "c", "type": {"type": "list", "elementType": {"type": "list", "elementType": "long"}}},
+        {"name": "c", "type": {"type": "map"}}, {"name": "c", "type": None}, {"name": "", "type": "long"}, {"type": "long"},
+        {"name": "é" * 32, "type": "long"}, {"name": "c", "type": "date", "autoIncrement": True},
+        {"name": "c", "type": "date", "defaultValue": {"type": "literal", "value": 3}},
+    ],
+)  # fmt: skip
+def test_wrong_columns_are_told(told: dict[str, object]) -> None:
+    """Unknown types, names that the database would cut, and counting dates."""
+    with pytest.raises(BadRequest):
+        column_of(told, dialect=DIALECT)
+
+
+def test_expressions_are_no_defaults() -> None:
+    """Only literals and the time of now."""
+    told = {"type": "function", "funcName": "pg_sleep", "funcArgs": []}
+    with pytest.raises(Unsupported):
+        column_of({"name": "c", "type": "date", "defaultValue": told}, dialect=DIALECT)
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("'it''s'::character varying", "it's"),
+        ("(-5)", "-5"),
+        ("'-5'::integer", "-5"),
+        ("true", "true"),
+        ("0.50", "0.50"),
+    ],
+)
+def test_plain_defaults_are_literals(text: str, value: str) -> None:
+    """As the database spells them."""
+    assert default_told(text, "string") == {"type": "literal", "dataType": "string", "value": value}
