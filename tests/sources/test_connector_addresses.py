@@ -26,7 +26,7 @@ DIALECT = postgresql.psycopg.dialect()
 )
 def test_allowed_addresses_are_taken(url: str) -> None:
     """The port may be left out, and a host may be IPv6."""
-    check_source(POSTGRESQL_PROVIDER, {**GOOD, "jdbc-url": url}, LIMITS)
+    check_source(POSTGRESQL_PROVIDER, {**GOOD, "jdbc-url": url}, limits=LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_allowed_addresses_are_taken(url: str) -> None:
 def test_what_leads_elsewhere_is_refused(name: str, value: str, words: str) -> None:
     """Each with what to write, or whom to ask."""
     with pytest.raises(BadRequest) as told:
-        check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, LIMITS)
+        check_source(POSTGRESQL_PROVIDER, {**GOOD, name: value}, limits=LIMITS)
 
     assert words in told.value.message
 

@@ -19,12 +19,11 @@ from limnos.services.lines import Lines
 from limnos.services.recent import RecentMetadata
 from limnos.services.reports import Reports
 from limnos.services.scene import Scene, Scope, zones_now
-from limnos.services.sources import Sources
+from limnos.services.sources import Sources, no_sources
 from limnos.services.sqlpp_engine import NoEngine
 from limnos.services.sqlpp_locking import Locks
 from limnos.services.sqlpp_requests import Requests
 from limnos.services.watch import Watch
-from limnos.sources.connectors.registry import Limits
 from limnos.telemetry.metrics import Counter
 from limnos.view.cold import Cold
 
@@ -90,7 +89,7 @@ class Services:
         """Of Lance tables."""
         self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
         """Of credentials for tables' files."""
-        self.sources = Sources(Limits((), timeout_s=10.0)) if sources is None else sources
+        self.sources = no_sources() if sources is None else sources
         """Outside systems that catalogs show."""
         self.engine: Engine = NoEngine() if engine is None else engine
         self.sqlpp_chores: Chores = OwnChores() if sqlpp_chores is None else sqlpp_chores

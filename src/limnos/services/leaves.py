@@ -63,7 +63,7 @@ class LeafDrop(msgspec.Struct, frozen=True):
 def leaf_find(scene: Scene, path: Levels, *, kind: Kind, action: Action) -> Found[Node]:
     """Find an object for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    refuse_sourced(scene, kind, path, action)
+    refuse_sourced(scene, kind, levels=path, action=action)
     return scene.look_up(kind, path, action)
 
 
@@ -76,7 +76,7 @@ def leaf_names(scene: Scene, namespace: Levels, *, kind: Kind) -> list[str]:
     """Return the names of what the caller sees of a kind in a namespace."""
     scene.require_in_use()
     action = Action(f"{kind.word}_list")
-    refuse_sourced(scene, Kind.NAMESPACE, namespace, action)
+    refuse_sourced(scene, Kind.NAMESPACE, levels=namespace, action=action)
     found = scene.look_up(Kind.NAMESPACE, namespace, action)
     return page_of(scene, action, kind=kind, chain=found.chain, asked=EVERY).texts()
 
@@ -95,7 +95,7 @@ async def leaf_create(
 
     def decide(scene: Scene) -> Permit[LeafCreate]:
         scene.require_in_use()
-        refuse_sourced(scene, Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
+        refuse_sourced(scene, Kind.NAMESPACE, levels=path[:-1], action=Action(f"{kind.word}_create"))
         namespace, _, decision = scene.look_up(Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
         require_held(scene, kind)
         if scene.is_taken(namespace.id, kind, path[-1]):

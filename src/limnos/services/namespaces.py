@@ -86,7 +86,7 @@ def already_exists(levels: Levels) -> AlreadyExists:
 def namespace_find(scene: Scene, levels: Levels, action: Action) -> Found[Node]:
     """Find a namespace for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    refuse_sourced(scene, Kind.NAMESPACE, levels, action)
+    refuse_sourced(scene, Kind.NAMESPACE, levels=levels, action=action)
     return scene.look_up(Kind.NAMESPACE, levels, action)
 
 

@@ -79,7 +79,7 @@ class ShadowCreate(msgspec.Struct, frozen=True):
     renews: bool
 
 
-def seek(scene: Scene, kind: Kind, path: Levels, action: Action) -> Sought:
+def seek(scene: Scene, kind: Kind, *, path: Levels, action: Action) -> Sought:
     """Decide on an object of a source by its name. Raises Forbidden: never NotFound, which is the source's to say."""
     scene.require_in_use()
     node, chain = scene.find(path, kind)
@@ -88,11 +88,11 @@ def seek(scene: Scene, kind: Kind, path: Levels, action: Action) -> Sought:
     return Sought(origin_of(scene), path, node, next(link.id for link in full if link.id > 0), decision)
 
 
-async def exists(ctx: Context, origin: Origin, kind: Kind, path: Levels) -> bool:
+async def exists(ctx: Context, origin: Origin, *, kind: Kind, path: Levels) -> bool:
     """Ask the source whether it has an object."""
     if kind is Kind.NAMESPACE:
-        return await ask(ctx, origin, with_schemas, lambda found: found.schema_exists(path[0]))
-    return await ask(ctx, origin, with_tables, lambda found: found.table_exists(path[0], path[1]))
+        return await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_exists(path[0]))
+    return await ask(ctx, origin, of=with_tables, question=lambda found: found.table_exists(path[0], path[1]))
 
 
 def shadowed(
@@ -118,21 +118,21 @@ async def _make(ctx: Context, lacking: Unshadowed) -> None:
     if allowed is None:
         raise lacking
     origin = await ctx.read(lacking.scope, origin_of)
-    path = await _live_one(ctx, lacking, origin)
+    path = await _live_one(ctx, lacking, origin=origin)
     if path is None:
         raise NotFound(lacking.message, kind=lacking.kind)
-    await shadow_make(ctx, lacking.scope, lacking.object_kind, path=path, allowed=allowed)
+    await shadow_make(ctx, lacking.scope, kind=lacking.object_kind, path=path, allowed=allowed)
 
 
-async def _live_one(ctx: Context, lacking: Unshadowed, origin: Origin) -> Levels | None:
+async def _live_one(ctx: Context, lacking: Unshadowed, *, origin: Origin) -> Levels | None:
     for path in lacking.readings:
-        if await exists(ctx, origin, lacking.object_kind, path):
+        if await exists(ctx, origin, kind=lacking.object_kind, path=path):
             return path
     return None
 
 
 async def shadow_make(
-    ctx: Context, scope: Scope, kind: Kind, *, path: Levels, allowed: Callable[[Scene, Chain], Decision],
+    ctx: Context, scope: Scope, *, kind: Kind, path: Levels, allowed: Callable[[Scene, Chain], Decision],
     made_here: bool = False,
 ) -> Node:  # fmt: skip
     """Let a node stand for an object; of one that was made here just now, its maker is the owner. Raises Forbidden."""

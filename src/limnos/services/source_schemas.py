@@ -55,7 +55,7 @@ class Loaded(NamedTuple):
     catalog: Node
 
 
-def seen_in(scene: Scene, path: Levels, chain: Chain, *, kind: Kind, action: Action) -> Seen:
+def seen_in(scene: Scene, path: Levels, *, chain: Chain, kind: Kind, action: Action) -> Seen:
     """Return which names of a kind in a container the caller sees, whatever the source will list."""
     listed = page_of(scene, action, kind=kind, chain=chain, asked=EVERY) if chain[0].id > 0 else NO_PAGE
     known = every_name(scene, kind=kind, chain=chain) if chain[0].id > 0 else ()
@@ -67,17 +67,17 @@ def schemas_seen(scene: Scene) -> Seen:
     """Decide on listing schemas. Raises Forbidden."""
     scene.require_in_use()
     scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
-    return seen_in(scene, (), scene.settled.outer, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
+    return seen_in(scene, (), chain=scene.settled.outer, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
 
 
 async def schemas_list(ctx: Context, seen: Seen) -> list[str]:
     """Return the schemas that the source has and the caller sees."""
-    return seen.of(await ask(ctx, seen.origin, with_schemas, lambda found: found.schema_names()))
+    return seen.of(await ask(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names()))
 
 
 async def schema_load(ctx: Context, sought: Sought) -> Loaded:
     """Return a schema that was decided on. Raises NotFound."""
-    told = await ask(ctx, sought.origin, with_schemas, lambda found: found.schema_load(sought.path[0]))
+    told = await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_load(sought.path[0]))
     return Loaded(told, sought.node, sought.origin.catalog)
 
 
@@ -96,27 +96,27 @@ async def schema_create(
         return scene.require(Action.NAMESPACE_CREATE, scene.settled.outer)
 
     origin = await ctx.read(scope, decide)
-    await ask(ctx, origin, with_schemas, lambda found: found.schema_create(name, comment=comment, properties=properties),
+    await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_create(name, comment=comment, properties=properties),
         changes=True,
     )  # fmt: skip
-    node = await shadow_make(ctx, scope, Kind.NAMESPACE, path=(name,), allowed=still, made_here=True)
-    told = await ask(ctx, origin, with_schemas, lambda found: found.schema_load(name))
+    node = await shadow_make(ctx, scope, kind=Kind.NAMESPACE, path=(name,), allowed=still, made_here=True)
+    told = await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(name))
     return Loaded(told, node, origin.catalog)
 
 
 async def schema_alter(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Refuse to change a schema, to who may. Raises Unsupported, NotFound, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path, Action.NAMESPACE_ALTER))
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_ALTER))
     await schema_load(ctx, sought)
     raise Unsupported("Schemas of this source have nothing that can be changed here")
 
 
 async def schema_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Drop an empty schema in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Forbidden."""
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path, Action.NAMESPACE_DROP))
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP))
     await refuse_protected(ctx, sought)
-    await ask(ctx, sought.origin, with_schemas, lambda found: found.schema_drop(path[0]), changes=True)
-    await shadow_drop(ctx, scope, sought, action=Action.NAMESPACE_DROP)
+    await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_drop(path[0]), changes=True)
+    await shadow_drop(ctx, scope, sought=sought, action=Action.NAMESPACE_DROP)
 
 
 async def refuse_protected(ctx: Context, sought: Sought) -> None:
@@ -129,14 +129,14 @@ async def refuse_protected(ctx: Context, sought: Sought) -> None:
         )
 
 
-async def shadow_drop(ctx: Context, scope: Scope, sought: Sought, *, action: Action) -> None:
+async def shadow_drop(ctx: Context, scope: Scope, *, sought: Sought, action: Action) -> None:
     """Drop what stood for an object that the source has no longer. Nothing has to stand for it, and nobody has to be let in again."""
     node = sought.node
     if node is None:
         return
 
     def decide(scene: Scene) -> Permit[Node]:
-        decision = seek(scene, node.kind, sought.path, action).decision
+        decision = seek(scene, node.kind, path=sought.path, action=action).decision
         return scene.permit(node, decision, zone=scene.catalog.id)
 
     await ctx.write(scope, decide, _drop)

@@ -47,7 +47,7 @@ def tables_seen(scene: Scene, schema: Levels) -> Seen:
     scene.require_in_use()
     chain = _container(scene, schema)
     scene.require(Action.TABLE_LIST, chain)
-    return seen_in(scene, schema, chain, kind=Kind.TABLE, action=Action.TABLE_LIST)
+    return seen_in(scene, schema, chain=chain, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
 def _container(scene: Scene, schema: Levels) -> Chain:
@@ -57,13 +57,13 @@ def _container(scene: Scene, schema: Levels) -> Chain:
 
 async def tables_list(ctx: Context, seen: Seen) -> list[str]:
     """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
-    return seen.of(await ask(ctx, seen.origin, with_tables, lambda found: found.table_names(seen.path[0])))
+    return seen.of(await ask(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path[0])))
 
 
 async def table_load(ctx: Context, sought: Sought) -> Loaded:
     """Return a table that was decided on. Raises NotFound."""
     schema, name = sought.path
-    told = await ask(ctx, sought.origin, with_tables, lambda found: found.table_load(schema, name))
+    told = await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_load(schema, name))
     return Loaded(told, sought.node, sought.origin.catalog)
 
 
@@ -81,18 +81,24 @@ async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked
         return origin_of(scene)
 
     origin = await ctx.read(scope, decide)
-    await ask(ctx, origin, with_tables, lambda found: found.table_create(schema, name, asked=asked), changes=True)
-    node = await shadow_make(ctx, scope, Kind.TABLE, path=path, allowed=may, made_here=True)
-    told = await ask(ctx, origin, with_tables, lambda found: found.table_load(schema, name))
+    await ask(
+        ctx, origin, of=with_tables, question=lambda found: found.table_create(schema, name, asked=asked), changes=True
+    )
+    node = await shadow_make(ctx, scope, kind=Kind.TABLE, path=path, allowed=may, made_here=True)
+    told = await ask(ctx, origin, of=with_tables, question=lambda found: found.table_load(schema, name))
     return Loaded(told, node, origin.catalog)
 
 
 async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequence[TableChange]) -> Loaded:
     """Change a table in the source, all at once. Raises NotFound, BadRequest, Unsupported, Forbidden."""
     schema, name = path
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path, Action.TABLE_ALTER))
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_ALTER))
     await ask(
-        ctx, sought.origin, with_tables, lambda found: found.table_alter(schema, name, changes=changes), changes=True
+        ctx,
+        sought.origin,
+        of=with_tables,
+        question=lambda found: found.table_alter(schema, name, changes=changes),
+        changes=True,
     )
     return await table_load(ctx, sought)
 
@@ -101,18 +107,24 @@ async def table_rename(ctx: Context, scope: Scope, *, path: Levels, name: str) -
     """Give a table another name in its schema, and what stands for it. Raises NotFound, AlreadyExists, Forbidden."""
     schema, old = path
     check_gravitino_name(name)
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path, Action.TABLE_RENAME))
-    await ask(ctx, sought.origin, with_tables, lambda found: found.table_rename(schema, old, name=name), changes=True)
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_RENAME))
+    await ask(
+        ctx,
+        sought.origin,
+        of=with_tables,
+        question=lambda found: found.table_rename(schema, old, name=name),
+        changes=True,
+    )
     if sought.node is not None:
-        await _follow(ctx, scope, sought.node, path=path, name=name)
+        await _follow(ctx, scope, node=sought.node, path=path, name=name)
     return await table_load(ctx, sought._replace(path=(schema, name)))
 
 
-async def _follow(ctx: Context, scope: Scope, node: Node, *, path: Levels, name: str) -> None:
+async def _follow(ctx: Context, scope: Scope, *, node: Node, path: Levels, name: str) -> None:
     """Give what stands for a table its new name; what stood for a predecessor of that name goes."""
 
     def decide(scene: Scene) -> Permit[tuple[Node, str]]:
-        sought = seek(scene, Kind.TABLE, path, Action.TABLE_RENAME)
+        sought = seek(scene, Kind.TABLE, path=path, action=Action.TABLE_RENAME)
         return scene.permit((sought.node or node, name), sought.decision, zone=scene.catalog.id)
 
     await ctx.write(scope, decide, _rename)
@@ -133,9 +145,9 @@ async def table_drop(ctx: Context, scope: Scope, *, path: Levels, purge: bool) -
     A purge is refused, as upstream refuses it: there are no files of which this server would know.
     """
     schema, name = path
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path, Action.TABLE_DROP))
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_DROP))
     if purge:
         raise Unsupported("Tables of this source have no files to purge: drop the table, which takes its rows away")
     await refuse_protected(ctx, sought)
-    await ask(ctx, sought.origin, with_tables, lambda found: found.table_drop(schema, name), changes=True)
-    await shadow_drop(ctx, scope, sought, action=Action.TABLE_DROP)
+    await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_drop(schema, name), changes=True)
+    await shadow_drop(ctx, scope, sought=sought, action=Action.TABLE_DROP)

@@ -1,6 +1,6 @@
 """Outside systems that catalogs show: one connector for each catalog, asked in threads of that catalog's own, under a deadline.
 
-May import `files` for the shares of threads, `sources` for connectors and their capabilities, and the scene. Knows no wire format, and decides
+May import `files` for the shares of threads, `sources` for connectors and their capabilities, `model` and the scene. Knows no wire format, and decides
 nothing: whoever asks has decided. Nothing that a source says is kept. Decision record 0078.
 """
 
@@ -54,21 +54,21 @@ class Sources:
 
     def check(self, provider: str, properties: Mapping[str, str]) -> None:
         """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
-        check_source(provider, properties, self.limits)
+        check_source(provider, properties, limits=self.limits)
 
     async def ask(
         self,
         origin: Origin,
-        capability: Callable[[BaseCatalog], C | None],
-        question: Callable[[C], T],
+        of: Callable[[BaseCatalog], C | None],
         *,
+        question: Callable[[C], T],
         changes: bool = False,
     ) -> T:
-        """Ask a catalog's connector. Raises Unsupported where it has not the capability, SourceFailed when there is no answer in time.
+        """Ask a catalog's connector. Raises Unsupported where it has not the capability `of`, SourceFailed when there is no answer in time.
 
         `changes`: the question does something; one that was not answered in time may yet have been carried out: StateUnknown.
         """
-        connector = capability(self._connector(origin))
+        connector = of(self._connector(origin))
         if connector is None:
             raise Unsupported(
                 f"Catalog {origin.catalog.name} of provider {origin.provider} has nothing of that kind: choose another catalog"
@@ -80,7 +80,7 @@ class Sources:
 
     async def try_out(self, provider: str, properties: Mapping[str, str]) -> None:
         """Reach a source once, with a connector that is closed again. Raises BadRequest, SourceFailed."""
-        connector = open_source(provider, properties, self.limits)
+        connector = open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:
             try:
@@ -99,7 +99,7 @@ class Sources:
             held.connector.close()
             held = None
         if held is None:
-            held = _Held(dict(origin.properties), open_source(origin.provider, origin.properties, self.limits))
+            held = _Held(dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits))
         self._open[origin.catalog.id] = held  # the last of the dictionary is the one that was asked last
         if len(self._open) > OPEN_MAX:
             self._open.pop(next(iter(self._open))).connector.close()
@@ -109,6 +109,11 @@ class Sources:
         """Let all connections go."""
         while self._open:
             self._open.popitem()[1].connector.close()
+
+
+def no_sources() -> Sources:
+    """Return what asks nobody, as no address is allowed."""
+    return Sources(Limits((), timeout_s=10.0))
 
 
 class _Silent(LimnosError):
@@ -128,10 +133,10 @@ def _unknown() -> StateUnknown:
 async def ask(
     ctx: Context,
     origin: Origin,
-    capability: Callable[[BaseCatalog], C | None],
-    question: Callable[[C], T],
     *,
+    of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], T],
     changes: bool = False,
 ) -> T:
     """Ask the source behind a catalog. Raises as `Sources.ask`, and what the source's answer means."""
-    return await ctx.services.sources.ask(origin, capability, question, changes=changes)
+    return await ctx.services.sources.ask(origin, of, question=question, changes=changes)

@@ -50,7 +50,7 @@ def is_sourced(scene: Scene) -> bool:
     return scene.settled.catalog is not None and scene.catalog_record.provider in SOURCED
 
 
-def refuse_sourced(scene: Scene, kind: Kind, levels: Levels, action: Action) -> None:
+def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action) -> None:
     """Refuse what the tree alone serves for a catalog that shows another system, to who may do it. Raises Unsupported, Forbidden."""
     if not is_sourced(scene):
         return

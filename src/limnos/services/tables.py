@@ -268,7 +268,7 @@ def table_move_of(
     check_levels(target)
     stays = source[:-1] == target[:-1]
     action = Action.TABLE_RENAME if stays else Action.TABLE_MOVE
-    refuse_sourced(scene, Kind.TABLE, source, action)
+    refuse_sourced(scene, Kind.TABLE, levels=source, action=action)
     node, chain, decision = table_find(scene, source[:-1], source[-1], action, wanted=wanted)
     into, above = parent_of(scene, target)
     decisions = [decision]

@@ -75,7 +75,7 @@ class ViewMove(msgspec.Struct, frozen=True):
 def view_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
     """Find a view for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    refuse_sourced(scene, Kind.VIEW, (*namespace, name), action)
+    refuse_sourced(scene, Kind.VIEW, levels=(*namespace, name), action=action)
     return scene.look_up(Kind.VIEW, (*namespace, name), action, probe=Action.VIEW_MAY_PROBE)
 
 
@@ -95,7 +95,7 @@ def view_load(scene: Scene, namespace: Levels, name: str, through: Through = ())
 def views_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's views."""
     scene.require_in_use()
-    refuse_sourced(scene, Kind.NAMESPACE, namespace, Action.VIEW_LIST)
+    refuse_sourced(scene, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_LIST)
     found = scene.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
     return page_of(scene, Action.VIEW_LIST, kind=Kind.VIEW, chain=found.chain, asked=asked)
 
@@ -109,7 +109,7 @@ def new_view_of(scene: Scene, namespace: Levels, name: str) -> NewTable:
     """Decide on making a view. Raises NotFound (namespace), AlreadyExists (a view or table has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
-    refuse_sourced(scene, Kind.NAMESPACE, namespace, Action.VIEW_CREATE)
+    refuse_sourced(scene, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_CREATE)
     node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, Action.VIEW_CREATE)
     require_format(scene, ICEBERG)
     require_free(scene, node.id, (*namespace, name), wanted=Kind.VIEW)

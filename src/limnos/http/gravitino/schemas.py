@@ -139,7 +139,7 @@ async def schema_load(request: Request, ctx: Context) -> Response:
     def read(scene: Scene) -> dict[str, object] | tuple[Sight, Levels] | Sought:
         levels = codec_of(scene).split(name)
         if is_sourced(scene):
-            return seek(scene, Kind.NAMESPACE, levels, Action.NAMESPACE_LOAD)
+            return seek(scene, Kind.NAMESPACE, path=levels, action=Action.NAMESPACE_LOAD)
         if stands_for_catalog(scene, levels):
             scene.require(Action.TABLE_LIST, scene.settled.outer)
             return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(scene.catalog))

@@ -114,7 +114,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
     def read(scene: Scene) -> Levels | Json | Sought:
         levels = levels_within(scene, codec_of(scene).split(schema))
         if format_of(scene) == SOURCE:
-            return seek(scene, Kind.TABLE, (*levels, name), action)
+            return seek(scene, Kind.TABLE, path=(*levels, name), action=action)
         if format_of(scene) == LANCE:
             if action is not Action.TABLE_LOAD:
                 tables.table_find(scene, levels, name, action, wanted=LANCE)
@@ -247,7 +247,7 @@ async def partitions(request: Request, ctx: Context) -> Response:
 
     def refuse(scene: Scene) -> None:
         if is_sourced(scene):
-            seek(scene, Kind.TABLE, path, action)
+            seek(scene, Kind.TABLE, path=path, action=action)
             raise Unsupported(_NOT_TOLD)
         tables.table_find(scene, path[:-1], path[-1], action, wanted=None)
         raise Unsupported(_NOT_SPLIT)

@@ -30,7 +30,7 @@ UNIQUE: Final = "UNIQUE_KEY"
 class Alteration:
     """A table under change, on an open transaction."""
 
-    def __init__(self, connection: sa.Connection, schema: str, table: str) -> None:
+    def __init__(self, connection: sa.Connection, *, schema: str, table: str) -> None:
         self._connection = connection
         self._dialect = connection.dialect
         self._schema, self._table = schema, table
@@ -115,7 +115,7 @@ class Alteration:
             self._operations.create_unique_constraint(name, self._table, columns, schema=self._schema)
 
     def _delete_index(self, name: str, *, if_exists: bool) -> None:
-        found = [each["name"] for each in indexes_told(sa.inspect(self._connection), self._schema, self._table)]
+        found = [each["name"] for each in indexes_told(sa.inspect(self._connection), self._table, schema=self._schema)]
         if name in found:
             self._operations.drop_constraint(name, self._table, schema=self._schema)
         elif not if_exists:
@@ -152,15 +152,15 @@ def index_parts(index: Json) -> tuple[str | None, list[str]]:
     return (str(name) if name else None), [each[0] for each in paths]
 
 
-def indexes_told(inspector: sa.Inspector, schema: str, table: str) -> list[Json]:
+def indexes_told(inspector: sa.Inspector, table: str, *, schema: str) -> list[Json]:
     """Tell a table's primary and unique keys."""
     found: list[Json] = []
     primary = inspector.get_pk_constraint(table, schema=schema)
     if primary["constrained_columns"]:
-        found.append(_index(PRIMARY, primary["name"], primary["constrained_columns"]))
+        found.append(_index(PRIMARY, primary["name"], columns=primary["constrained_columns"]))
     unique = inspector.get_unique_constraints(table, schema=schema)
-    return [*found, *(_index(UNIQUE, each["name"], each["column_names"]) for each in unique)]
+    return [*found, *(_index(UNIQUE, each["name"], columns=each["column_names"]) for each in unique)]
 
 
-def _index(kind: str, name: str | None, columns: Sequence[str]) -> Json:
+def _index(kind: str, name: str | None, *, columns: Sequence[str]) -> Json:
     return {"indexType": kind, "name": name or kind, "fieldNames": [[each] for each in columns]}

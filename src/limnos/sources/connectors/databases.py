@@ -129,27 +129,27 @@ class Database:
     def table_exists(self, schema: str, table: str) -> bool:
         """Say whether a schema has a table."""
         with self._looking(f"Table {shown(table)}") as connection:
-            return self._has_table(connection, schema, table)
+            return self._has_table(connection, schema=schema, table=table)
 
     def table_load(self, schema: str, table: str) -> TableTold:
         """Return a table with its columns, keys and comment."""
         with self._looking(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema, table)
+            self._require_table(connection, schema=schema, table=table)
             inspector = sa.inspect(connection)
             try:
                 columns = inspector.get_columns(table, schema=schema)
                 comment = inspector.get_table_comment(table, schema=schema)["text"]
-                indexes = indexes_told(inspector, schema, table)
+                indexes = indexes_told(inspector, table, schema=schema)
             except NoSuchTableError:  # dropped since
                 raise _no_table(table) from None
         return TableTold(comment, [column_told(each, dialect=self._engine.dialect) for each in columns], indexes, {})
 
     def table_create(self, schema: str, table: str, *, asked: Asked) -> None:
         """Make a table with its comments and keys."""
-        made = self._table(schema, table, asked)
+        made = self._table(schema, table, asked=asked)
         with self._changing(f"Table {shown(table)}") as connection:
             self._require_schema(connection, schema)
-            if self._has_table(connection, schema, table):
+            if self._has_table(connection, schema=schema, table=table):
                 raise AlreadyExists(f"Table {shown(table)} already exists in the source", kind="table")
             connection.execute(CreateTable(made))
             if made.comment is not None:
@@ -158,7 +158,7 @@ class Database:
                 if column.comment is not None:
                     connection.execute(SetColumnComment(column))
 
-    def _table(self, schema: str, table: str, asked: Asked) -> sa.Table:
+    def _table(self, schema: str, table: str, *, asked: Asked) -> sa.Table:
         _refuse_layout(asked)
         if not asked.columns:
             raise BadRequest("A table has at least one column: columns is empty")
@@ -174,29 +174,29 @@ class Database:
     def table_alter(self, schema: str, table: str, *, changes: Sequence[TableChange]) -> None:
         """Carry out changes in one transaction."""
         with self._changing(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema, table)
-            Alteration(connection, schema, table).carry_out(changes)
+            self._require_table(connection, schema=schema, table=table)
+            Alteration(connection, schema=schema, table=table).carry_out(changes)
 
     def table_rename(self, schema: str, table: str, *, name: str) -> None:
         """Give a table another name."""
         name_of(name, dialect=self._engine.dialect, what="Table")
         with self._changing(f"Table {shown(name)}") as connection:
-            self._require_table(connection, schema, table)
-            Alteration(connection, schema, table).rename(name)
+            self._require_table(connection, schema=schema, table=table)
+            Alteration(connection, schema=schema, table=table).rename(name)
 
     def table_drop(self, schema: str, table: str) -> None:
         """Drop a table, unless something else rests on it."""
         with self._changing(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema, table)
+            self._require_table(connection, schema=schema, table=table)
             connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=schema)))
 
-    def _has_table(self, connection: sa.Connection, schema: str, table: str) -> bool:
+    def _has_table(self, connection: sa.Connection, *, schema: str, table: str) -> bool:
         """Say so by the list's rule: a view is none."""
         return not self._manner.hides(schema) and table in sa.inspect(connection).get_table_names(schema)
 
-    def _require_table(self, connection: sa.Connection, schema: str, table: str) -> None:
+    def _require_table(self, connection: sa.Connection, *, schema: str, table: str) -> None:
         self._require_schema(connection, schema)
-        if not self._has_table(connection, schema, table):
+        if not self._has_table(connection, schema=schema, table=table):
             raise _no_table(table)
 
     # -- connections -----------------------------------------------------------------------------------------------

@@ -83,11 +83,11 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
 }
 
 
-def check_source(provider: str, properties: Mapping[str, str], limits: Limits) -> None:
+def check_source(provider: str, properties: Mapping[str, str], *, limits: Limits) -> None:
     """Refuse properties that name no source, or one that the server does not talk to. Raises BadRequest."""
     _CHECKED[provider](properties, limits)
 
 
-def open_source(provider: str, properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+def open_source(provider: str, properties: Mapping[str, str], *, limits: Limits) -> BaseCatalog:
     """Return the connector of a catalog. Raises BadRequest."""
     return _OPENED[provider](properties, limits)
