@@ -1,0 +1,125 @@
+"""The requests of a third table of refusals, `source_refusals.md`: of catalogs that show another system, a real PostgreSQL.
+
+`python -m tests.http.gravitino.source_refusals` writes it anew.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from limnos.config.settings import Sources
+from tests.backends import PostgresServer, postgres_server
+from tests.bridges import bridge_to
+from tests.http import cells
+from tests.http.cells import Case, own
+from tests.http.driver import API, Node, node_at
+
+TABLE = Path(__file__).with_suffix(".md")
+_USE = "use_catalog use_schema"
+CALLERS: dict[str, str] = {
+    "nobody": "",
+    "stranger": "",
+    "member": "",
+    "visitor": "use_catalog",
+    "uses": _USE,
+    "maker": "use_catalog create_schema",
+    "creator": f"{_USE} create_table",
+    "reader": f"{_USE} select_table",
+    "writer": f"{_USE} modify_table",
+    "granter": "manage_grants",
+    "table_owner": _USE,
+    "keeper": "use_catalog",
+    "owner": "",
+    "laker": "",
+    "admin": "",
+}
+"""Each column: what the caller is granted on the metalake. `table_owner` owns the tables, `keeper` the schemas, `owner` the catalog."""
+SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
+TABLES = f"{SCHEMAS}/{{s}}/tables"
+COLUMNS = [{"name": "id", "type": "long"}]
+COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}
+
+
+@contextmanager
+def node_over(folder: Path, server: PostgresServer) -> Iterator[Node]:
+    """A node whose catalog `shop` shows a database of its own."""
+    database = server.empty_database()
+    with psycopg.connect(database) as connection:
+        name, user = connection.info.dbname, connection.info.user
+    with bridge_to(database) as bridge:
+        sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=30.0)
+        with node_at(folder, sources=sources) as node:
+            properties = {
+                "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word",
+            }  # fmt: skip
+            body = {"name": "shop", "type": "relational", "provider": "jdbc-postgresql", "properties": properties}
+            node.done("POST", f"{API}/lake/catalogs", body)
+            yield node
+
+
+def prepare(node: Node) -> None:
+    """Make everybody and everything that the rows speak of; table `bare` has no shadow."""
+    lake, schemas = f"{API}/lake", f"{API}/lake/catalogs/shop/schemas"
+    for who in CALLERS:
+        if who not in ("nobody", "stranger", "admin"):
+            node.done("POST", f"{lake}/users", {"name": who})
+    for name in ("there", *(f"drop_{who}" for who in CALLERS)):
+        node.done("POST", schemas, {"name": name})
+        own(node, "keeper", "SCHEMA", f"shop.{name}")
+    for name in ("t", *(f"{verb}_{who}" for verb in ("rename", "drop") for who in CALLERS)):
+        node.done("POST", f"{schemas}/there/tables", {"name": name, "columns": COLUMNS})
+        own(node, "table_owner", "TABLE", f"shop.there.{name}")
+    for who, privileges in CALLERS.items():
+        if privileges:
+            cells.grant(node, who, privileges, kind="METALAKE", on="lake")
+    own(node, "owner", "CATALOG", "shop")
+    own(node, "laker", "METALAKE", "lake")
+
+
+def _case(route: str, thing: str, *names: str, body: object = None, query: str = "") -> Case:
+    return cells.case(route, thing, *names, root="/api", body=body, query=query)
+
+
+def cases(_node: Node, who: str) -> Iterator[Case]:
+    """The rows, as a caller asks them."""
+    at = ("lake", "shop")
+    yield _case(f"GET {SCHEMAS}", "of a source", *at)
+    yield _case(f"POST {SCHEMAS}", "of a source", *at, body={"name": f"new_{who}"})
+    yield _case(f"POST {SCHEMAS}", "taken name", *at, body={"name": "there"})
+    for name, thing in (("there", "schema"), ("gone", "no schema")):
+        yield _case(f"GET {SCHEMAS}/{{s}}", thing, *at, name)
+        yield _case(f"PUT {SCHEMAS}/{{s}}", thing, *at, name, body={"updates": []})
+        yield _case(f"DELETE {SCHEMAS}/{{s}}", thing, *at, name if name == "gone" else f"drop_{who}")
+        yield _case(f"GET {TABLES}", f"of {thing}", *at, name)
+        yield _case(f"POST {TABLES}", f"in {thing}", *at, name, body={"name": f"new_{who}", "columns": COLUMNS})
+    yield _case(f"POST {TABLES}", "taken name", *at, "there", body={"name": "t", "columns": COLUMNS})
+    for name, thing in (("t", "table"), ("gone", "no table")):
+        one = f"{TABLES}/{{t}}"
+        missing = name == "gone"
+        yield _case(f"GET {one}", thing, *at, "there", name)
+        yield _case(f"GET {one}", f"{thing}, to modify", *at, "there", name, query="?privileges=MODIFY_TABLE")
+        yield _case(f"GET {one}/partitions", thing, *at, "there", name)
+        yield _case(f"PUT {one}", thing, *at, "there", name, body=COMMENT)
+        renamed = {"updates": [{"@type": "rename", "newName": f"renamed_{who}"}]}
+        yield _case(f"PUT {one}", f"{thing}, rename", *at, "there", name if missing else f"rename_{who}", body=renamed)
+        yield _case(f"DELETE {one}", thing, *at, "there", name if missing else f"drop_{who}")
+        yield _case(f"DELETE {one}", f"{thing}, purge", *at, "there", name, query="?purge=true")
+        yield _case("GET /metalakes/{m}/owners/{type}/{f}", thing, "lake", "table", f"shop.there.{name}")
+        yield _case(
+            "PUT /metalakes/{m}/owners/{type}/{f}", thing, "lake", "table", f"shop.there.{name}",
+            body={"name": "table_owner", "type": "USER"},
+        )  # fmt: skip
+        yield _case(f"GET {SCHEMAS}/{{s}}/views", f"beside {thing}", *at, "there" if name == "t" else "gone")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place, postgres_server() as database, node_over(Path(place), database) as shown:
+        prepare(shown)
+        told = cells.render(cells.answers(shown, cases, CALLERS), CALLERS)
+    words = TABLE.read_text(encoding="utf-8").partition("| route |")[0] if TABLE.exists() else ""
+    TABLE.write_text(f"{words}{told}\n", encoding="utf-8")
