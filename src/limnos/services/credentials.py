@@ -18,7 +18,8 @@ from limnos.model.kinds import Kind
 from limnos.services.filesets import location_name
 from limnos.services.objects import codec_of, target_require
 from limnos.services.places import place_of
-from limnos.services.table_formats import ICEBERG, LANCE
+from limnos.services.shadows import shadowed
+from limnos.services.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import Credentials, Rights, Role, policy_of, role_of, taken_on
 from limnos.store.documents import claims_read
 from limnos.telemetry.logs import get_logger
@@ -189,6 +190,7 @@ async def table_credentials(ctx: Context, scope: Scope, *, levels: Levels) -> Ve
     return await _vended(ctx, scope, look=look)
 
 
+@shadowed
 async def object_credentials(ctx: Context, on: On, *, location: str | None) -> Vended | None:
     """Return credentials for a table's or fileset's files, as far as the caller may read or write them; None for all other objects that one may know of.
 
@@ -233,7 +235,7 @@ def _fileset_open(scene: Scene, node: Node, *, chain: Chain, location: str | Non
 
 def _table_open(scene: Scene, node: Node, *, chain: Chain) -> _Open | None:
     """Return a table's place and what the caller may do there; None where nothing is given out."""
-    if node.kind is not Kind.TABLE or not vends(scene.catalog_record.properties):
+    if node.kind is not Kind.TABLE or is_sourced(scene) or not vends(scene.catalog_record.properties):
         return None
     reads, writes = (scene.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
     return _Open(scene.document(node.id).location, Rights(reads, writes), place_of(scene), node.format or ICEBERG)

@@ -15,6 +15,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, IllegalStatistic, Unsupported
 from limnos.model.kinds import Kind
 from limnos.services.objects import codec_of, target_require
+from limnos.services.shadows import shadowed
 from limnos.store.statistics import partition_statistics_read, statistics_read
 
 if TYPE_CHECKING:
@@ -70,12 +71,14 @@ def _node(target: Target) -> Node:
     return target.node
 
 
+@shadowed
 async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
     """Return a table's own statistics, by name. Raises NotFound, Forbidden, Unsupported."""
     table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
     return await ctx.look_up(lambda: statistics_read(table.id))
 
 
+@shadowed
 async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
     table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
@@ -91,7 +94,11 @@ async def statistics_update(ctx: Context, on: On, *, values: Iterable[tuple[str,
     """Write statistics: partition (empty for the table's own), name, value. Raises IllegalStatistic, BadRequest, NotFound, Forbidden, Unsupported."""
     texts = tuple([(partition, _checked(name), _text(name, value)) for partition, name, value in values])
     _check_count(len(texts))
+    await _update(ctx, on, texts=texts)
 
+
+@shadowed
+async def _update(ctx: Context, on: On, *, texts: tuple[tuple[str, str, str], ...]) -> None:
     def decide(scene: Scene) -> Permit[StatisticsUpdate]:
         target = _table(scene, on, action=Action.TABLE_ALTER)
         decision = scene.require(Action.TABLE_ALTER, target.chain)
@@ -109,7 +116,11 @@ async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, st
     """Drop statistics by partition and name; says whether any was there. Raises as `statistics_update` does."""
     gone = tuple([(partition, _checked(name)) for partition, name in names])
     _check_count(len(gone))
+    return await _drop(ctx, on, gone=gone)
 
+
+@shadowed
+async def _drop(ctx: Context, on: On, *, gone: tuple[tuple[str, str], ...]) -> bool:
     def decide(scene: Scene) -> Permit[StatisticsDrop]:
         target = _table(scene, on, action=Action.TABLE_ALTER)
         decision = scene.require(Action.TABLE_ALTER, target.chain)

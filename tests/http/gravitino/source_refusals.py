@@ -118,7 +118,11 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as place, postgres_server() as database, node_over(Path(place), database) as shown:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        postgres_server() as database,
+        node_over(Path(place), database) as shown,
+    ):
         prepare(shown)
         told = cells.render(cells.answers(shown, cases, CALLERS), CALLERS)
     words = TABLE.read_text(encoding="utf-8").partition("| route |")[0] if TABLE.exists() else ""
