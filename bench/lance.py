@@ -251,13 +251,18 @@ def furnish(side: Side, folder: Path) -> None:
 def requests_of(side: Side, rows: int) -> None:
     """Measure each operation, and print seconds of CPU and of waiting."""
     docs, listed = side.table("docs"), f"{side.space()}/table/list"
-    query = {"k": 10, "vector": {"single_vector": [1.0] * SIZE}, "columns": {"column_names": ["id"]}}
+    query = {"k": 10, "vector": {"single_vector": [1.0] * SIZE}, "columns": {"column_names": ["id", "_distance"]}}
     descriptions_of(side, f"{docs}/describe")
     found = measured(side, lambda by, _: by.ask("GET", listed), count=100, connections=CONNECTIONS)
     told(side, "list 1,000", found)
     for at_once in (rows, BODY_ROWS):
         insertion(side, f"{docs}/insert?mode=append", rows=rows, at_once=at_once)
-    told(side, "vector query", measured(side, lambda by, _: by.ask("POST", f"{docs}/query", query), count=10))
+    searched = side.table("searched")
+    Asker(side).ask("POST", f"{searched}/create", b"".join(stream(BODY_ROWS)))
+    for _ in range(BODY_ROWS, rows, BODY_ROWS):
+        Asker(side).ask("POST", f"{searched}/insert?mode=append", b"".join(stream(BODY_ROWS)))
+    found = measured(side, lambda by, _: by.ask("POST", f"{searched}/query", query), count=20)
+    told(side, f"query over {rows:,}", found)
 
 
 def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:

@@ -303,3 +303,18 @@ def test_owners(seen: Seen) -> None:
     assert seen["allowed-drop"] is True
     assert starts(seen, {"owner-missing": "NoSuchMetadataObjectException Z"}) == {}
     assert seen["owner-group"] is None
+
+
+def test_the_page_on_lance_tables_runs(server: LiveServer, seen: Seen) -> None:
+    """What docs/lance.md shows of Gravitino's client names the table's place and its columns."""
+    page = (ROOT / "docs" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
+    block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")
+    script = f"import sys\nuri = sys.argv[1]\n{block}"
+    done = subprocess.run(
+        [str(interpreter()), "-c", script, server.uri],
+        env={**os.environ, "GRAVITINO_USER": "admin"}, cwd=server.data, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("file:///")
+    assert done.stdout.rstrip().endswith("['id', 'vector']")

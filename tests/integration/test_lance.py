@@ -240,10 +240,50 @@ def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
     assert f"{home}_t" not in [each["name"] for each in limnos("ls", "lance")]
 
 
+def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None:
+    """Each command on a Lance table is refused to who lacks a right, in words that name it, works with it, and is refused again when it is revoked."""
+    lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
+    home, user = f"lance.{deep[1]}.b.`c d`", "ida"
+    with Client(server.uri, token=server.token) as admin:
+        admin.users.add(user)
+        admin.roles.create(user)
+        admin.roles.grant_to_user(user, [user])
+        admin.roles.allow(user, ["use_catalog", "use_schema"], on="lance", kind="catalog")
+        tokens = {"admin": server.token, user: admin.tokens.create(user=user, name="t").token}
+
+    def limnos(who: str, *words: str) -> str:
+        """What a command says: its answer, or how it was refused."""
+        environment = {**os.environ, "LIMNOS_TOKEN": tokens[who]}
+        command = [*LIMNOS, *words, "--uri", server.uri, "--output", "json"]
+        done = subprocess.run(command, check=False, env=environment, capture_output=True, text=True)
+        assert (done.returncode == 0) == (not done.stderr), done.stderr
+        return done.stdout or done.stderr
+
+    def switch(verb: str, *words: str) -> None:
+        """Grant or revoke as administrator."""
+        assert "error" not in limnos(
+            "admin", verb, *words, "--on", f"{home}.t", "--to" if verb == "grant" else "--from", user
+        )
+
+    assert f"{home}.t" not in limnos(user, "ls", home)
+    assert "needs SELECT_TABLE or MODIFY_TABLE" in limnos(user, "describe", f"{home}.t")
+    switch("grant", "select_table")
+    assert f"{home}.t" in limnos(user, "ls", home)
+    assert json.loads(limnos(user, "describe", f"{home}.t"))["version"] == 1
+    for words in (("mv", f"{home}.t", f"{home}.u"), ("drop", f"{home}.t", "--yes")):
+        assert '"forbidden"' in limnos(user, *words)
+    switch("revoke", "select_table")
+    assert "needs SELECT_TABLE or MODIFY_TABLE" in limnos(user, "describe", f"{home}.t")
+    limnos("admin", "owner", "set", f"{home}.t", user)
+    assert "error" not in limnos(user, "drop", f"{home}.t", "--yes")
+    assert "not-found" in limnos("admin", "describe", f"{home}.t")
+
+
 def test_the_page_runs(server: LiveServer) -> None:
-    """What docs/lance.md shows in Python does what it says, from the first line to the last."""
+    """What docs/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs with their tests."""
     names: dict[str, object] = {"uri": server.uri, "token": server.token}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
+        text = PAGE.read_text(encoding="utf-8").partition("\n## Spark\n")[0]
+        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
             exec(compile(block, str(PAGE), "exec"), names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import lance
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark
 
-from limnos.client import Client, DeniedError, NotFoundError
+from limnos.client import Client, DeniedError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest, Forbidden, NotFound
 from limnos.spark.lance.home import Home
 from limnos.spark.lance.source import LanceSource, source_of
@@ -41,7 +42,7 @@ def admin(server: LiveServer) -> Iterator[Client]:
 @pytest.fixture
 def space(admin: Client, request: pytest.FixtureRequest) -> str:
     """A namespace of the test's own."""
-    name = f"lance.{request.node.name.partition('[')[0]}"
+    name = f"lance.{re.sub(r'[^a-z_]', '_', request.node.name)}"
     admin.namespaces.create(name)
     return name
 
@@ -87,6 +88,23 @@ def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client
     assert read(server, path, version=str(first.version), columns="id") == [1, 2, 3]
     written(server, path, [], overwrite=True)
     assert read(server, path) == []
+
+
+@pytest.mark.parametrize("managed", ["false", "true"])
+def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str, managed: str) -> None:
+    """A job reads what a tag names, whatever came later; a tag that is not there, and one beside a version, are told."""
+    path = f"{space}.{managed}"
+    admin.lance.declare(path, properties={"managed_versioning": managed})
+    written(server, path, rows(1, 2), vectors="vector=2")
+    admin.lance.dataset(path).tags.create("first", admin.lance.load(path).version)
+    written(server, path, rows(9), overwrite=True)
+
+    assert read(server, path, tag="first") == [1, 2]
+    assert read(server, path) == [9]
+    with pytest.raises(NotFoundError, match="other"):
+        source(server, path, tag="other").schema()
+    with pytest.raises(RefusedError, match="leave out version"):
+        source(server, path, tag="first", version="1").schema()
 
 
 def test_a_job_that_fails_leaves_nothing(server: LiveServer, admin: Client, space: str) -> None:
