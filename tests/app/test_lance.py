@@ -300,6 +300,22 @@ def test_a_start_that_was_not_waited_for_goes_on(location: str) -> None:
     run(story, workers_max=1)
 
 
+def test_who_waits_for_a_start_while_the_server_stops(location: str) -> None:
+    """Whoever waits for a process that is still starting hears that the server stops, and no process is left."""
+
+    async def story(processes: LanceProcesses) -> BaseException | None:
+        waiting = asyncio.create_task(described(processes, location))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(processes.pids()) == 1
+        processes.close()
+        await asyncio.wait({waiting})
+        assert processes.pids() == []
+        return waiting.exception()
+
+    assert isinstance(run(story), Unavailable)
+
+
 def test_a_start_that_nobody_waits_for_ends_idle(location: str) -> None:
     """A process that has started for nobody waits for work like any other."""
 

@@ -36,6 +36,11 @@ DONE = Counter(
 )  # fmt: skip
 
 
+def stopping() -> Unavailable:
+    """Say that no process is started any more."""
+    return Unavailable("The server is stopping, and nothing was changed: try again")
+
+
 class Feed:
     """A body on its way to a process, in one task for all of its pieces."""
 
@@ -224,7 +229,7 @@ class LanceProcesses:
                 return hand
             hand.end()
         if self._is_closed:
-            raise Unavailable("The server is stopping, and nothing was changed: try again")
+            raise stopping()
         return self._half_started() or self._new()
 
     def _half_started(self) -> Hand | None:
@@ -259,9 +264,14 @@ class LanceProcesses:
         return True
 
     async def _started(self, hand: Hand) -> None:
-        """Wait until a process can begin. Raises ConnectionError when it is gone."""
+        """Wait until a process can begin. Raises ConnectionError when it is gone, Unavailable when the server stops."""
         task = self._starting.get(hand)
-        if task is not None and not await asyncio.shield(task):
+        if task is None:
+            return
+        await asyncio.wait({task})
+        if task.cancelled():
+            raise stopping()
+        if not task.result():
             raise ConnectionResetError("The process has ended")
 
     def _taken(self, errand: Errand, told: list[bytes]) -> bytes:
