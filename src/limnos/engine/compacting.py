@@ -42,7 +42,7 @@ def compacted(
         told |= {"rewritten": int(found.rewrittenDataFilesCount()), "written": int(found.addedDataFilesCount())}
         stop()
         table.refresh()
-        before_ms = _expires_before(table, tidying)
+        before_ms = expires_before(table, tidying)
         _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
         if tidying.debris_before_ms is not None:
@@ -72,7 +72,7 @@ def _rewritten(spark: SparkSession, table: JavaObject, *, tidying: Tidying, numb
     return action.execute()
 
 
-def _expires_before(table: JavaObject, tidying: Tidying) -> int:
+def expires_before(table: JavaObject, tidying: Tidying) -> int:
     """Before which moment states go: by their age, and where there are too many of them."""
     made = sorted(int(one.timestampMillis()) for one in table.snapshots())
     too_many = made[-tidying.states_max] if len(made) > tidying.states_max else 0

@@ -1,0 +1,49 @@
+"""Which former states of a dataset go when it is compacted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from limnos.engine.compacting import expires_before
+from limnos.sqlpp.jobs import Tidying
+
+
+@dataclass
+class State:
+    """A state, made at a moment."""
+
+    ms: int
+
+    def timestampMillis(self) -> int:  # noqa: N802 - as Iceberg calls it
+        """When it was made."""
+        return self.ms
+
+
+class Table:
+    """A table of states a second apart."""
+
+    def __init__(self, count: int) -> None:
+        self._states = [State(1000 * number) for number in range(1, count + 1)]
+
+    def snapshots(self) -> list[State]:
+        """All there are, in no order."""
+        return self._states[::-1]
+
+
+@pytest.mark.parametrize(
+    "count,expires,keeps_after,found",
+    [
+        (3, 0, 3000, 0),  # few and young: all stay
+        (3, 2500, 3000, 2500),  # by age
+        (10, 0, 10_000, 6000),  # too many: those before the fifth from the end
+        (10, 7000, 10_000, 7000),  # age says more
+        (10, 0, 4000, 4000),  # too many, but current a moment ago
+    ],
+)
+def test_which_states_go(count: int, expires: int, keeps_after: int, found: int) -> None:
+    """By age, and where there are too many, but none that somebody may be reading."""
+    tidying = Tidying(1, expires, keeps_after_ms=keeps_after, states_max=5, debris_before_ms=None)
+
+    assert expires_before(Table(count), tidying) == found
