@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import boto3  # type: ignore[import-untyped]
 import lance
 import lancedb
+import msgspec
 import pyarrow as pa
 import pytest
 from lance.namespace import DirectoryNamespace
@@ -21,7 +25,6 @@ from lance_namespace import (
     ListNamespacesRequest,
     ListTablesRequest,
 )
-from moto.server import ThreadedMotoServer
 
 from limnos.formats.lance import Layout
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotEmpty, NotFound, StorageFailed, Unsupported
@@ -254,21 +257,34 @@ def test_a_read_makes_nothing(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+SERVER = """
+from moto.server import ThreadedMotoServer
+server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+server.start()
+print(*server.get_host_and_port(), sep=":", flush=True)
+input()
+"""
+
+
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, str]]:
-    """An S3 server with one bucket, as Lance is told of it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    url = f"http://{host}:{port}"
-    boto3.client(
-        "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
-    ).create_bucket(Bucket="bucket")
-    yield {
-        "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1", "aws_endpoint": url,
-        "allow_http": "true",
-    }  # fmt: skip
-    server.stop()
+    """An S3 server with one bucket, as Lance is told of it; in a process of its own, as Lance's namespace keeps all threads of this one waiting."""
+    command = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
+        assert server.stdout is not None
+        url = f"http://{server.stdout.readline().strip()}"
+        client = boto3.client(
+            "s3", endpoint_url=url, aws_access_key_id="key", aws_secret_access_key="secret", region_name="us-east-1"
+        )
+        client.create_bucket(Bucket="bucket")
+        client.close()
+        yield {
+            "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1", "aws_endpoint": url,
+            "allow_http": "true",
+        }  # fmt: skip
+        server.kill()
 
 
 @pytest.mark.parametrize("layout", list(Layout))
@@ -298,6 +314,74 @@ def test_directories_in_an_object_store(options: dict[str, str], layout: Layout)
         )
     opened.drop(levels)
     assert opened.all_tables() == []
+
+
+class Place(NamedTuple):
+    """Where a directory is, and what Lance's clients are told to get there."""
+
+    root: str
+    options: dict[str, str]
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, options: dict[str, str]) -> Place:
+    """An empty directory on a disk, or in an object store."""
+    if request.param == "disk":
+        return Place(str(tmp_path), {})
+    return Place(f"s3://bucket/{tmp_path.name}", options)
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_every_layout_of_others_is_read_by_us(place: Place, layout: Layout) -> None:
+    """Written by pylance's paths, by LanceDB, by Lance's own namespace: names, columns and rows."""
+    root, options = place
+    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
+    match layout:
+        case Layout.V0:
+            lance.write_dataset(ROWS, f"{root}/docs", storage_options=options or None)
+        case Layout.V1:
+            lancedb.connect(root, storage_options=options or None).create_table("docs", ROWS)
+        case Layout.V2:
+            theirs = native(root, **options)
+            theirs.create_namespace(CreateNamespaceRequest(id=["a"]))
+            lance.write_dataset(
+                ROWS, namespace_client=theirs, table_id=list(levels), mode="create", storage_options=options or None
+            )
+    # LanceDB writes an index of its own beside its tables: what a directory shows to be, and what whoever opens it says
+    for directory in (Directory(root, options=options), Directory(root, options=options, layout=layout)):
+        assert [each.levels for each in directory.all_tables()] == [levels]
+        location = directory.location(directory.find(levels))
+        found = describe(Describe(location, options))
+        assert found is not None
+        assert (found.version, len(msgspec.json.decode(found.fields))) == (1, 2)
+        assert lance.dataset(location, storage_options=options or None).to_table() == ROWS
+
+
+@pytest.mark.parametrize("layout", list(Layout))
+def test_every_layout_of_ours_is_read_by_others(place: Place, layout: Layout) -> None:
+    """By pylance at its path, by LanceDB in the directory, by Lance's own namespace and LanceDB on it."""
+    root, options = place
+    levels = ("a", "docs") if layout is Layout.V2 else ("docs",)
+    directory = Directory(root, options=options, layout=layout)
+    if layout is Layout.V2:
+        directory.create_namespace(("a",), {})
+    location = directory.location(directory.declare(levels))
+    lance.write_dataset(ROWS, location, mode="append", storage_options=options or None)
+    match layout:
+        case Layout.V0:
+            assert lance.dataset(f"{root}/docs", storage_options=options or None).to_table() == ROWS
+        case Layout.V1:
+            db = lancedb.connect(root, storage_options=options or None)
+            assert list(db.table_names()) == ["docs"]
+            assert db.open_table("docs").to_arrow() == ROWS
+            assert lance.dataset(f"{root}/docs.lance", storage_options=options or None).to_table() == ROWS
+        case Layout.V2:
+            theirs = native(root, **options)
+            opened = lance.dataset(namespace_client=theirs, table_id=list(levels), storage_options=options or None)
+            assert opened.to_table() == ROWS
+            known = {"root": root, **{f"storage.{key}": value for key, value in options.items()}}
+            spaces = lancedb.connect_namespace("dir", known, storage_options=options or None)
+            assert spaces.open_table("docs", namespace_path=["a"], storage_options=options or None).to_arrow() == ROWS
 
 
 def test_a_store_that_refuses_is_named(options: dict[str, str]) -> None:
