@@ -6,8 +6,9 @@ connection of this catalog's pool. System schemas are not shown. What differs be
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from weakref import WeakSet
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError
@@ -30,6 +31,14 @@ IDLE_S: Final = 300
 """How old a connection gets before another one takes its place."""
 
 
+class _Closes(Protocol):
+    """A driver's connection."""
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
 class Manner(NamedTuple):
     """What one database has of its own."""
 
@@ -50,6 +59,8 @@ class Database:
             url, connect_args=connect, pool_size=connections_max, max_overflow=0, pool_pre_ping=True, pool_recycle=IDLE_S,
             pool_timeout=float(str(connect.get("connect_timeout", 5))), hide_parameters=True,
         )  # fmt: skip
+        self._drivers: WeakSet[_Closes] = WeakSet()
+        sa.event.listen(self._engine, "connect", lambda connection, _: self._drivers.add(connection))
         known: Mapping[str, Callable[..., sa.types.TypeEngine[Any]]] = getattr(
             self._engine.dialect, "ischema_names", {}
         )
@@ -61,8 +72,11 @@ class Database:
             connection.execute(sa.select(sa.literal(1)))
 
     def close(self) -> None:
-        """Close the pool."""
+        """Close the pool, and what a thread still has in hands that was given up."""
         self._engine.dispose()
+        for connection in list(self._drivers):
+            with suppress(Exception):  # it is let go, whatever state it is in
+                connection.close()
 
     # -- schemas ---------------------------------------------------------------------------------------------------
 

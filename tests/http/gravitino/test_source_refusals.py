@@ -1,0 +1,53 @@
+"""Who may do what with what another system has, cell by cell: the table in source_refusals.md, asked of a node over a real PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.backends import PostgresServer
+from tests.http import cells
+from tests.http.cells import Row, cell
+from tests.http.driver import Answer
+from tests.http.gravitino import source_refusals
+from tests.http.gravitino.source_refusals import CALLERS
+
+pytestmark = pytest.mark.integration
+WRITTEN = dict(cells.written(source_refusals.TABLE, CALLERS))
+
+
+@pytest.fixture(scope="module")
+def asked(
+    postgres_server: PostgresServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[Row, dict[str, Answer]]]:
+    """What every caller was answered in every row."""
+    with source_refusals.node_over(tmp_path_factory.mktemp("source_refusals"), postgres_server) as node:
+        source_refusals.prepare(node)
+        yield cells.answers(node, source_refusals.cases, CALLERS)
+
+
+def test_every_row_is_asked(asked: dict[Row, dict[str, Answer]]) -> None:
+    """The table has no row that is not asked, and each one that is."""
+    assert set(WRITTEN) == set(asked)
+
+
+@pytest.mark.parametrize("row", WRITTEN, ids=str)
+def test_cells(asked: dict[Row, dict[str, Answer]], row: Row) -> None:
+    """Every caller gets what the table states."""
+    told = {who: cell(row[0], asked[row][who]) for who in CALLERS}
+
+    assert told == WRITTEN[row]
+
+
+PAIRS = sorted((route, thing, f"no {thing}") for route, thing in WRITTEN if (route, f"no {thing}") in WRITTEN)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_a_refusal_does_not_tell_what_there_is(asked: dict[Row, dict[str, Answer]], pair: tuple[str, str, str]) -> None:
+    """Whoever is refused both ways hears the same words, but for the name, whether the source has the thing or not."""
+    route, there, gone = pair
+    for who in CALLERS:
+        first, second = asked[route, there][who], asked[route, gone][who]
+        if first.status == second.status == 403:
+            assert first["type"] == second["type"], who
