@@ -19,10 +19,10 @@ from tests.http.test_coverage import NAMES
 PIECE = b" " * 20_000
 OWNERS_MAY = (
     "create-namespace", "create-schema", "transaction", "put-pipeline", "put-step", "take-lineage", "take-lineage-v1",
-    "take-lineage-of-metalake",
+    "take-lineage-of-metalake", "update-statistics", "update-partition-statistics",
 )  # fmt: skip
 """What these are about is told in the body, or not known before it: who owns a namespace may make others in it, who owns a table may say what it
-came from, who owns a pipeline or a run may go on with it. Members may have a long body read; strangers may not."""
+came from and keep statistics of it, who owns a pipeline or a run may go on with it. Members may have a long body read; strangers may not."""
 METHODS = ("POST", "PUT", "PATCH")
 
 

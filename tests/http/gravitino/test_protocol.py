@@ -8,6 +8,7 @@ from limnos.http.gravitino.errors import error_response
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.model import errors
 from tests.http.driver import Answer, Node
+from tests.http.test_coverage import BODIES as OF_OPERATIONS
 
 ROUTES = [(route.method, f"/api{route.path}") for route in GravitinoProtocol().router.routes]
 SERVICE = ("/api/version", "/api/health", "/api/authn")
@@ -41,7 +42,9 @@ BODIES: tuple[object, ...] = (
     {"jobTemplateName": "n", "jobConf": {}},
     {"uri": "s3://x"},
     {"name": "n", "columns": [{"name": "id", "type": "long"}]},
-)
+    *(OF_OPERATIONS[each] for each in ("add-users", "remove-users", "create-policy", "set-policy", "associate-policies", "register-function")),
+    *(OF_OPERATIONS[f"{verb}{part}-statistics"] for verb in ("update", "drop") for part in ("", "-partition")),
+)  # fmt: skip
 """For each route that takes a body, one that it understands."""
 
 

@@ -95,7 +95,7 @@ def test_unknown_routes_answer_in_gravitinos_shape(node: Node) -> None:
     """An address below /api that is nobody's is 404 with code 1003; a wrong method is 405 with code 1006."""
     missing, later, wrong = (
         node.get("/api/nothing"),
-        node.post("/api/bulk/metalakes/lake/users/add"),
+        node.post("/api/bulk/metalakes/lake/groups/add"),
         node.put("/api/version"),
     )
 
