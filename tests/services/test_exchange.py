@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
+import resource
+import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf.json_format import MessageToDict
 
+from limnos.client.exchange import cut
 from limnos.files import everything
 from limnos.formats.exchange.encoding import Form, decoded, encoded
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, Forbidden, NotFound
 from limnos.model.frames import framed
 from limnos.model.kinds import Kind
-from limnos.model.permits import upkeep_permit
+from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import Condition, Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-from limnos.model.records import ModelRecord, PolicyRecord, TagRecord, TopicRecord
+from limnos.model.records import ModelRecord, NamespaceRecord, PolicyRecord, TagRecord, TopicRecord
 from limnos.services.apart import apart_create
 from limnos.services.attachments import On, associate
 from limnos.services.catalogs import catalog_create
@@ -47,11 +52,13 @@ from limnos.services.statistics import statistics_update
 from limnos.services.tables import table_load
 from limnos.services.users import principal_add
 from limnos.store.imports import Import
+from limnos.store.tx import Tx
 from tests.backends import Lab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, Node, fill
 from tests.services.conftest import Desk
 
 COPY = "copy"
+CROWD = int(os.environ.get("LIMNOS_TEST_EXPORT", "1000"))
 SECRET = "T0psecret"
 NUMBER = re.compile(r'(?<![\w.-])"?(\d{4,})"?(?![\w.-])')
 
@@ -603,3 +610,79 @@ def test_an_export_is_of_one_moment(source: Desk) -> None:
     beside = source.run(read())
     assert told(beside, renumbered=False) == told(before, renumbered=False)
     assert b"late" in exported(source)
+
+
+def test_a_crowd_goes_out_and_in_by_parts(source: Desk, target: Desk) -> None:
+    """However many objects there are, no piece is larger than a page of them; what comes back is the same."""
+    crowd(source, CROWD)
+    began = time.process_time()
+    pieces, largest = _pieces(source)
+    exported_at = time.process_time()
+    found = begun(target, form="proto")
+    for after, part in _parts(pieces):
+        found = target.run(feed(target.ctx(), found.id, after=after, data=part))
+    target.run(import_finish(target.ctx(), found.id))
+    imported_at = time.process_time()
+
+    print(
+        f"{found.records} records, {sum(map(len, pieces)) / 1e6:.1f} MB: export {exported_at - began:.1f} s, import {imported_at - exported_at:.1f} s"
+        f" of CPU; largest piece {largest / 1e3:.0f} kB; process {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3:.0f} MB"
+    )
+    assert found.records > CROWD
+    assert largest < 200_000
+    again, _ = _pieces(target, metalake=COPY)
+    assert digest(again) == digest(pieces)
+
+
+def crowd(desk: Desk, count: int) -> None:
+    """Make topics in namespaces, a thousand in each; all are ana's."""
+
+    def make(tx: Tx, permit: Permit[int]) -> None:
+        space = tx.nodes.create(
+            kind=Kind.NAMESPACE, space="namespace", name=f"crowd {permit.command}", parent_id=catalog, zone=catalog,
+            record=NamespaceRecord("a crowd", {"number": str(permit.command)}),
+        )  # fmt: skip
+        for number in range(min(1000, count - permit.command)):
+            tx.nodes.create(
+                kind=Kind.TOPIC, space="topic", name=f"topic {number}", parent_id=space.id, zone=catalog,
+                record=TopicRecord(None, {"k": "v"}), owner_id=owner,
+            )  # fmt: skip
+
+    catalog = desk.rows("SELECT id FROM node WHERE name = 'queues'")[0][0]
+    owner = desk.rows("SELECT id FROM principal WHERE name = 'ana'")[0][0]
+    for start in range(0, count, 1000):
+        permit = desk.lab.permit(catalog).about(start)
+        desk.run(desk.node.store.submit(permit, partial(_made, make, permit)))
+
+
+def _made(make: Callable[[Tx, Permit[int]], None], permit: Permit[int], tx: Tx) -> None:
+    make(tx, permit)
+
+
+def _pieces(desk: Desk, *, metalake: str = LAKE) -> tuple[list[bytes], int]:
+    async def read() -> list[bytes]:
+        return [piece async for piece in metalake_export(desk.ctx(), metalake=metalake, form="proto")]
+
+    pieces = desk.run(read())
+    return pieces, max(map(len, pieces))
+
+
+def _parts(pieces: list[bytes]) -> Iterator[tuple[int, bytes]]:
+    after = 0
+    for part in cut(pieces, "proto"):
+        yield after, part.data
+        after += part.records
+
+
+def digest(pieces: list[bytes]) -> list[tuple[str, str, str]]:
+    """Kind, name and owner of everything, in order; ids as they stand in order."""
+    seen: dict[int, int] = {}
+    found = []
+    for record in records_of(b"".join(pieces)):
+        word = record.WhichOneof("record") or ""
+        message = getattr(record, word)
+        if hasattr(message, "id"):
+            seen[message.id] = len(seen)
+        if word not in ("metalake", "header"):
+            found.append((word, str(getattr(message, "name", "")), str(seen.get(record.owner_id))))
+    return found
