@@ -108,6 +108,25 @@ def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, conne
     assert list(admin.tables.list("main.failsoverconnect")) == []
 
 
+def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
+    """Stopped while a step runs there, and the command asked to end: it waits a moment for an answer, and ends without one."""
+    admin.namespaces.create("main.hangsoverconnect")
+    file = tmp_path / "hangsoverconnect.yaml"
+    file.write_text(WAITS.replace("goneoverconnect", "hangsoverconnect"))
+
+    driver = Driver(server, "run", str(file), where=("--connect", connect.server.address))
+    run = next(str(event["run"]) for event in driver.events() if event["state"] == "running" and "tasks" in event)
+    connect.server.process.send_signal(signal.SIGSTOP)
+    try:
+        driver.process.send_signal(signal.SIGTERM)
+        assert driver.process.wait(timeout=60) == 130, "".join(driver.errors)[-2000:]
+    finally:
+        connect.server.process.send_signal(signal.SIGCONT)
+    assert driver.ended()["state"] == "cancelled"
+    assert admin.runs.load(run).state == "cancelled"
+    assert list(admin.tables.list("main.hangsoverconnect")) == []
+
+
 def test_a_server_that_is_gone_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
     """Killed while a step runs there, and the command asked to end: it does so at once, and says that it was interrupted. Comes last, as the server is gone."""
     admin.namespaces.create("main.goneoverconnect")

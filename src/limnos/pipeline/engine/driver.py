@@ -106,11 +106,7 @@ class SparkEngine:
         self._sessions.give_up()
         with self._lock:
             busy = list(self._busy.values())
-        for spark in busy:
-            try:
-                spark.interruptAll()
-            except Exception:
-                logger.debug("Spark did not take an interrupt", exc_info=True)
+        self._sessions.interrupt(busy)
 
     def close(self) -> None:
         """End the sessions beside the given one."""

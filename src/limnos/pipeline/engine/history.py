@@ -20,6 +20,7 @@ from pyspark.sql.types import DataType, MapType, StructType
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.branches import MERGES, Statement, run_on_branch, target
 from limnos.pipeline.engine.changes import ddl, fitted_columns, quoted
+from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
@@ -75,9 +76,15 @@ def keep_history(
 
 def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch: Branch) -> None:
     timed = step.write.as_of is not None
-    require_keys(source, (*step.write.keys, _AT) if timed else step.write.keys, step=step.name)
+    counts = key_counts(source, shape.keys, also=(_AT,) if timed else ())
+    if not counts.are_keys:
+        require_keys(source, (*step.write.keys, _AT) if timed else step.write.keys, step=step.name)
+    if not counts.rows and not step.write.delete_missing:
+        return
     if branch.base is None:  # the table has no rows yet
-        _begin(source if timed else source.withColumn(_AT, now), shape=shape, branch=branch)
+        events = source if timed else source.withColumn(_AT, now)
+        wanted = _states(events, shape) if counts.are_keys else _intervals(events.withColumn(_RANK, f.lit(2)), shape)
+        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=Statement.APPEND)
         return
     have = source.sparkSession.table(target(branch)).where(_column(shape.start).isNotNull())
     events = _unknown(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
@@ -85,18 +92,17 @@ def _bring(step: Step, source: DataFrame, *, shape: _Shape, now: Column, branch:
         events = events.unionByName(_missing(source, have, shape=shape, now=now))
     with staged(events) as new:
         if not new.isEmpty():
-            _merge(_changes(have, new, shape=shape), shape=shape, branch=branch)
+            _merge(_touched(have, new, shape=shape), new, shape=shape, branch=branch)
 
 
-def _begin(events: DataFrame, *, shape: _Shape, branch: Branch) -> None:
-    """Insert the timelines of the events alone."""
-    if not events.isEmpty():
-        wanted = _intervals(events.withColumn(_RANK, f.lit(2)), shape)
-        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=Statement.APPEND)
+def _states(events: DataFrame, shape: _Shape) -> DataFrame:
+    """The timelines of keys that have one event each: what it says holds from then on; an end alone is nothing."""
+    own = {shape.start: f.col(_AT), shape.end: f.lit(None).cast(ddl(shape.time)), shape.current: f.lit(True)}
+    return events.where(~f.col(_END)).withColumns(own)
 
 
-def _merge(found: DataFrame, *, shape: _Shape, branch: Branch) -> None:
-    with staged(found) as changes:
+def _merge(found: DataFrame, events: DataFrame, *, shape: _Shape, branch: Branch) -> None:
+    with staged(found) as touched, staged(_changes(touched, events, shape=shape)) as changes:
         if changes.isEmpty():
             return
         with named(changes) as view:
@@ -185,10 +191,13 @@ def _missing(source: DataFrame, have: DataFrame, *, shape: _Shape, now: Column) 
     )
 
 
-def _changes(have: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
+def _touched(have: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
+    """All rows of the keys that something happened to."""
+    return have.join(events.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_semi")
+
+
+def _changes(touched: DataFrame, events: DataFrame, *, shape: _Shape) -> DataFrame:
     """Rows to put and to delete so that the table has the timelines that old and new events make together."""
-    keys = list(shape.keys)
-    touched = have.join(events.select(*_columns(shape.keys)).distinct(), keys, "left_semi")
     kept = _columns((*shape.keys, *shape.values))
     states = touched.select(*kept, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
     ends = touched.where(_column(shape.end).isNotNull()).select(

@@ -18,7 +18,7 @@ from limnos.pipeline.declaration import Load, PythonStep, Sql
 from limnos.pipeline.engine.incremental import Chosen, choose, not_incremental, whole_of
 from limnos.pipeline.engine.opening import Opened, Opening
 from limnos.pipeline.engine.reading import branch_pin, frame_of, full_name, pinned, reads, with_reads
-from limnos.pipeline.engine.relations import queried
+from limnos.pipeline.engine.relations import Query, queried
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
 
@@ -99,6 +99,8 @@ class _Reading:
         self.context = context
         self.values = values_of(context)
         self.opening = Opening(spark, step, context=context, values=self.values, watched=watched)
+        text = step.body.text if isinstance(step.body, Sql) else None
+        self.query = Query(relations=(), parameters=frozenset()) if text is None else queried(spark, text)
         self.names = self._names()
         self.pins = _pins(self._tables(), context)
 
@@ -148,10 +150,10 @@ class _Reading:
         if isinstance(body, Load):
             return sources[0].read.frame
         if isinstance(body, Sql):
-            used = {
-                name: value for name, value in self.values.items() if name in queried(self.spark, body.text).parameters
-            }
-            text = with_reads(self.spark, body.text, found=found, catalog=self.context.pipeline.catalog)
+            used = {name: value for name, value in self.values.items() if name in self.query.parameters}
+            text = with_reads(
+                self.spark, body.text, found=found, named=self.query.relations, catalog=self.context.pipeline.catalog
+            )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
         opened = {each.name: each.read.frame for each in sources}
         frames: dict[str, object] = {
@@ -164,7 +166,7 @@ class _Reading:
         """The names that the step's body says, as it says them."""
         body = self.step.body
         if isinstance(body, Sql):
-            return [one.parts for one in queried(self.spark, body.text).relations if not one.travels]
+            return [one.parts for one in self.query.relations if not one.travels]
         if isinstance(body, Load):
             return [(body.source,)]
         return [given if isinstance(given, tuple) else (given,) for given in body.inputs.values()]

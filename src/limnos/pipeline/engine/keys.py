@@ -1,6 +1,6 @@
 """Keys of rows that are merged: none of them NULL, none of them twice.
 
-Job: look at the keys in one pass and say what was found, in the form of any expectation. May import this room's values,
+Job: look at the keys and say what was found, in the form of any expectation. May import this room's values,
 `model` and PySpark. It must not know tables. Without it a merge inserts doubled new keys without a word, and NULL keys
 again at every run.
 """
@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Action, RuleKind
 from limnos.pipeline.engine.changes import quoted
+from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.outcomes import Finding
 
 if TYPE_CHECKING:
@@ -38,6 +39,14 @@ class KeysBroken(BadRequest):
 
 def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
     """Count the rows whose key is NULL or is another row's as well."""
+    counts = key_counts(frame, keys)
+    if not counts.are_keys:
+        return _broken(frame, keys)
+    return _finding(f"every row has a key ({', '.join(keys)}) of its own", checked=counts.rows)
+
+
+def _broken(frame: DataFrame, keys: Sequence[str]) -> Finding:
+    """Look again, at each key, and tell of the worst."""
     columns = [f.col(quoted(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
     counted = counted.withColumn(_EMPTY, reduce(or_, [each.isNull() for each in columns]))
@@ -46,26 +55,26 @@ def keys_finding(frame: DataFrame, keys: Sequence[str]) -> Finding:
     empty = f.coalesce(f.sum(f.when(f.col(_EMPTY), f.col(_COUNT))), f.lit(0))
     broken = f.coalesce(f.sum(f.when(bad, f.col(_COUNT))), f.lit(0))
     found = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
-    names = ", ".join(keys)
-    sample = None
-    message = f"every row has a key ({names}) of its own"
-    if found["broken"]:
-        examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
-        sample = "; ".join(
-            ", ".join(f"{each}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)" for row in examples
-        )
-        message = (
-            f"{found['empty']} rows have a NULL in their key ({names}), {found['broken'] - found['empty']} share it with "
-            f"another row: {sample}"
-        )
+    examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
+    sample = "; ".join(
+        ", ".join(f"{each}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)" for row in examples
+    )
+    message = (
+        f"{found['empty']} rows have a NULL in their key ({', '.join(keys)}), {found['broken'] - found['empty']} share it "
+        f"with another row: {sample}"
+    )
+    return _finding(message, checked=found["rows"], broken=found["broken"], sample=sample)
+
+
+def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None = None) -> Finding:
     return Finding(
         rule="key",
         kind=RuleKind.KEY.value,
         action=Action.FAIL.value,
-        broken=found["broken"],
-        checked=found["rows"],
+        broken=broken,
+        checked=checked,
         tolerated=0.0,
-        held=not found["broken"],
+        held=not broken,
         message=message,
         sample=sample,
     )
@@ -82,7 +91,15 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
     plan = java.queryExecution().optimizedPlan()
     wanted = {key.lower() for key in keys}
     own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in wanted}
-    return any(_attributes(known) <= own for known in _each(plan.distinctKeys()))
+    return any(_attributes(known) <= own for known in _each(_counted(plan).distinctKeys()))
+
+
+def _counted(plan: Any) -> Any:  # noqa: ANN401 - Spark's own
+    """What stands below rows that are observed: an observation lets through every row as it is, but Spark then forgets what it knows."""
+    below = plan
+    while below.getClass().getSimpleName() == "Project":
+        below = below.child()
+    return below.child() if below.getClass().getSimpleName() == "CollectMetrics" else plan
 
 
 def _attributes(known: Any) -> set[object]:  # noqa: ANN401 - Spark's own

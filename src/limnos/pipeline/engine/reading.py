@@ -20,7 +20,7 @@ from limnos.model.errors import CommitConflict, NotFound, Unsupported
 from limnos.names import engine
 from limnos.pipeline.engine.changes import fitted_columns, quoted
 from limnos.pipeline.engine.metadata import Metadata, Schema, metadata_of
-from limnos.pipeline.engine.relations import relations, spliced
+from limnos.pipeline.engine.relations import Relation, relations, spliced
 from limnos.pipeline.engine.views import View, view_of
 from limnos.pipeline.outcomes import Branch, Pin
 
@@ -71,9 +71,11 @@ def reads(
     return found
 
 
-def with_reads(spark: SparkSession, sql: str, *, found: Mapping[Parts, Read], catalog: str) -> str:
-    """The query with what is read in place of the tables' names; `catalog` is that of names without one."""
-    named = [each for each in relations(spark, sql) if len(each.parts) > 1]
+def with_reads(
+    spark: SparkSession, sql: str, *, found: Mapping[Parts, Read], named: Iterable[Relation], catalog: str
+) -> str:
+    """The query with what is read in place of the tables among what it names; `catalog` is that of names without one."""
+    named = [each for each in named if len(each.parts) > 1]
     chosen = {each.parts: found.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
     renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)

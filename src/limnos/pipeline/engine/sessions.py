@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,8 @@ _RETRIES = {"rest.client.max-retries": "60"}
 
 _CONNECT_PAUSE_MS = 1_000
 _CONNECT_TRIES = 120
+_ANSWER_WITHIN_S = 10.0
+"""A server of Spark Connect that was asked to end what it does for us, and says nothing for so long, is hung up on."""
 
 
 class Sessions:
@@ -63,6 +65,24 @@ class Sessions:
         """Ask a server that is away no more."""
         self._given_up.set()
 
+    def interrupt(self, busy: Sequence[SparkSession]) -> None:
+        """End what runs in these sessions: their jobs fail. Where a server of Spark Connect does not say that it has, every call to it is ended here."""
+        asking = threading.Thread(target=_interrupt, args=(busy,), daemon=True)
+        asking.start()
+        asking.join(None if self._classic else _ANSWER_WITHIN_S)
+        if asking.is_alive():
+            logger.warning("Spark's server does not answer: what it does for this run is left to it")
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        """End every call to the server, of the given session as well: else whoever waits for one waits for ever."""
+        with self._lock:
+            every = (*self._made, self._spark)
+        for spark in every:
+            client = _client_of(spark)
+            client._channel.close()  # noqa: SLF001 - its own `close` first waits for answers
+            client.close()
+
     def close(self) -> None:
         """End the sessions that were made, and not the one that was given. Those of a classic Spark have no end of their own."""
         with self._lock:
@@ -96,6 +116,14 @@ class Sessions:
                 with suppress(AnalysisException):  # fixed for all sessions of this Spark
                     other.conf.set(key, value)
         return other
+
+
+def _interrupt(busy: Sequence[SparkSession]) -> None:
+    for spark in busy:
+        try:
+            spark.interruptAll()
+        except Exception:
+            logger.debug("Spark did not take an interrupt", exc_info=True)
 
 
 def _cloned(spark: SparkSession) -> SparkSession:

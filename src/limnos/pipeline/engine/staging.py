@@ -45,9 +45,12 @@ def release(frame: DataFrame) -> None:
 
 
 def _level(frame: DataFrame) -> StorageLevel:
-    """Two copies where the rows lie outside the driver; one copy, memory first, where there is but one machine."""
+    """Two copies where the rows lie outside the driver; one copy where there is but one machine, in memory as they are.
+
+    What Python calls MEMORY_AND_DISK holds rows written out: writing and reading them costs more than all that is done with them.
+    """
     master = frame.sparkSession.conf.get("spark.master", "") or ""
-    return StorageLevel.MEMORY_AND_DISK if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2
+    return StorageLevel.MEMORY_AND_DISK_DESER if master.startswith("local") else StorageLevel.MEMORY_AND_DISK_2
 
 
 def _analysed(frame: DataFrame):  # type: ignore[no-untyped-def]  # noqa: ANN202 - a Java object

@@ -1,7 +1,7 @@
 """Rules of a table: asked of the branch that a step has written.
 
 Job: unique, not null, references, rows between, fresh, no fewer rows than before, queries that must return nothing. Those that one look at
-the table can answer share it; the others need a join or a query each. May import `declaration`, `model` and PySpark; it must not know which branch or snapshot a
+the table can answer share it; the others need a count by keys, a join or a query each. May import `declaration`, `model` and PySpark; it must not know which branch or snapshot a
 name stands for: `reads` says so.
 """
 
@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import RuleKind
+from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.naming import quoted
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     """What stands for a table's name in the FROM of a query: its branch of this run, or its pinned snapshot."""
 
 _ROWS = "rows"
-_SHARED = (RuleKind.UNIQUE, RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)
+_SHARED = (RuleKind.NOT_NULL, RuleKind.ROWS, RuleKind.FRESH, RuleKind.NO_FEWER_ROWS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,16 +122,15 @@ def _shared(rule: Expectation) -> Column:
     columns = [F.col(quoted((column,))) for column in rule.columns]
     if rule.kind is RuleKind.NOT_NULL:
         return F.count_if(~_all_known(columns))
-    if rule.kind is RuleKind.UNIQUE:
-        # What is NULL equals nothing, so it is nobody's double; `count(DISTINCT …)` leaves such rows out by itself.
-        return F.count_if(_all_known(columns)) - F.count_distinct(*columns)
     if rule.kind is RuleKind.FRESH:
         return F.max(columns[0].cast("timestamp")).cast("double")
     return F.count(F.lit(1))
 
 
 def _unique(asked: _Asked, rule: Expectation, *, counts: _Counts) -> Finding:
-    again = int(counts.own or 0)
+    """What is NULL equals nothing, so it is nobody's double."""
+    found = key_counts(asked.table, rule.columns)
+    again = found.known - found.distinct
     return finding(
         rule,
         broken=again,

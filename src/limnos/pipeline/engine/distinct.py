@@ -1,0 +1,78 @@
+"""How many rows have a key, and how many different keys those are: exactly, and with few groups.
+
+Job: one count that serves keys of merges and rules that say `unique`. May import this room's names and PySpark. It must not know
+what follows from the numbers. Grouping by the keys themselves would move every key between tasks. Whole numbers and days that lie close
+together share a group: their low bits choose one of the 64 bits of a number, so dense keys need up to 64 times fewer
+groups, and keys far apart as many as there are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+from pyspark.sql.types import ByteType, DataType, DateType, IntegerType, LongType, ShortType
+
+from limnos.pipeline.engine.naming import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import Column, DataFrame
+
+_BITS = 6
+"""Bits of a place among 64."""
+_WHOLE = (ByteType, ShortType, IntegerType, LongType, DateType)
+_ROWS, _KNOWN, _SEEN, _KEY = "_limnos_rows", "_limnos_known", "_limnos_seen", "_limnos_key_{}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyCounts:
+    """Of all `rows`, those that have a key without NULL are `known`, and have so many `distinct` keys."""
+
+    rows: int
+    known: int
+    distinct: int
+
+    @property
+    def are_keys(self) -> bool:
+        """Every row has a key of its own."""
+        return self.rows == self.distinct
+
+
+def key_counts(frame: DataFrame, keys: Sequence[str], *, also: Sequence[str] = ()) -> KeyCounts:
+    """Count rows and keys of `frame`; rows with NULL in a column of `also` count as without a key."""
+    types = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    places, blocks = _divided([(f.col(quoted((key,))), types[key.lower()]) for key in keys])
+    is_known = reduce(and_, [f.col(quoted((each,))).isNotNull() for each in (*keys, *also)])
+    seen = f.when(is_known, _bit(places))
+    counted = frame.groupBy(*[block.alias(_KEY.format(number)) for number, block in enumerate(blocks)]).agg(
+        f.count(f.lit(1)).alias(_ROWS), f.count(seen).alias(_KNOWN), f.bit_or(seen).alias(_SEEN)
+    )
+    totals = (f.sum(_ROWS), f.sum(_KNOWN), f.sum(f.bit_count(_SEEN)))
+    rows, known, distinct = counted.agg(*totals).collect()[0]
+    return KeyCounts(rows=rows or 0, known=known or 0, distinct=distinct or 0)
+
+
+def _bit(place: Column) -> Column:
+    return f.call_function("shiftleft", f.lit(1).cast("long"), place.cast("int"))
+
+
+def _divided(keys: Sequence[tuple[Column, DataType]]) -> tuple[Column, list[Column]]:
+    """The place among 64 that the low bits of whole keys make together, and what is left of each key to group by."""
+    whole = [key for key, kind in keys if isinstance(kind, _WHOLE)][:_BITS]
+    width = _BITS // len(whole) if whole else 0
+    blocks: list[Column] = []
+    places: list[Column] = []
+    for key, kind in keys:
+        if isinstance(kind, _WHOLE) and len(places) < len(whole):
+            number = (f.unix_date(key) if isinstance(kind, DateType) else key).cast("long")
+            low = number.bitwiseAND(f.lit((1 << width) - 1))
+            places.append(f.shiftleft(low, width * len(places)))
+            blocks.append(f.shiftright(number, width))
+        else:
+            blocks.append(key)
+    return reduce(lambda one, other: one.bitwiseOR(other), places, f.lit(0)), blocks

@@ -1,0 +1,77 @@
+"""Keys counted with few groups: exactly as many as a plain count of distinct keys finds, whatever their types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from limnos.pipeline.engine.distinct import KeyCounts, key_counts
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+COLUMNS = """
+    id - 150 AS near, (id * 982451653) % 9223372036854775807 - 4611686018427387904 AS far, cast(id % 256 - 128 AS byte) AS tiny,
+    cast(id % 7 AS short) AS small, nullif(cast(id % 11 AS int), 3) AS some, date_add(DATE '1969-12-01', cast(id % 90 AS int)) AS day,
+    concat('k', id % 5) AS `na.me`, cast(id % 3 AS decimal(9, 2)) AS exact, cast(id % 13 AS double) AS real
+"""
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ("near",),
+        ("far",),
+        ("tiny",),
+        ("some",),
+        ("DAY",),
+        ("na.me",),
+        ("near", "small"),
+        ("tiny", "some"),
+        ("day", "na.me", "small"),
+        ("real", "exact"),
+        ("tiny", "small", "some", "day"),
+        ("near", "far", "tiny", "small", "some", "day", "exact"),
+    ],
+)
+def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...]) -> None:
+    """Dense and sparse numbers, below zero and at the ends of their types, days, texts and NULLs, alone and together."""
+    ends = "SELECT 9223372036854775807 AS id UNION ALL SELECT -9223372036854775808"
+    frame = here.sql(f"SELECT {COLUMNS} FROM (SELECT id FROM range(300))").unionAll(
+        here.sql(f"SELECT {COLUMNS.replace('id - 150', 'id').replace('(id * 982451653) % 9223372036854775807 - 4611686018427387904', 'id')} FROM ({ends})")
+    )  # fmt: skip
+    frame.createOrReplaceTempView("counted_keys")
+    quoted = ", ".join(f"`{key}`" for key in keys)
+    known = " AND ".join(f"`{key}` IS NOT NULL" for key in keys)
+    rows, whole, distinct = here.sql(
+        f"SELECT count(*), count_if({known}), count(DISTINCT {quoted}) FROM counted_keys"
+    ).collect()[0]
+
+    found = key_counts(frame, keys)
+
+    assert found == KeyCounts(rows=rows, known=whole, distinct=distinct)
+    assert found.rows == 302
+
+
+def test_neighbours_share_a_group(here: SparkSession) -> None:
+    """Each bit of a group is one key: one key twice among sixty-four neighbours is found, and so is none."""
+    every = here.range(-128, 128)
+
+    assert key_counts(every, ["id"]).are_keys
+    for twice in (-128, -65, -64, -1, 0, 63, 64, 127):
+        found = key_counts(every.unionAll(here.range(twice, twice + 1)), ["id"])
+        assert (found.rows, found.distinct, found.are_keys) == (257, 256, False)
+
+
+def test_other_columns_may_be_asked_for(here: SparkSession) -> None:
+    """A row that lacks what must be there beside the key has none; no rows at all have no double."""
+    rows = here.sql("SELECT id, nullif(id, 2) AS at FROM range(4)")
+
+    assert key_counts(rows, ["id"], also=["at"]) == KeyCounts(rows=4, known=3, distinct=3)
+    assert key_counts(rows.where("id < 0"), ["id"]) == KeyCounts(rows=0, known=0, distinct=0)
