@@ -430,6 +430,14 @@ def _statistic(records: list[ExportRecord]) -> None:
     next(each for each in records if each.HasField("statistic")).statistic.value = "seven"
 
 
+def _elsewhere_staged(records: list[ExportRecord]) -> None:
+    record = ExportRecord()
+    record.lance_version.table_id = next(each for each in records if each.HasField("table")).table.id
+    record.lance_version.scheme = record.lance_version.number = 1
+    record.lance_version.staged = "../../../victim"
+    records.insert(-1, record)
+
+
 def _provider(records: list[ExportRecord]) -> None:
     next(each for each in records if each.HasField("catalog")).catalog.provider = "quantum"
 
@@ -458,6 +466,7 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
     "second header": (_second_header, r"an export has one header"),
     "version twice": (_version_twice, r"version 0 of the model stands in a record before it"),
     "statistic": (_statistic, r"is no JSON"),
+    "file elsewhere": (_elsewhere_staged, r"is the name of no staged manifest"),
     "provider": (_provider, r"Provider quantum of catalog"),
 }
 

@@ -110,6 +110,11 @@ def _is_same(found: tuple[str, ...], expected: tuple[str, ...]) -> bool:
     return found == expected or tuple(map(unquote_strict, found)) == expected
 
 
+def is_staged_name(name: str) -> bool:
+    """Say whether a name is that of a staged manifest, which leads nowhere else."""
+    return _STAGED.fullmatch(name) is not None
+
+
 def staged_version(name: str) -> Manifest | None:
     """Read which version a staged manifest's name says it is."""
     return manifest_of(name.partition(".manifest")[0] + ".manifest")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 import msgspec
 
 from limnos.formats.exchange.messages import millis
+from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import HELD, ROOT_ID, TABLE_FORMATS, Home, Kind, name_space_of
 from limnos.model.privileges import check_binding, parse_privilege
@@ -284,6 +285,11 @@ class Part:
     def lance_version(self, ready: Ready) -> None:
         """Put a version of a Lance table."""
         message = ready.record.lance_version
+        check_branch(message.branch)
+        if message.staged and not is_staged_name(message.staged):
+            raise BadRequest(f"{message.staged[:100]!r} is the name of no staged manifest")
+        if message.scheme not in SCHEMES.values() or message.number < 0:
+            raise BadRequest(f"version {message.number} of scheme {message.scheme} is no version of a Lance table")
         self._alone(imports.LANCE_VERSION, {
             "id": self._require(message.table_id, Kind.TABLE).new_id, "branch": message.branch, "version": message.number,
             "scheme": message.scheme, "staged": message.staged, "size": message.size if message.HasField("size") else None,
