@@ -76,6 +76,12 @@ WOUNDS = {
         "model_versions_hold",
         "INSERT INTO model_version VALUES (1, 0, NULL, '{}', '{}', 'a', 0, NULL, NULL)",
     ),
+    "policy that is none": ("attachments_hold", f"INSERT INTO policy_object VALUES ({A_TABLE}, 1)"),
+    "tag that is none": ("attachments_hold", f"INSERT INTO tag_object VALUES ({A_TABLE}, 1)"),
+    "statistic of no table": (
+        "attachments_hold",
+        "INSERT INTO statistic VALUES (1, '', 'custom-n', '1', 'a', 0, NULL, NULL)",
+    ),
     "alias to nowhere": ("model_versions_hold", "INSERT INTO model_alias VALUES (1, 'a', 0)"),
     "pipeline of nothing": ("runs_are_whole", "DELETE FROM pipeline_version"),
     "run in no state": ("runs_are_whole", "UPDATE pipeline_run SET state = 'resting'"),

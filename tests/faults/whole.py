@@ -284,7 +284,17 @@ def model_versions_hold(store: Store) -> Iterator[str]:
         yield f"alias {alias} of model {model} leads nowhere"
 
 
+def attachments_hold(store: Store) -> Iterator[str]:
+    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never on nothing."""
+    tables = (("tag_object", "tag_id", 11), ("policy_object", "policy_id", 12), ("statistic", "object_id", TABLE))
+    for table, column, kind in tables:
+        there = f"SELECT 1 FROM node n WHERE n.id = h.{column} AND n.kind = {kind}"
+        for object_id, hung in store.rows(f"SELECT h.object_id, h.{column} FROM {table} h WHERE NOT EXISTS ({there})"):
+            yield f"{table}: {hung} hangs on {object_id} and is nothing"
+
+
 CHECKS = (
+    attachments_hold,
     model_versions_hold,
     lance_versions_hold,
     lineage_holds,

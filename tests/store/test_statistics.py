@@ -1,0 +1,43 @@
+"""Statistics as rows: written over, read by range in the order of names, deleted, and swept behind what was dropped."""
+
+from __future__ import annotations
+
+from limnos.model.statistics import Range
+from limnos.store.statistics import partition_statistics_read, statistics_read
+from limnos.store.upkeep import orphans_sweep
+from tests.backends import Lab
+from tests.store.world import World, add_namespace
+
+PARTITIONS = ("B", "a", "b", "ä")
+"""In the order of their code points."""
+
+
+def test_written_read_and_deleted(lab: Lab, world: World) -> None:
+    """A value written again is the new one, by who wrote it; ranges go by code points on every backend."""
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    values = [("", "custom-n", "1"), *((name, "custom-n", "2") for name in reversed(PARTITIONS))]
+    lab.write(lambda tx: tx.statistics.put(space.id, values), zone=world.main.id)
+    lab.write(lambda tx: tx.statistics.put(space.id, [("", "custom-n", "3")]), zone=world.main.id)
+    own = lab.load(statistics_read(space.id))
+    ranges = [Range("B", None), Range(None, "b"), Range("B", "b", above_too=False, below_too=True), Range("x", "y")]
+    found = [[each.partition for each in lab.load(partition_statistics_read(space.id, it, limit=9))] for it in ranges]
+    first = lab.load(partition_statistics_read(space.id, Range("B", None), limit=1))
+    gone = [("a", "custom-n"), ("a", "custom-gone")]
+    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone), zone=world.main.id) for _ in range(2)]
+
+    assert [(each.name, each.value) for each in own] == [("custom-n", "3")]
+    assert own[0].modified_by == own[0].created_by
+    assert found == [list(PARTITIONS), ["B", "a"], ["a", "b"], []]
+    assert [each.partition for each in first] == ["B"]
+    assert deleted == [1, 0]
+
+
+def test_sweep_takes_those_of_what_was_dropped(lab: Lab, world: World) -> None:
+    """Statistics of something that is gone go; the others stay."""
+    spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
+    for space in spaces:
+        lab.write(lambda tx, on=space.id: tx.statistics.put(on, [("", "custom-n", "1")]), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(spaces[0]), zone=world.main.id)
+
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 1
+    assert [len(lab.load(statistics_read(space.id))) for space in spaces] == [0, 1]
