@@ -21,14 +21,18 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 PAGE = Path(__file__).parents[2] / "docs" / "lance-spark.md"
+SHORT = PAGE.with_name("lance.md")
 DOCS = "lance.search.docs"
 
 
 def test_a_lance_table_is_written_read_joined_and_refused(spark: SparkSession, server: LiveServer) -> None:
-    """What docs/lance-spark.md shows does what it says; conditions reach the table; a stranger is refused, then let in."""
+    """What docs/lance-spark.md and docs/lance.md show does what it says; conditions reach the table; a stranger is refused, then let in."""
     names: dict[str, Any] = {"uri": server.uri, "token": server.token}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, str(PAGE), "exec"), names)
+    shown = SHORT.read_text(encoding="utf-8").partition("\n## Spark\n")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"```python\n(.*?)```", shown, re.DOTALL)
+    exec(compile(block, str(SHORT), "exec"), {"uri": server.uri, "token": server.token})
     spark, docs = names["spark"], names["docs"]
     assert [tuple(row) for row in names["joined"]] == [("seven", "t7")]
 
