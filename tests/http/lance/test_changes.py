@@ -104,6 +104,7 @@ def test_rows_are_updated_and_deleted(home: Node, t: str) -> None:
         ("update_field_metadata", {"updates": [{"path": "nope", "metadata": {}}]}, (404, 12)), ("add_columns", {"new_columns": []}, (400, 13)),
         ("add_columns", {"new_columns": [{"name": "x", "expression": "nope + 1"}]}, (404, 12)), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}, (400, 13)),
         ("add_columns", {"new_columns": [{"name": "x", "expression": "id *"}]}, (400, 13)), ("add_columns", {"new_columns": [{"name": "x", "computed": "udf"}]}, (406, 0)),
+        ("alter_columns", {"alterations": [{"path": "id", "rename": "\x00"}]}, (400, 13)), ("add_columns", {"new_columns": [{"name": "\x00", "expression": "1"}]}, (400, 13)),
         ("alter_columns", {"alterations": []}, (400, 13)), ("alter_columns", {"alterations": [{"path": "nope", "rename": "x"}]}, (404, 12)),
         ("alter_columns", {"alterations": [{"path": "id", "rename": "text"}]}, (400, 13)), ("alter_columns", {"alterations": [{"path": "id", "data_type": {"type": "far"}}]}, (400, 13)),
         ("drop_columns", {"columns": []}, (400, 13)), ("drop_columns", {"columns": ["nope"]}, (404, 12)), ("drop_columns", {"columns": ["id", "text", "vector"]}, (400, 13)),

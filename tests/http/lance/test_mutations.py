@@ -30,9 +30,9 @@ ENDS = ("drop", "deregister", "rename")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, and one declared table."""
+    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, one declared table; and a table that none of them is about."""
     with node_over(tmp_path_factory.mktemp("mutations")) as node:
-        for name in ("a", "w"):
+        for name in ("a", "w", "own"):
             make_space(node, "lance", name)
             node.done("POST", f"/lance/v1/table/lance${name}$t/create", stream())
         declare(node, "lance", "a", "d")
@@ -101,10 +101,10 @@ def test_no_field_that_is_wrong_is_a_fault(home: Node) -> None:
 
 def test_no_stream_that_is_wrong_is_a_fault(home: Node) -> None:
     """Whatever bytes come for rows, they are taken as rows or refused, and what is refused leaves nothing."""
-    before = home.done("POST", "/lance/v1/table/lance$w$t/count_rows", {})
-    told = [home.post("/lance/v1/table/lance$w$t/insert", data) for data in wrong_streams()]
+    before = home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {})
+    told = [home.post("/lance/v1/table/lance$own$t/insert", data) for data in wrong_streams()]
 
     assert [answer for answer in told if not is_fine(answer)] == []
     assert sum(answer.status == 400 for answer in told) > STREAMS / 4
     taken = sum(answer.json()["num_inserted_rows"] for answer in told if answer.status == 200)
-    assert home.done("POST", "/lance/v1/table/lance$w$t/count_rows", {}) == before + taken
+    assert home.done("POST", "/lance/v1/table/lance$own$t/count_rows", {}) == before + taken

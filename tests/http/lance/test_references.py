@@ -56,6 +56,23 @@ def test_tags(node: Node, path: str) -> None:
     assert told(node.post(f"{AT}/tags/version", {"tag": "v1"})) == (404, 8)
 
 
+@pytest.mark.parametrize("version", [2**70, -1])
+def test_a_number_that_no_version_has_is_a_wrong_request(node: Node, path: str, version: int) -> None:
+    """What Lance's library has no room for is refused as what it is, and the tag means what it did."""
+    node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
+
+    for verb, tag in (("create", "x"), ("update", "v1")):
+        answer = node.post(f"{AT}/tags/{verb}", {"tag": tag, "version": version})
+        assert told(answer)[0] in (400, 404), answer.body
+    assert node.done("POST", f"{AT}/tags/version", {"tag": "v1"}) == {"version": 1}
+
+
+def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: Node, path: str) -> None:
+    """A zero byte ends texts in Lance's library, which gives up: the caller's mistake, and the next request is served."""
+    assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
+    assert node.done("POST", f"{AT}/describe", {})["version"] == 3
+
+
 def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: Node, path: str) -> None:
     """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for it."""
     t = table("lance", "t")

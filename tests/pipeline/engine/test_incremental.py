@@ -21,6 +21,7 @@ from limnos.pipeline.engine.incremental import (
     whole_of,
 )
 from limnos.pipeline.engine.reading import pinned, with_reads
+from limnos.pipeline.engine.relations import relations
 from limnos.pipeline.engine.session import marking, settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
@@ -54,11 +55,12 @@ def reading(spark: SparkSession, step: Step, source: Parts, *, full: bool = Fals
     """What the step reads now and the frame it makes of it; the whole where the plan says so."""
     pins = pinned(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
-    frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, catalog="main"))
+    named = relations(spark, step.body.text)
+    frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
     reason = None if chosen.whole_because else not_incremental(frame, chosen)
     if reason is not None:
         chosen = whole_of(spark, pins=pins, reason=reason)
-        frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, catalog="main"))
+        frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
     return chosen, frame, pins
 
 

@@ -9,6 +9,7 @@ from limnos.model.errors import CommitConflict, NotFound, Unsupported
 from limnos.names import engine
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.reading import _within, branch_pin, frame_of, pinned, reads, with_reads
+from limnos.pipeline.engine.relations import relations
 from limnos.pipeline.engine.views import _from_catalog, _from_statement
 from tests.pipeline.engine.steps import ordered, step_of, written
 
@@ -31,7 +32,7 @@ def run(spark: SparkSession, sql: str, *tables: Parts, meanwhile: str = "") -> l
     pins = pinned(spark, tables)
     if meanwhile:
         spark.sql(meanwhile)
-    text = with_reads(spark, sql, found=reads(spark, pins), catalog="main")
+    text = with_reads(spark, sql, found=reads(spark, pins), named=relations(spark, sql), catalog="main")
     return ordered([tuple(row) for row in spark.sql(text).collect()])
 
 
@@ -123,7 +124,8 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
     pin = branch_pin(type(branch)(**{**_values(branch), "head": done.head}))
     found = reads(spark, {table: pin})
 
-    text = with_reads(spark, f"SELECT t.id FROM {table[1]}.t", found=found, catalog="main")
+    sql = f"SELECT t.id FROM {table[1]}.t"
+    text = with_reads(spark, sql, found=found, named=relations(spark, sql), catalog="main")
 
     assert [tuple(row) for row in spark.sql(text).collect()] == [(5,)]
     assert [tuple(row) for row in frame_of(spark, found[table]).collect()] == [(5,)]

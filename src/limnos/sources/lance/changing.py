@@ -18,6 +18,8 @@ from limnos.sources.lance.types import type_of
 from limnos.sources.lance.writing import written
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import lance
     import pyarrow as pa
 
@@ -129,8 +131,15 @@ def _field(schema: pa.Schema, path: str) -> pa.Field:
     return field
 
 
+def _check_names(names: Iterable[str]) -> None:
+    """Refuse names that the library writes, and can never read again: the table would be lost. Raises BadRequest."""
+    if any("\x00" in name or not name for name in names):
+        raise BadRequest("The name of a column is empty, or has a zero byte in it: take another one")
+
+
 def add_columns(asked: AddColumns) -> Written:
     """Add columns. Raises NotFound (column) for one that an expression names, BadRequest."""
+    _check_names(asked.columns)
     found = opened_for_writing(asked)
     with said(asked.location):
         found.add_columns(dict(asked.columns))
@@ -139,6 +148,7 @@ def add_columns(asked: AddColumns) -> Written:
 
 def alter_columns(asked: AlterColumns) -> Written:
     """Change columns. Raises NotFound (column), BadRequest."""
+    _check_names(each.rename for each in asked.alterations if each.rename is not None)
     found = opened_for_writing(asked)
     with said(asked.location):
         changes: list[Any] = [_alteration(each) for each in asked.alterations]

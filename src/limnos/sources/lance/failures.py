@@ -75,9 +75,19 @@ def said(location: str) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:
         raise failure_of(location, str(error)) from error
     except BaseException as error:
-        if type(error).__name__ != PANIC:
+        told = unfit(error)
+        if told is None:
             raise
-        raise BadRequest(f"The library cannot do this: {brief(str(error))}") from error
+        raise told from error
+
+
+def unfit(error: BaseException) -> BadRequest | None:
+    """Say that a value is none that the library takes, where it says so by ending in disorder; None for other failures."""
+    if type(error).__name__ == PANIC:
+        return BadRequest(f"The library cannot do this: {brief(str(error))}")
+    if isinstance(error, OverflowError):
+        return BadRequest(f"A number is negative, or larger than the library takes: {brief(str(error))}")
+    return None
 
 
 def failure_of(location: str, text: str) -> LimnosError:

@@ -99,6 +99,11 @@ def _told(name: str, text: bytes, *, body: object, wire: Wire) -> list[bytes]:
         told = f"This server cannot work on Lance tables ({error}): install its extra lance"
         return [b"refused", b"unsupported", told.encode()]
     except BaseException as error:  # noqa: BLE001 - told to whoever asked, who logs it; what panics in Rust is no Exception
+        from limnos.sources.lance.failures import unfit  # noqa: PLC0415 - as the rest of the room, which is loaded with the library
+
+        found = unfit(error)
+        if found is not None:
+            return [b"refused", code_of(found).encode(), found.message.encode(errors="replace")]
         return [b"failed", f"{type(error).__name__}: {error}".encode(errors="replace")]
 
 
