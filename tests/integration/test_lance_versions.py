@@ -132,13 +132,17 @@ def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[
 
 
 def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
-    """Processes that append to one table at once all succeed, and every row is there once."""
+    """Processes that append to one table at once all succeed, and every row is there once.
+
+    It has a version before they begin: of several who make the first one, Lance refuses all but one ("Dataset already exists").
+    """
+    lance.write_dataset(pa.table({"id": [-1]}), namespace_client=rest(server), table_id=path, mode="append")
     words = [sys.executable, "-c", APPEND, f"{server.uri}/lance", server.token]
     running = [subprocess.Popen([*words, str(mine), str(APPENDS), *path]) for mine in range(PROCESSES)]
 
     assert [each.wait(120) for each in running] == [0] * PROCESSES
 
-    expected = sorted(mine * 1000 + turn for mine in range(PROCESSES) for turn in range(APPENDS))
+    expected = [-1, *sorted(mine * 1000 + turn for mine in range(PROCESSES) for turn in range(APPENDS))]
     assert sorted(opened(server, path).to_table()["id"].to_pylist()) == expected
     assert versions(server, path) == list(range(1, len(expected) + 1))
 
