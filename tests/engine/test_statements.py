@@ -7,11 +7,13 @@ import contextlib
 import json
 import os
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from bench.cpu import descendants
 from limnos.sqlpp.errors import DuplicateKey, SqlppError
 from limnos.sqlpp.evaluator import results
 from limnos.sqlpp.functions.types import json_text
@@ -167,6 +169,19 @@ def test_a_statement_that_takes_all_memory_is_refused(asking: Asking, do: Do, pe
     assert asking.engine._process is before
 
 
+def test_an_engine_without_its_java_machine_is_replaced(asking: Asking, do: Do, people: list[object]) -> None:
+    """Whoever meets that the Java machine has ended is told to try again, and then finds another engine."""
+    process = asking.engine._process
+    assert process is not None
+    (java,) = (pid for pid in descendants([process.pid]) if (Path("/proc") / str(pid) / "comm").read_text() == "java\n")
+    os.kill(java, signal.SIGKILL)
+
+    with pytest.raises(SqlppError, match="try again"):
+        do(asking.query("select value count(*) from people p"))
+    assert do(asking.query("select value count(*) from people p")) == [5]
+    assert asking.engine._process is not process
+
+
 def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[object]) -> None:
     """A number that overflows on Spark has the language's own error."""
     with pytest.raises(SqlppError, match="ASX0007"):
@@ -176,6 +191,40 @@ def test_what_does_not_fit_is_said_so(asking: Asking, do: Do, people: list[objec
 def results_of(asking: Asking, text: str) -> list[object]:
     """A constant expression's value."""
     return list(results(asking.bound(text), lambda *_: ()))
+
+
+FEW_TYPE = """{ id: bigint, kind: string, day: date?, seen: datetime?, x: double?, f: float?, tags: [string]?, who: uuid?,
+  home: { zip: string, n: integer? }? }"""
+FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('1969-12-31T23:59:59.999'), 'x': 0.1, 'f': float('1.1'), 'tags': ['ä', null],
+   'who': uuid('00000000-0000-0000-0000-000000000001'), 'home': {'zip': '1', 'what': [1]}, 'more': {'of': date('2012-01-01')}},
+  {'id': 1, 'kind': 'b', 'x': null}, {'id': 2, 'kind': 'a', 'n': smallint('7')}]"""
+
+
+def test_few_objects_are_added_and_found_the_short_way(asking: Asking, do: Do) -> None:
+    """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a key is the same; a key that is there is refused."""
+    asking.make("few", FEW_TYPE, "id", "kind")
+    do(asking.insert("few", FEW))
+    files = [task.file.file_path for task in asking.table("few").scan().plan_files()]
+    by_spark = do(asking.query("select value t from few t order by t.id, t.kind"))
+
+    for one in by_spark:
+        key = f"t.id = {one['id']} and t.kind = '{one['kind']}'"  # type: ignore[index]
+        assert do(asking.query(f"select value t from few t where {key}")) == [one]
+    shape = shaped(declared(type_of(FEW_TYPE), (("id",), ("kind",))))
+    wanted = [json.loads(json_text(shape(one))) for one in results_of(asking, FEW)[0]]  # type: ignore[union-attr]
+    assert by_spark == wanted
+    assert len(files) == 1
+    assert "/few-" in files[0]
+    with pytest.raises(DuplicateKey):
+        do(asking.insert("few", "[{'id': 3, 'kind': 'a'}, {'id': 2, 'kind': 'a'}]"))
+    assert do(asking.query("select value t from few t where t.id = 3 and t.kind = 'a'")) == []
+    do(asking.upsert("few", "[{'id': 2, 'kind': 'a', 'n': 8}, {'id': 3, 'kind': 'a'}]"))
+    do(asking.delete("few", "t.id = 1 and t.kind = 'a'"))
+    assert do(asking.query("select t.id, t.n from few t order by t.id, t.kind")) == [
+        {"id": 1}, {"id": 2, "n": 8}, {"id": 3},
+    ]  # fmt: skip
+    assert do(asking.query("select value t.n from few t where t.id = 2.0 and t.kind = 'a'")) == [8]
+    assert do(asking.query("select value count(*) from few t where t.id = 1 and t.kind = 'a'")) == [0]
 
 
 def test_files_are_queried_where_they_lie(asking: Asking, do: Do) -> None:

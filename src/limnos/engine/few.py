@@ -60,18 +60,19 @@ class Few:
         form = self._schema(schema)
         if not self._is_near(scan):
             return None
-        struct = schema.asStruct()
-        wrapped = self._iceberg.data.InternalRecordWrapper(struct)
         read = self._iceberg.data.IcebergGenerics.read(self._table).useSnapshot(self._snapshot).where(expression)
         records = read.build()
         try:
-            texts = [
-                str(self._iceberg.SingleValueParser.toJson(struct, wrapped.wrap(record)))
-                for record in _each(records.iterator())
-            ]
+            texts = [self._text(record) for record in _each(records.iterator())]
         finally:
             records.close()
         return [decoded(text, form) for text in texts]
+
+    def _text(self, record: JavaObject) -> str:
+        """A row as JSON by field ids: all that the record has, which is more than the columns where files have deleted rows."""
+        struct = record.struct()
+        wrapped = self._iceberg.data.InternalRecordWrapper(struct).wrap(record)
+        return str(self._iceberg.SingleValueParser.toJson(struct, wrapped))
 
     def add(self, rows: Iterable[Row], *, keys: Sequence[Key]) -> bool:
         """Add rows by one commit, unless a row of one of these keys has come since the statement's state; says whether that was possible here. Raises Unfit, and what Spark raises."""
