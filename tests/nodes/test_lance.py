@@ -97,12 +97,12 @@ class Writer:
             ]  # fmt: skip
             if len(entries) == 1:
                 (name,) = tables
-                status, _ = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])
+                status, told = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])
             else:
-                status, _ = self.ask(f"{TABLE}/version/batch-create", {"entries": entries})
+                status, told = self.ask(f"{TABLE}/version/batch-create", {"entries": entries})
             if status == 200:
                 return
-            assert status in (0, 409), status
+            assert status in (0, 409), told
 
     def _is_half(self, tables: dict[str, Path], row: str) -> bool:
         """Look once more whether a row is in some tables only: the first look may have been in the moment of the commit."""

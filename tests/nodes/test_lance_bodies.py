@@ -1,0 +1,117 @@
+"""A body of rows that hangs exactly behind a batch, and the server killed: nothing of it is committed.
+
+A stream that ends there is a good one to Arrow, and its rows are on the disk already when the server dies; all that keeps them out of the table is
+that nobody said that the body was complete. Asked of a table whose versions lie in its storage, and of one whose versions the server keeps.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import httpx2
+import lance
+import pyarrow as pa
+import pytest
+
+from tests.http.lance.wire import ROWS, arrow
+from tests.nodes.process import Process
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+KILLS = int(os.environ.get("LIMNOS_TEST_CUTS", "2"))
+"""How often the server is killed, turn by turn with a body for each of the two tables."""
+BATCHES = 4
+WITHIN_S = 60
+
+
+class Target(NamedTuple):
+    """A table that rows are sent to."""
+
+    name: str
+    location: Path
+
+    def on_disk(self) -> set[str]:
+        """Files of rows, finished or not."""
+        return {each.name for each in (self.location / "data").iterdir()}
+
+    def held(self) -> tuple[int, int]:
+        """The newest version and its rows, as whoever opens the files sees them."""
+        found = lance.dataset(str(self.location))
+        return found.version, found.count_rows()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server that a test kills and starts again."""
+    place = tmp_path_factory.mktemp("bodies")
+    found = Process(place / "data", log=place / "node.log").start()
+    try:
+        yield found
+    finally:
+        found.stop()
+
+
+def asked(node: Process, name: str, action: str, body: bytes = b"{}") -> dict[str, Any]:
+    """Ask about a table and have it done."""
+    url = f"{node.uri}/lance/v1/table/{quote(f'lance${name}', safe='')}/{action}"
+    answer = httpx2.post(url, content=body, headers={"authorization": f"Bearer {node.token}"}, timeout=WITHIN_S)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def stream() -> tuple[bytes, list[int]]:
+    """A stream of some batches, and where each of them ends in it."""
+    sink, ends = pa.BufferOutputStream(), []
+    with pa.ipc.new_stream(sink, ROWS.schema) as writer:
+        for _ in range(BATCHES):
+            writer.write_table(ROWS)
+            ends.append(sink.tell())
+    return sink.getvalue().to_pybytes(), ends
+
+
+def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
+    """Send a part of a body, and wait until rows of it are on the disk."""
+    before, address = target.on_disk(), urlsplit(node.uri)
+    head = (
+        f"POST /lance/v1/table/lance%24{target.name}/insert HTTP/1.1\r\nhost: {address.netloc}\r\nauthorization: Bearer {node.token}\r\n"
+        "transfer-encoding: chunked\r\n\r\n"
+    )
+    wire = socket.create_connection((address.hostname, address.port))
+    wire.sendall(head.encode() + b"%x\r\n%b\r\n" % (len(part), part))
+    until = time.monotonic() + WITHIN_S
+    while target.on_disk() <= before:
+        assert time.monotonic() < until, "no row of the body was written"
+        time.sleep(0.005)
+    return wire
+
+
+def test_a_server_killed_behind_a_batch_commits_nothing(node: Process) -> None:
+    """However many batches came before: no version, no row, by the files and by the server that is started again; then a whole body is taken."""
+    targets = []
+    for name, properties in (("plain", b"{}"), ("kept", b'{"properties": {"managed_versioning": "true"}}')):
+        location = str(asked(node, name, "declare", properties)["location"]).removeprefix("file://")
+        asked(node, name, "insert", arrow())
+        targets.append(Target(name, Path(location)))
+    body, ends = stream()
+
+    for number in range(KILLS):
+        target = targets[number % 2]
+        with closing(hanging(node, target, body[: ends[number % BATCHES]])):
+            node.kill()
+        node.start()
+        assert target.held() == (1, len(ROWS))
+        assert [each["version"] for each in asked(node, target.name, "version/list")["versions"]] == [1]
+
+    for target in targets:
+        told = asked(node, target.name, "insert", body)
+        assert (told["version"], told["num_inserted_rows"]) == (2, BATCHES * len(ROWS))
+        assert target.held() == (2, (BATCHES + 1) * len(ROWS))
+    sys.stdout.write(f"server killed {KILLS} times behind a batch of a body: nothing of it committed\n")
