@@ -233,6 +233,27 @@ def test_a_file_gets_a_further_name_once(files: FileStore, tmp_path: Path) -> No
             files.link_new(f"{tmp_path}/{source}", f"{tmp_path}/newer")
 
 
+def test_a_name_that_is_free_again_is_given(files: FileStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else's file had it, and was gone before it was looked at; or the source was."""
+    for name in ("a", "b"):
+        files.write_new(f"{tmp_path}/{name}", b"1")
+    link, gone = os.link, [lambda: None, (tmp_path / "b").unlink]
+
+    def taken(source: str, target: str, *, follow_symlinks: bool) -> None:
+        if gone:
+            gone.pop(0)()
+            raise FileExistsError
+        link(source, target, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(os, "link", taken)
+    with pytest.raises(MissingFile):
+        files.link_new(f"{tmp_path}/b", f"{tmp_path}/new")
+    gone.append(lambda: None)
+    files.link_new(f"{tmp_path}/a", f"{tmp_path}/new")
+
+    assert (tmp_path / "new").read_bytes() == b"1"
+
+
 def test_a_file_is_moved(files: FileStore, tmp_path: Path) -> None:
     """To a place whose directory is made; that it is gone already is fine."""
     files.write_new(f"{tmp_path}/a", b"1")

@@ -309,3 +309,20 @@ def test_files_are_listed_linked_and_moved(files: FileStore) -> None:
         files.move("s3://bucket/list/other", "s3://bucket/aside/other")
     assert files.read("s3://bucket/aside/other") == b"x"
     assert not files.exists("s3://bucket/list/other")
+
+
+def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else's file had it, and was gone before it was looked at."""
+    assert isinstance(files, RemoteFiles)
+    files.write_new("s3://bucket/again/a", b"1")
+    write, tries = files._fs.pipe_file, [FileExistsError()]
+
+    def taken(path: str, data: bytes, **more: str) -> object:
+        if tries:
+            raise tries.pop()
+        return write(path, data, **more)
+
+    monkeypatch.setattr(files._fs, "pipe_file", taken)
+    files.link_new("s3://bucket/again/a", "s3://bucket/again/b")
+
+    assert files.read("s3://bucket/again/b") == b"1"

@@ -132,23 +132,31 @@ class LocalFiles:
             raise trouble.failed("list", location, error) from error
 
     def link_new(self, source: str, target: str) -> None:
+        for _ in range(trouble.TRIES_MAX):
+            try:
+                if self._linked(source, target):
+                    return
+            except FileNotFoundError:  # what was under the name has gone, or the source has
+                continue
+            break
+        raise trouble.taken(target)
+
+    def _linked(self, source: str, target: str) -> bool:
+        """Link a file; False where the name holds other bytes. Raises FileNotFoundError when one of the two went while it was looked at."""
         here, there = _path(source), _path(target)
         try:
             if not stat.S_ISREG(os.lstat(here).st_mode):
                 raise trouble.missing(source, "it is not a file")
             os.link(here, there, follow_symlinks=False)
-        except FileExistsError as error:
-            if not self._is_same(here, there):
-                raise trouble.taken(target) from error
+        except FileExistsError:
+            return Path(here).samefile(there) or Path(here).read_bytes() == Path(there).read_bytes()
         except OSError as error:
             if trouble.is_missing(error):
                 raise trouble.missing(source) from error
             if error.errno not in _NO_LINKS:
                 raise trouble.failed("link", target, error) from error
             self._copy_new(source, target)
-
-    def _is_same(self, here: str, there: str) -> bool:
-        return Path(here).samefile(there) or Path(here).read_bytes() == Path(there).read_bytes()
+        return True
 
     def _copy_new(self, source: str, target: str) -> None:
         """Copy where the file system has no hard links."""

@@ -182,7 +182,14 @@ class RemoteFiles:
         return [str(each["name"]).rstrip("/").rpartition("/")[2] for each in told if each.get("type") == "directory"]
 
     def link_new(self, source: str, target: str) -> None:
-        self.write_new(target, self.read(source))
+        data = self.read(source)
+        for _ in range(trouble.TRIES_MAX):
+            try:
+                self.write_new(target, data)
+            except MissingFile:  # what was under the name has gone while it was looked at
+                continue
+            return
+        raise trouble.taken(target)
 
     def move(self, source: str, target: str) -> None:
         try:

@@ -6,6 +6,7 @@ May import `model` alone. Must not know which store is meant.
 from __future__ import annotations
 
 import errno
+from typing import Final
 
 from limnos.model.errors import (
     AlreadyExists,
@@ -17,6 +18,8 @@ from limnos.model.errors import (
     Unavailable,
 )
 
+TRIES_MAX: Final = 8
+"""How often a name is given that others give and take meanwhile."""
 _PASSING = frozenset({errno.EBUSY, errno.EIO, errno.EREMOTEIO, errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 _CLIENT_TROUBLE = frozenset({"ConnectionError", "HTTPClientError"})
 _NO_SUCH_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)

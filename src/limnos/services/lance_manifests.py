@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from limnos.services.places import Place
 
 log = get_logger("limnos.lance")
+SETTLES_MAX = 8
+"""How often a manifest is put under a name that others give and take meanwhile."""
 
 
 async def manifests_found(files: Files, location: str, *, place: Place, now_ms: int) -> tuple[LanceVersion, ...]:
@@ -104,20 +106,40 @@ class Manifests:
     def _final(self, version: LanceVersion) -> str:
         return f"{self.directory}/{manifest_name(version.version, version.scheme)}"
 
-    async def settle(self, version: LanceVersion) -> bool:
-        """Give a committed version's manifest its final name; says whether it has it. What is there instead is moved aside."""
+    async def settle(self, version: LanceVersion, *, aside: str | None = None) -> bool:
+        """Give a committed version's manifest its final name; says whether it has it. What is there instead is moved aside.
+
+        `aside` is where somebody has moved what had that name, before the version was known.
+        """
         if not version.staged:
             return await self.is_there(version)
-        for _ in range(3):
+        for _ in range(SETTLES_MAX):
             try:
                 await self.publish(version)
             except AlreadyExists:
-                await self.move_aside(manifest_name(version.version, version.scheme))
+                aside = await self.move_aside(manifest_name(version.version, version.scheme))
             except MissingFile:
-                return await self.is_there(version)
+                return await self.is_there(version) or await self._brought_back(version, aside)
             else:
                 return True
         return False
+
+    async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
+        """Bring back what was moved aside: it was the version itself, which another node had put there a moment before.
+
+        What its writer has staged is gone only when somebody has seen it under its final name.
+        """
+        if aside is None:
+            return False
+        try:
+            data = await self._files.read(aside, self._properties)
+            if len(data) != version.size:
+                return False
+            await self._files.link_new(aside, self._final(version), properties=self._properties, roots=[self._location])
+        except (AlreadyExists, MissingFile):
+            return await self.is_there(version)
+        log.warning("a manifest that was moved aside by mistake is back", manifest=self._final(version))
+        return True
 
     async def publish(self, version: LanceVersion) -> None:
         """Give a staged manifest its final name, if that is free. Raises AlreadyExists, MissingFile."""
@@ -142,13 +164,14 @@ class Manifests:
         found = await self.entries()
         return [each.name for each in found if (manifest_of(each.name) or (0,))[0] > top]
 
-    async def move_aside(self, name: str) -> None:
-        """Move a manifest to where no reader looks; its rows stay with it until somebody deletes them."""
+    async def move_aside(self, name: str) -> str:
+        """Move a manifest to where no reader looks, and say where; its rows stay with it until somebody deletes them."""
         aside = f"{self._location}/{BYPASSED}/{name}-{secrets.token_hex(4)}"
         await self._files.move(f"{self.directory}/{name}", aside, properties=self._properties)
         log.warning(
             "a manifest that was not committed here was moved aside", manifest=f"{self.directory}/{name}", to=aside
         )
+        return aside
 
     async def entries(self) -> list[Entry]:
         """List the files beside the manifests."""

@@ -58,8 +58,11 @@ async def latest(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersio
     """
     manifests = manifests_for(ctx, table, branch=branch)
     read = partial(lance_top_read, table.node.id, branch)
+    moved: dict[int, str] = {}
     for _ in range(ROUNDS):
         top = await ctx.look_up(read)
+        if top is not None and moved:
+            await _put_back(ctx, table, manifests=manifests, moved=moved, top=top.version)
         if top is None and branch:
             return None
         if top is not None and not await manifests.settle(top):
@@ -71,8 +74,17 @@ async def latest(ctx: Context, table: LanceTable, *, branch: str) -> LanceVersio
             return top
         if top == await ctx.look_up(read):  # else they are commits that came meanwhile
             for name in above:
-                await manifests.move_aside(name)
+                moved[(manifest_of(name) or (0,))[0]] = await manifests.move_aside(name)
     raise Unavailable("The table changed faster than it could be read: try again")
+
+
+async def _put_back(ctx: Context, table: LanceTable, *, manifests: Manifests, moved: dict[int, str], top: int) -> None:
+    """Bring back what was moved aside at the moment at which it was committed."""
+    for version in [each for each in moved if each <= top]:
+        row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=version))
+        aside = moved.pop(version)
+        if row is not None:
+            await manifests.settle(row, aside=aside)
 
 
 def lost(table: LanceTable, version: LanceVersion) -> InvalidTable:
