@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import lance
 import lance_namespace_urllib3_client as generated
@@ -143,8 +145,8 @@ def _others(uri: str) -> None:
     assert refused.value.status == 406
 
 
-def test_a_directory_of_the_first_layout_is_served_for_its_names(tmp_path: Path) -> None:
-    """A folder exists even when it is empty; loading it fails in words; a table's place is told, and opened there."""
+def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> None:
+    """A folder exists even when it is empty; loading it fails in words; a table's place is told, and opened there; versions are not served."""
     lance.write_dataset(ROWS, str(tmp_path / "table1"))
     (tmp_path / "empty").mkdir()
     with adapter(str(tmp_path)) as uri:
@@ -155,10 +157,83 @@ def test_a_directory_of_the_first_layout_is_served_for_its_names(tmp_path: Path)
         with pytest.raises(InvalidTableStateError, match="does not comply with the Lance table format"):
             client.describe_table(DescribeTableRequest(id=["empty"]))
         assert lance.dataset(namespace_client=client, table_id=["table1"]).count_rows() == 3
+        assert client.count_table_rows(CountTableRowsRequest(id=["table1"])).count == 3
+        with pytest.raises(InvalidTableStateError):
+            client.count_table_rows(CountTableRowsRequest(id=["empty"]))
         with pytest.raises(UnsupportedOperationError):
-            client.count_table_rows(CountTableRowsRequest(id=["table1"]))
+            client.list_table_versions(ListTableVersionsRequest(id=["table1"]))
         with pytest.raises(UnsupportedOperationError):
             client.create_namespace(CreateNamespaceRequest(id=["a"]))
+
+
+def test_rows_are_the_work_of_processes(tmp_path: Path) -> None:
+    """Made, added, merged, updated, deleted, indexed, searched, altered, restored, as by a server; wrong ones have its codes."""
+    with adapter(str(tmp_path)) as uri:
+        api = generated.ApiClient(generated.Configuration(host=uri))
+        data, tables, indices = generated.DataApi(api), generated.TableApi(api), generated.IndexApi(api)
+        made = data.create_table("t", stream(ROWS), mode="Create", properties='{"k": "v"}')
+        assert (made.version, made.properties) == (1, {"k": "v"})
+        assert data.insert_into_table("t", stream(ROWS)).num_inserted_rows == 3
+        merged = data.merge_insert_into_table("t", body=stream(ROWS), on=["id"], when_matched_update_all=True)
+        assert merged.num_updated_rows == 6
+        update = generated.UpdateTableRequest(updates=[["id", "id + 10"]], predicate="id = 1")
+        assert data.update_table("t", update).updated_rows == 2
+        data.delete_from_table("t", generated.DeleteFromTableRequest(predicate="id = 11"))
+        index = generated.CreateTableIndexRequest(column="id", index_type="BTREE")
+        assert indices.create_table_scalar_index("t", index).transaction_id
+        assert len(indices.list_table_indices("t", generated.ListTableIndicesRequest()).indexes) == 1
+        asked = {"k": 1, "vector": {"single_vector": [1.0, 0.0]}, "with_row_id": True}
+        found = data.query_table("t", generated.QueryTableRequest.from_dict(asked))
+        assert pa.ipc.open_file(found).read_all()["id"].to_pylist() == [2]
+        plan = data.explain_table_query_plan("t", generated.ExplainTableQueryPlanRequest.from_dict({"query": asked}))
+        assert "LanceRead" in plan
+        assert tables.get_table_stats("t", generated.GetTableStatsRequest()).num_rows == 4
+        for wrong, status in (("nothing = 1", 404), ("id = ", 400)):
+            with pytest.raises(generated.exceptions.ApiException) as refused:
+                data.count_table_rows("t", generated.CountTableRowsRequest(predicate=wrong))
+            assert refused.value.status == status
+        tables.restore_table("t", generated.RestoreTableRequest(version=1))
+    assert lance.dataset(str(tmp_path / "t.lance")).count_rows() == 3
+
+
+def stream(rows: pa.Table) -> bytes:
+    """Rows as a body."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return sink.getvalue().to_pybytes()
+
+
+def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the settings' limits hold here, too."""
+    monkeypatch.setenv("LIMNOS__LANCE__BATCH_BYTES_MAX", "10000")
+    whole = stream(ROWS)
+    behind = len(whole) - 8
+    with adapter(str(tmp_path)) as uri:
+        data = generated.DataApi(generated.ApiClient(generated.Configuration(host=uri)))
+        data.create_table("t", whole)
+        for action in ("t/insert", "t/create?mode=overwrite", "u/create", "t/merge_insert?on=id"):
+            for end in (behind, len(whole), behind - 20):
+                broken_off(uri, action, whole[:end])
+        large = stream(pa.concat_tables([ROWS] * 500).combine_chunks())
+        for name, send in (("t", data.insert_into_table), ("u", data.create_table)):
+            with pytest.raises(generated.exceptions.ApiException) as refused:
+                send(name, large)
+            assert (refused.value.status, name) == (413, name), refused.value.body
+        assert data.count_table_rows("t", generated.CountTableRowsRequest()) == 3
+        assert generated.TableApi(data.api_client).list_tables("$").tables == ["t"]
+    assert lance.dataset(str(tmp_path / "t.lance")).version == 1
+
+
+def broken_off(uri: str, action: str, part: bytes) -> None:
+    """Send a part of a body in chunks and hang up; returns when the other side has, too."""
+    address = urlsplit(uri)
+    with socket.create_connection((address.hostname, address.port), timeout=60) as wire:
+        head = f"POST /v1/table/{action} HTTP/1.1\r\nHost: {address.netloc}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        wire.sendall(head.encode() + b"%x\r\n%b\r\n" % (len(part), part))
+        wire.shutdown(socket.SHUT_WR)
+        while wire.recv(1 << 16):
+            pass
 
 
 def test_an_implementation_is_served_by_its_name(tmp_path: Path) -> None:

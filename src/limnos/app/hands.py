@@ -13,9 +13,12 @@ import socket
 import sys
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from limnos.sources.wire import COUNT, LENGTH, pack
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
@@ -23,17 +26,17 @@ PIECE_BYTES: Final = 1 << 20
 
 
 class Hand:
-    """One process, and the socket to it. Raises OSError where it cannot be started."""
+    """One process, and the socket to it; `environment` is added to what every one is given. Raises OSError where it cannot be started."""
 
-    def __init__(self, module: str) -> None:
+    def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        environment = {key: os.environ[key] for key in PASSED_ON if key in os.environ}
+        given = {key: os.environ[key] for key in PASSED_ON if key in os.environ} | dict(environment or {})
         command = [sys.executable, "-P", "-m", module]
         with ExitStack() as unless_started, theirs:
             unless_started.callback(ours.close)
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
-            self.pid = os.posix_spawn(sys.executable, command, environment, file_actions=actions)
+            self.pid = os.posix_spawn(sys.executable, command, given, file_actions=actions)
             unless_started.pop_all()
         self._wire = ours
         self._ended = False

@@ -41,8 +41,12 @@ TOLD: Mapping[str, Callable[[str], LimnosError]] = {
 """What such a process may refuse with."""
 
 
-def lance_processes(settings: Lance) -> LanceProcesses:
-    """Build what works on Lance tables; no process is there before somebody asks."""
+def lance_processes(settings: Lance, *, environment: Mapping[str, str] | None = None) -> LanceProcesses:
+    """Build what works on Lance tables; no process is there before somebody asks. A server's have no environment of their own."""
     return LanceProcesses(
-        processes_max=settings.workers_max, resident_bytes_max=settings.worker_bytes_max, module=MODULE, refusals=TOLD
+        processes_max=settings.workers_max,
+        resident_bytes_max=settings.worker_bytes_max,
+        module=MODULE,
+        refusals=TOLD,
+        environment=environment,
     )

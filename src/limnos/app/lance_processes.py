@@ -68,13 +68,15 @@ class LanceProcesses:
     """Does what is asked about Lance tables in a few processes."""
 
     def __init__(
-        self, *, processes_max: int, resident_bytes_max: int, module: str, refusals: Mapping[str, Callable[[str], LimnosError]]
+        self, *, processes_max: int, resident_bytes_max: int, module: str, refusals: Mapping[str, Callable[[str], LimnosError]],
+        environment: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         half = max(1, processes_max // 2)
         self._turns = Turns(processes_max, limits={"slow": max(1, processes_max - 1), "table": half, "caller": half})
         self._resident_bytes_max = resident_bytes_max
         self._module = module
         self._refusals = refusals
+        self._environment = environment
         self._idle: list[Hand] = []
         self._busy: dict[Hand, bool] = {}
         """Those at work, and whether they were ended as they had grown too large."""
@@ -244,7 +246,7 @@ class LanceProcesses:
 
     def _new(self) -> Hand:
         loop = asyncio.get_running_loop()
-        hand = Hand(self._module)
+        hand = Hand(self._module, self._environment)
         hand.used_at = loop.time()
         self._starting[hand] = loop.create_task(self._start(hand))
         return hand

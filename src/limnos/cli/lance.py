@@ -182,10 +182,11 @@ def serve(
     if property and impl is None:
         raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
     if impl is not None:
-        delegate = adapter.of_implementation(impl, properties_of(property))
+        what = adapter.of_implementation(impl, properties_of(property))
     else:
-        delegate = adapter.of_directory(way.open(root or ""))
-    adapter.serve(delegate, listen=listen, announce=lambda url: print(f"ready {url}", flush=True))
+        what = adapter.of_directory(way.open(root or ""))
+    settings = room("limnos.config.loading", extra=_EXTRA).load(flags={}, file=None, environ=os.environ).settings.lance
+    adapter.serve(what, listen=listen, settings=settings, announce=lambda url: print(f"ready {url}", flush=True))
 
 
 def _shape(output: Format | None) -> Format:

@@ -19,7 +19,7 @@ from limnos.services.lance_describing import VERSION_END, At, state_of
 from limnos.services.lance_sights import readable
 from limnos.services.lance_tables import holds_data, lance_load
 from limnos.services.lance_work import answer, errand_of, options_of
-from limnos.sources.lance.questions import Explain, Merge, Query, Question, Write, Written
+from limnos.sources.lance.questions import Explain, Merge, Query, Question, Written
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -42,8 +42,7 @@ async def table_for_rows(
     Raises NotFound, also where nothing was written yet, Forbidden.
     """
     table = await readable(ctx, scope, levels=levels, action=action)
-    if at.version is not None and not 0 < at.version < VERSION_END:
-        raise NotFound(str(at.version), kind="version")
+    check_version(at)
     state = await state_of(ctx, table, at=at)
     if state is None:
         raise NotFound(NOTHING_YET, kind="table")
@@ -102,8 +101,7 @@ async def changed(ctx: Context, scope: Scope, *, levels: Levels, at: At, questio
         return table_to_change(scene, levels)
 
     table = await ctx.read(scope, decide)
-    if at.version is not None and not 0 < at.version < VERSION_END:
-        raise NotFound(str(at.version), kind="version")
+    check_version(at)
     if not await holds_data(ctx, table):
         raise NotFound(NOTHING_YET, kind="table")
     errand = await _change(
@@ -151,38 +149,33 @@ async def query_explain(
     return await answer(ctx, errand_of(ctx, question), shape=str)
 
 
-async def rows_insert(
-    ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, mode: str, body: AsyncGenerator[bytes, None]
-) -> Written:
-    """Write rows into a table, which may hold none yet; `mode` is `append` or `overwrite`.
-
-    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
-    """
-    question = Write("", {}, mode=mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
-    return await rows_fed(ctx, scope, levels=levels, branch=branch, question=question, body=body)
-
-
 async def rows_fed(
     ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, question: Question, body: AsyncGenerator[bytes, None]
 ) -> Written:  # fmt: skip
-    """Have a table changed by the rows in a body. Raises as `rows_insert`."""
+    """Have a table changed by the rows in a body; one that holds none yet is made by a `Write`.
+
+    Raises NotFound, SchemaMismatch, BadRequest for a body that is no Arrow stream or did not end, CommitConflict, Forbidden.
+    """
 
     def decide(scene: Scene) -> LanceTable:
         return table_to_change(scene, levels)
 
     table = await ctx.read(scope, decide)
+    check_keys(question)  # who may not change it is told that, and not how
     question = asked_of(table, question, at=At(branch=branch))
     return await fed(ctx, scope, table=table, levels=levels, question=question, decide=decide, body=body)
 
 
-async def rows_merge(
-    ctx: Context, scope: Scope, *, levels: Levels, branch: str | None, question: Merge, body: AsyncGenerator[bytes, None]
-) -> Written:  # fmt: skip
-    """Merge the rows in a body into a table by key columns. Raises as `rows_insert`, and BadRequest when no key is named."""
-    if not question.on:
-        await ctx.read(scope, lambda scene: table_to_change(scene, levels))  # who may not is told that, and not how
+def check_keys(question: Question) -> None:
+    """Refuse a merge that does not say by which columns. Raises BadRequest."""
+    if isinstance(question, Merge) and not question.on:
         raise BadRequest("A merge goes by key columns: name them as on=COLUMN, once for each")
-    return await rows_fed(ctx, scope, levels=levels, branch=branch, question=question, body=body)
+
+
+def check_version(at: At) -> None:
+    """Refuse the number of a version that there cannot be. Raises NotFound."""
+    if at.version is not None and not 0 < at.version < VERSION_END:
+        raise NotFound(str(at.version), kind="version")
 
 
 async def fed(

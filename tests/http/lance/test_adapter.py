@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from limnos.formats.lance import Layout
 from limnos.http.lance.adapter import Adapter
+from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.operations import OPERATIONS
-from limnos.model.errors import Unsupported
+from limnos.model.errors import LimnosError, Unsupported
+from limnos.services.lance_folders import Folders, Limits
+from limnos.services.lance_work import Errand
 from limnos.sources.lance.delegating import Refused
+from limnos.sources.lance.directories import Directory
+from tests.services.lance_workers import Workers, lay
 
 Call = Callable[..., object]
 
@@ -185,3 +193,53 @@ def test_all_tables_are_spelled_with_the_callers_delimiter() -> None:
     answer = ask(lambda *_: {"tables": ['["a","b"]', "c$d"]}, "GET", "/v1/table?delimiter=::")
 
     assert answer.json == {"tables": ["a::b", "c$d"]}
+
+
+def streamed(root: Path, act: Callable[[Errand], Awaitable[None]] | None = None) -> list[dict[str, Any]]:
+    """What is sent for a query of a directory's table, to its end or until it fails."""
+    lay(root, "t.lance")
+    folders = Folders(Directory(str(root), layout=Layout.V1), Workers(act), limits=Limits(1000, 0, 60.0))
+    scope = {
+        "type": "http", "method": "POST", "raw_path": b"/v1/table/t/query", "query_string": b"", "http_version": "1.1",
+        "headers": [(b"host", b"127.0.0.1:1")],
+    }  # fmt: skip
+    sent: list[dict[str, Any]] = []
+    waiting = [{"type": "http.request", "body": b"{}"}]
+
+    async def receive() -> dict[str, Any]:
+        return waiting.pop() if waiting else await asyncio.Event().wait()  # type: ignore[return-value]
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    adapter = Adapter(lambda *_: pytest.fail("asked"), folders=folders)
+    with suppress(LimnosError):
+        asyncio.run(adapter(scope, receive, send))  # type: ignore[arg-type]
+    adapter.close()
+    return sent
+
+
+def test_rows_of_a_directory_are_sent_as_they_come(tmp_path: Path) -> None:
+    """Each piece by itself, then that it was the last; its length is not known before."""
+    start, *pieces = streamed(tmp_path)
+
+    assert (start["status"], [key for key, _ in start["headers"]]) == (200, [b"content-type"])
+    assert [(each["body"], each.get("more_body", False)) for each in pieces] == [
+        (b"one", True),
+        (b"two", True),
+        (b"", False),
+    ]
+
+
+def test_an_answer_that_fails_on_the_way_has_no_last_piece(tmp_path: Path) -> None:
+    """So that the server below ends the connection, and no client takes it for the whole."""
+
+    async def fail(_errand: Errand) -> None:
+        raise TimeoutError
+
+    assert all(each["more_body"] for each in streamed(tmp_path, fail)[1:])
+
+
+def test_what_a_directory_answers_itself_is_of_the_protocol() -> None:
+    """Each of its handlers is for an operation that there is."""
+    assert set(ROWS) < {each.call for each in OPERATIONS}

@@ -1,18 +1,20 @@
 """An adapter: the protocol in front of any implementation of Lance's interface, without a store and without access rules.
 
-May import `model`, `names`, `telemetry`, this package and the shared modules of `limnos.http`. An ASGI application. Calls run in threads,
-as implementations block. A body that does not end is given to nobody.
+May import `model`, `names`, `telemetry`, `services` for a directory's rows, this package and the shared modules of `limnos.http`. An ASGI application. Calls run in
+threads, as implementations block; rows of a directory are the work of processes, as a server's are. A body that does not end is given to nobody, or committed by nobody.
 """
 
 from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
 from limnos.http.door import Door
+from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.idents import body_path
 from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, REPEATED, Operation
@@ -28,10 +30,11 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import next_request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, MutableMapping
 
     from limnos.http.request import Receive
     from limnos.names.path import Levels
+    from limnos.services.lance_folders import Folders
 
     Call = Callable[..., object]
     Scope = MutableMapping[str, object]
@@ -57,10 +60,14 @@ def _routes() -> Iterator[Route[Operation]]:
 
 
 class Adapter:
-    """Serves what `call` answers: it takes a method of the interface, fields, and the bytes of rows as `data`."""
+    """Serves what `call` answers: it takes a method of the interface, fields, and the bytes of rows as `data`.
 
-    def __init__(self, call: Call) -> None:
+    With `folders` what is asked of rows is answered by those.
+    """
+
+    def __init__(self, call: Call, *, folders: Folders | None = None) -> None:
         self._call = call
+        self._folders = folders
         self._router: LanceRouter[Operation] = LanceRouter(ROOT, tuple(_routes()))
         self._door = Door()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
@@ -71,12 +78,33 @@ class Adapter:
         if scope["type"] != "http":
             return
         response = await self._respond(scope, receive)
+        if response.stream is not None:
+            await self._stream(response.stream, response.headers, receive=receive, send=send)
+            return
         headers = [*response.headers, (b"content-length", b"%d" % len(response.body))]
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         await send({"type": "http.response.body", "body": response.body})
 
+    async def _stream(
+        self, pieces: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...], *, receive: Receive, send: Send
+    ) -> None:  # fmt: skip
+        """Send an answer while it is made, to its end or until nobody is there; what fails on the way ends the connection before the last piece."""
+        gone = asyncio.ensure_future(receive())
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": [*headers]})
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    if gone.done():
+                        return
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+
     def close(self) -> None:
-        """Let go of the threads."""
+        """Let go of threads and processes."""
+        if self._folders is not None:
+            self._folders.workers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def _respond(self, scope: Scope, receive: Receive) -> Response:
@@ -97,6 +125,8 @@ class Adapter:
             limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
             query = cast("bytes", scope["query_string"])
             request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
+            if self._folders is not None and operation.call in ROWS:
+                return await ROWS[operation.call](request, self._folders)
             return await self._answered(request, operation)
         except (LimnosError, InvalidName) as error:
             return _told(error, request_id, operation=name)

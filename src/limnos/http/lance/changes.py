@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import msgspec
 
-from limnos.http.lance.idents import Named, Place, body_of, place_of
+from limnos.http.lance.idents import Named, body_of
+from limnos.http.lance.whose import rows_at, transaction_at
 from limnos.http.response import json_response
-from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.services import lance_data
+from limnos.model.errors import BadRequest, Unsupported
 from limnos.services.lance_describing import At
 from limnos.sources.lance import questions
 from limnos.sources.lance.questions import FieldsTold, Sized, TransactionTold, Written
 
 if TYPE_CHECKING:
+    from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
+    from limnos.services.lance_rows import LanceRows
     from limnos.sources.lance.questions import Question
 
 T = TypeVar("T")
@@ -112,33 +113,33 @@ class OnBranch(Named):
 
 
 async def changed(
-    ctx: Context, place: Place, *, question: Question, shape: type[T], branch: str | None = None, version: int | None = None
+    rows: LanceRows, *, question: Question, shape: type[T], branch: str | None = None, version: int | None = None
 ) -> T:  # fmt: skip
     """Have a table's files changed."""
     at = At(version, branch=branch or None)
-    return await lance_data.changed(ctx, place.scope, levels=place.levels, at=at, question=question, shape=shape)
+    return await rows.changed(question, at=at, shape=shape)
 
 
-async def rows_update(request: Request, ctx: Context) -> Response:
+async def rows_update(request: Request, where: Where) -> Response:
     """Set columns in the rows for which a predicate holds; `rows_updated` is LanceDB's word for the same."""
     body = request.decode(await body_of(request), UpdateTable)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     updates = dict(body.updates)
     if not updates or len(updates) != len(body.updates):
         raise BadRequest("An update sets columns, each of them once: send updates as [[column, expression], …]")
     question = questions.Update("", {}, updates=updates, predicate=body.predicate)
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch)
     return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
 
 
-async def rows_delete(request: Request, ctx: Context) -> Response:
+async def rows_delete(request: Request, where: Where) -> Response:
     """Delete the rows for which a predicate holds."""
     body = request.decode(await body_of(request), DeleteRows)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     if not body.predicate.strip():
         raise BadRequest("A delete says which rows go: send a predicate, or 'true' for all of them")
     question = questions.Delete("", {}, predicate=body.predicate)
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch)
     return json_response({"num_deleted_rows": done.deleted, **_version(done)})
 
 
@@ -146,55 +147,55 @@ def _version(done: Written) -> dict[str, object]:
     return {"version": done.version, "transaction_id": done.transaction_id}
 
 
-async def table_restore(request: Request, ctx: Context) -> Response:
+async def table_restore(request: Request, where: Where) -> Response:
     """Make an earlier version the latest again."""
     body = request.decode(await body_of(request), RestoreTable)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     question = questions.Restore("", {})
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch, version=body.version)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch, version=body.version)
     return json_response(_version(done))
 
 
-async def schema_metadata_update(request: Request, ctx: Context) -> Response:
+async def schema_metadata_update(request: Request, where: Where) -> Response:
     """Give the schema this metadata in place of what it has: a bare object, here and in the answer."""
     values = request.decode(await body_of(request), dict[str, str])
-    place = place_of(request, ctx)
+    rows = rows_at(request, where)
     question = questions.SchemaMetadata("", {}, values=values)
-    told = await changed(ctx, place, question=question, shape=dict[str, str], branch=request.query("branch"))
+    told = await changed(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
     return json_response(told)
 
 
-async def field_metadata_update(request: Request, ctx: Context) -> Response:
+async def field_metadata_update(request: Request, where: Where) -> Response:
     """Change the metadata of fields, and answer what they have then."""
     body = request.decode(await body_of(request), UpdateFields)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     if not body.updates:
         raise BadRequest("Name a field at least, with its metadata, as updates")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
     question = questions.FieldMetadata("", {}, updates=updates)
-    told = await changed(ctx, place, question=question, shape=FieldsTold, branch=body.branch)
+    told = await changed(rows, question=question, shape=FieldsTold, branch=body.branch)
     return json_response({"version": told.version, "fields": told.fields})
 
 
-async def columns_add(request: Request, ctx: Context) -> Response:
+async def columns_add(request: Request, where: Where) -> Response:
     """Add columns that have what expressions give."""
     body = request.decode(await body_of(request), AddColumns)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}
     if any(each.computed is not None or each.virtual_column is not None for each in body.new_columns):
         raise Unsupported(f"Not served: {_ENTERPRISE}")
     if not columns or len(columns) != len(body.new_columns):
         raise BadRequest("Each new column has a name of its own and an expression: send both")
     done = await changed(
-        ctx, place, question=questions.AddColumns("", {}, columns=columns), shape=Written, branch=body.branch
+        rows, question=questions.AddColumns("", {}, columns=columns), shape=Written, branch=body.branch
     )
     return json_response(_version(done))
 
 
-async def columns_alter(request: Request, ctx: Context) -> Response:
+async def columns_alter(request: Request, where: Where) -> Response:
     """Rename columns, change their types, or whether they may be empty."""
     body = request.decode(await body_of(request), AlterColumns)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     if any(each.virtual_column is not None for each in body.alterations):
         raise Unsupported(f"Not served: {_ENTERPRISE}")
     if not body.alterations:
@@ -203,27 +204,27 @@ async def columns_alter(request: Request, ctx: Context) -> Response:
         questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
     ]
     question = questions.AlterColumns("", {}, alterations=changes)
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch)
     return json_response(_version(done))
 
 
-async def columns_drop(request: Request, ctx: Context) -> Response:
+async def columns_drop(request: Request, where: Where) -> Response:
     """Take columns away."""
     body = request.decode(await body_of(request), DropColumns)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     if not body.columns:
         raise BadRequest("Name the columns to drop")
     question = questions.DropColumns("", {}, columns=body.columns)
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch)
     return json_response(_version(done))
 
 
-async def table_stats(request: Request, ctx: Context) -> Response:
+async def table_stats(request: Request, where: Where) -> Response:
     """Answer how large a table is."""
     body = request.decode(await body_of(request), OnBranch)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     at, question = At(branch=body.branch), questions.Stats("", {})
-    told = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=Sized)
+    told = await rows.told(question, at=at, shape=Sized)
     fragments = {"num_fragments": told.num_fragments, "num_small_fragments": told.num_small_fragments}
     return json_response(
         {
@@ -233,10 +234,10 @@ async def table_stats(request: Request, ctx: Context) -> Response:
     )  # fmt: skip
 
 
-async def transaction_describe(request: Request, ctx: Context) -> Response:
+async def transaction_describe(request: Request, where: Where) -> Response:
     """Answer what became of a transaction: its identifier is its table's, and behind that its own."""
     body = request.decode(await body_of(request), Named)
-    told = await _transaction(request, ctx, body=body)
+    told = await _transaction(request, where, body=body)
     return json_response({"status": SUCCEEDED, "properties": _properties(told)})
 
 
@@ -254,10 +255,10 @@ class AlterTransaction(Named, kw_only=True):
     actions: list[TransactionAction]
 
 
-async def transaction_alter(request: Request, ctx: Context) -> Response:
+async def transaction_alter(request: Request, where: Where) -> Response:
     """Change a transaction: what was committed stays as it is, so nothing but its own status is taken."""
     body = request.decode(await body_of(request), AlterTransaction)
-    told = await _transaction(request, ctx, body=body)
+    told = await _transaction(request, where, body=body)
     for action in body.actions:
         if not (action.setStatusAction or action.setPropertyAction or action.unsetPropertyAction):
             raise BadRequest(
@@ -271,14 +272,9 @@ async def transaction_alter(request: Request, ctx: Context) -> Response:
     return json_response({"status": SUCCEEDED, "properties": _properties(told)})
 
 
-async def _transaction(request: Request, ctx: Context, *, body: Named) -> TransactionTold:
-    place = place_of(request, ctx, body=body)
-    if len(place.levels) < 2:
-        raise NotFound(place.path[-1] if place.path else "", kind="transaction")
-    question = questions.Transaction("", {}, uuid=place.levels[-1])
-    return await lance_data.told(
-        ctx, place.scope, levels=place.levels[:-1], at=At(), question=question, shape=TransactionTold
-    )
+async def _transaction(request: Request, where: Where, *, body: Named) -> TransactionTold:
+    rows, uuid = transaction_at(request, where, body=body)
+    return await rows.told(questions.Transaction("", {}, uuid=uuid), at=At(), shape=TransactionTold)
 
 
 def _properties(told: TransactionTold) -> dict[str, str]:

@@ -88,10 +88,14 @@ def place_of(request: Request, ctx: Context, *, body: Named | None = None) -> Pl
 
     Raises BadRequest for a body that names something else than the path, InvalidName.
     """
+    return place_at(request, ctx, path=path_of(request, body=body))
+
+
+def path_of(request: Request, *, body: Named | None = None) -> Levels:
+    """Read the identifier that a request names, as it is sent. Raises BadRequest, InvalidName."""
     raw = request.params[0] if request.params else b""
     stated = body.id if body is not None else None
-    path = body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
-    return place_at(request, ctx, path=path)
+    return body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
 
 
 def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> Place:

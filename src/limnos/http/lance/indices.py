@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.http.lance.changes import OnBranch, changed
-from limnos.http.lance.idents import Named, body_of, is_remote, place_of
+from limnos.http.lance.idents import Named, body_of, is_remote
 from limnos.http.lance.pages import asked_of, decoded, page
 from limnos.http.lance.queries import METRICS
+from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
 from limnos.names.percent import unquote_strict
-from limnos.services import lance_data
 from limnos.services.lance_describing import At
 from limnos.sources.lance import questions
 from limnos.sources.lance.questions import Index, IndexCovers, Written
 
 if TYPE_CHECKING:
+    from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
 
 SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE")
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")
@@ -79,19 +79,19 @@ class IndexStats(Named):
     index_name: str | None = None
 
 
-async def index_create(request: Request, ctx: Context) -> Response:
+async def index_create(request: Request, where: Where) -> Response:
     """Build an index on a column; the answer comes when it is there."""
-    return await _created(request, ctx, kinds=(*VECTOR, *SCALAR))
+    return await _created(request, where, kinds=(*VECTOR, *SCALAR))
 
 
-async def scalar_index_create(request: Request, ctx: Context) -> Response:
+async def scalar_index_create(request: Request, where: Where) -> Response:
     """Build an index on a column of values or words."""
-    return await _created(request, ctx, kinds=SCALAR)
+    return await _created(request, where, kinds=SCALAR)
 
 
-async def _created(request: Request, ctx: Context, *, kinds: tuple[str, ...]) -> Response:
+async def _created(request: Request, where: Where, *, kinds: tuple[str, ...]) -> Response:
     body = request.decode(await body_of(request), CreateIndex)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     kind = body.index_type.upper()
     if kind not in kinds:
         raise BadRequest(f"index_type is one of {', '.join(kinds)}, not {body.index_type[:40]}")
@@ -101,7 +101,7 @@ async def _created(request: Request, ctx: Context, *, kinds: tuple[str, ...]) ->
     question = questions.CreateIndex(
         "", {}, column=columns[0], index_type=kind, name=body.name or None, replace=_replaces(request, body), details=_details_of(body, kind)
     )  # fmt: skip
-    done = await changed(ctx, place, question=question, shape=Written, branch=body.branch)
+    done = await changed(rows, question=question, shape=Written, branch=body.branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})
 
 
@@ -132,17 +132,17 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-async def indices_list(request: Request, ctx: Context) -> Response:
+async def indices_list(request: Request, where: Where) -> Response:
     """List the indices of a table."""
     body = request.decode(await body_of(request), ListIndices)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     asked = asked_of(request)
     after = asked.after or (decoded(body.page_token) if body.page_token else "")
     size = asked.size if asked.size is not None else body.limit
     if size is not None and size < 0:
         raise BadRequest(f"limit is a number from 0 on, not {size}")
     question, at = questions.ListIndices("", {}), At(body.version, branch=body.branch)
-    found = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=list[Index])
+    found = await rows.told(question, at=at, shape=list[Index])
     rest = [each for each in found if each.index_name > after]
     shown = rest if size is None else rest[:size]
     last = shown[-1].index_name if shown and len(shown) < len(rest) else None
@@ -154,27 +154,27 @@ def _shown(index: Index, *, remote: bool) -> dict[str, object]:
     return told | {"index_type": _REMOTE.get(index.index_type, index.index_type)} if remote else told
 
 
-async def index_stats(request: Request, ctx: Context) -> Response:
+async def index_stats(request: Request, where: Where) -> Response:
     """Answer how far an index covers the rows."""
     body = request.decode(await body_of(request), IndexStats)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     name = _name_of(request)
     if body.index_name is not None and body.index_name != name:
         raise BadRequest("The path and the body name two indices: send one of them")
     question, at = questions.IndexStats("", {}, name=name), At(body.version, branch=body.branch)
-    told = await lance_data.told(ctx, place.scope, levels=place.levels, at=at, question=question, shape=IndexCovers)
+    told = await rows.told(question, at=at, shape=IndexCovers)
     kind = _REMOTE.get(told.index_type, told.index_type) if is_remote(request) else told.index_type
     answer: dict[str, object] = {**msgspec.to_builtins(told), "index_type": kind}
     return json_response({key: value for key, value in answer.items() if value is not None})
 
 
-async def index_drop(request: Request, ctx: Context) -> Response:
+async def index_drop(request: Request, where: Where) -> Response:
     """Take an index away."""
     body = request.decode(await body_of(request), OnBranch)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     question = questions.DropIndex("", {}, name=_name_of(request))
     branch = body.branch or request.query("branch")
-    done = await changed(ctx, place, question=question, shape=Written, branch=branch)
+    done = await changed(rows, question=question, shape=Written, branch=branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})
 
 

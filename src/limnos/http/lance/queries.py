@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.lance.idents import Named, body_of, place_of
+from limnos.http.lance.idents import Named, body_of
+from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response, stream_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_data
 from limnos.services.lance_describing import At
 from limnos.sources.lance.questions import Query
 
 if TYPE_CHECKING:
+    from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
-    from limnos.services.context import Context
 
 ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 EVERY: Final = 1 << 31
@@ -104,32 +104,28 @@ class ExplainBody(Named, kw_only=True):
     branch: str | None = None
 
 
-async def table_query(request: Request, ctx: Context) -> Response:
+async def table_query(request: Request, where: Where) -> Response:
     """Answer rows as an Arrow file, which is sent while it is made."""
     body = request.decode(await body_of(request), QueryBody)
-    place = place_of(request, ctx, body=body)
-    pieces = await lance_data.rows_query(ctx, place.scope, levels=place.levels, at=body.at, question=query_of(body))
+    rows = rows_at(request, where, body=body)
+    pieces = await rows.query(query_of(body), at=body.at)
     return stream_response(pieces, (ARROW_FILE,))
 
 
-async def query_explain(request: Request, ctx: Context) -> Response:
+async def query_explain(request: Request, where: Where) -> Response:
     """Answer how a query would be done, as text."""
     body = request.decode(await body_of(request), ExplainBody)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     at = body.query.at if body.query.branch or not body.branch else body.query.at._replace(branch=body.branch)
-    told = await lance_data.query_explain(
-        ctx, place.scope, levels=place.levels, at=at, query=query_of(body.query), verbose=bool(body.verbose)
-    )
+    told = await rows.explain(query_of(body.query), at=at, verbose=bool(body.verbose))
     return json_response(told)
 
 
-async def query_analyze(request: Request, ctx: Context) -> Response:
+async def query_analyze(request: Request, where: Where) -> Response:
     """Do a query, and answer how it went, as text."""
     body = request.decode(await body_of(request), QueryBody)
-    place = place_of(request, ctx, body=body)
-    told = await lance_data.query_explain(
-        ctx, place.scope, levels=place.levels, at=body.at, query=query_of(body), runs=True
-    )
+    rows = rows_at(request, where, body=body)
+    told = await rows.explain(query_of(body), at=body.at, runs=True)
     return json_response(told)
 
 

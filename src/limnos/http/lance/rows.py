@@ -10,20 +10,19 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.http.lance.idents import Named, body_of, place_of
 from limnos.http.lance.namespaces import word_of
 from limnos.http.lance.vended import answered, delegates_of, options_of
+from limnos.http.lance.whose import rows_at
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest
-from limnos.services import lance_creating, lance_data
+from limnos.services import lance_creating
 from limnos.services.lance_creating import Wanted
 from limnos.services.lance_describing import At
-from limnos.sources.lance.questions import Count, Merge
+from limnos.sources.lance.questions import Count, Merge, Write
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
+    from limnos.http.lance.whose import Where
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.context import Context
@@ -44,11 +43,6 @@ class CountRows(Named):
     predicate: str | None = None
 
 
-def rows_of(request: Request, ctx: Context) -> AsyncGenerator[bytes, None]:
-    """The rows that a request brings, as they come."""
-    return request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max)
-
-
 def branch_of(request: Request) -> str | None:
     """The branch that a query names; the main one when it names none."""
     return request.query("branch") or None
@@ -59,15 +53,17 @@ async def table_create(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx)
     mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
-    wanted = Wanted(place.levels, mode, location, _properties_of(request), delegates_of(request))
-    made = await lance_creating.table_create(ctx, place.scope, wanted=wanted, body=rows_of(request, ctx))
+    wanted = Wanted(place.levels, mode, location, properties_of(request), delegates_of(request))
+    made = await lance_creating.table_create(
+        ctx, place.scope, wanted=wanted, body=request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max)
+    )
     told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
     if made.written is not None:
         told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
     return answered({**told, **await options_of(request, ctx, place=place, table=made.table, made=True)})
 
 
-def _properties_of(request: Request) -> dict[str, str]:
+def properties_of(request: Request) -> dict[str, str]:
     """Read the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest."""
     text = request.query("properties") or request.headers.get(PROPERTIES, b"").decode("utf-8", "replace")
     try:
@@ -76,45 +72,41 @@ def _properties_of(request: Request) -> dict[str, str]:
         raise BadRequest(f"The properties are a JSON object of texts: {error}") from None
 
 
-async def rows_insert(request: Request, ctx: Context) -> Response:
+async def rows_insert(request: Request, where: Where) -> Response:
     """Add the rows in the body to a table, or write them in place of all it has."""
-    place = place_of(request, ctx)
+    rows = rows_at(request, where)
     mode = word_of(request.query("mode"), INSERT_MODES, field="mode")
-    done = await lance_data.rows_insert(
-        ctx, place.scope, levels=place.levels, branch=branch_of(request), mode=mode, body=rows_of(request, ctx)
-    )
+    question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
+    body = request.stream(bytes_max=rows.body_bytes_max)
+    done = await rows.feed(question, branch=branch_of(request), body=body)
     told = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
     return json_response(told)
 
 
-async def rows_count(request: Request, ctx: Context) -> Response:
+async def rows_count(request: Request, where: Where) -> Response:
     """Answer how many rows there are, for which a predicate holds: a bare number."""
     body = request.decode(await body_of(request), CountRows)
-    place = place_of(request, ctx, body=body)
+    rows = rows_at(request, where, body=body)
     at = At(body.version, body.tag, body.branch)
     question = Count("", {}, predicate=body.predicate)
-    told = await lance_data.told(
-        ctx, place.scope, levels=place.levels, at=at, question=question, shape=int, action=Action.TABLE_READ
-    )
-    return json_response(told)
+    return json_response(await rows.told(question, at=at, shape=int, reads=True))
 
 
-async def rows_merge(request: Request, ctx: Context) -> Response:
+async def rows_merge(request: Request, where: Where) -> Response:
     """Merge the rows in the body into a table by key columns."""
-    place = place_of(request, ctx)
+    rows = rows_at(request, where)
     keys = [each for each in request.query_each("on") if each]
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
     updates_if = request.query("when_matched_update_all_filt") or None
     question = Merge(
-        "", {}, on=keys, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max,
+        "", {}, on=keys, batch_bytes_max=rows.batch_bytes_max,
         updates=request.query_flag("when_matched_update_all") or updates_if is not None, updates_if=updates_if,
         inserts=request.query_flag("when_not_matched_insert_all"),
         deletes=request.query_flag("when_not_matched_by_source_delete") or deletes_if is not None, deletes_if=deletes_if,
         use_index=request.query_flag("use_index", default=True), timeout_s=_seconds_of(request.query("timeout")),
     )  # fmt: skip
-    done = await lance_data.rows_merge(
-        ctx, place.scope, levels=place.levels, branch=branch_of(request), question=question, body=rows_of(request, ctx)
-    )
+    body = request.stream(bytes_max=rows.body_bytes_max)
+    done = await rows.feed(question, branch=branch_of(request), body=body)
     counts = {
         "num_updated_rows": done.updated,
         "num_inserted_rows": done.inserted,

@@ -1,7 +1,7 @@
-"""A directory as an implementation of Lance's namespace: names by our own rules, rows by Lance's.
+"""A directory as an implementation of Lance's namespace: names by our own rules, versions, tags and branches by Lance's.
 
-May import Lance's library, `formats.lance`, `model`, `names` and this room. What is asked of a table's content goes to Lance's own namespace over the same
-directory, once the table is known to be there: that one takes a missing namespace for an empty one.
+May import Lance's library, `formats.lance`, `model`, `names` and this room. What is asked of a table's versions goes to Lance's own namespace over the same
+directory, once the table is known to be there: that one takes a missing namespace for an empty one. Rows are not asked of it: processes work on them (`worker`).
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Directories:
         return {"id": list(entry.levels), **self._told(entry)}
 
 
-class _Rows:
+class _Versions:
     """Lance's own namespace, for tables that are there."""
 
     def __init__(self, directory: Directory) -> None:
@@ -170,24 +170,22 @@ class _Rows:
     def __getattr__(self, method: str) -> Callable[..., object]:
         found = getattr(self._native, method)
 
-        def checked(request: Any, *data: bytes) -> object:  # noqa: ANN401
+        def checked(request: Any) -> object:  # noqa: ANN401
             levels = _levels_of(request)
             if self._directory.layout is Layout.V0:
                 raise Unsupported(
-                    "A directory of layout v0 is served for its names: open the table at its location, which describe tells"
+                    "In a directory of layout v0 versions, tags and branches are not served: open the table at its location, which describe tells"
                 )
-            if method == "create_table":
-                self._directory.properties(levels[:-1])
-            elif levels and method not in ("describe_transaction", "alter_transaction"):
+            if levels:
                 self._directory.find(levels)
-            return found(shaped(request, found), *data)
+            return found(shaped(request, found))
 
         return checked
 
 
 def served(directory: Directory) -> Delegate:
     """Return a directory as something that can be asked."""
-    return Delegate(_Rows(directory), Directories(directory))
+    return Delegate(_Versions(directory), Directories(directory))
 
 
 def _levels(request: Any) -> Levels:  # noqa: ANN401

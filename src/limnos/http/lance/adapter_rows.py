@@ -1,0 +1,68 @@
+"""Rows of a directory that the adapter serves: the handlers of a server's own routes, and making a table with rows.
+
+May import `model`, `services` for whose rows they are, and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.lance import changes, indices, queries, rows
+from limnos.http.lance.idents import path_of
+from limnos.http.lance.namespaces import word_of
+from limnos.http.response import json_response
+from limnos.model.errors import BadRequest
+from limnos.services.lance_creating import MODES
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.lance_folders import Folders
+
+    Handler = Callable[[Request, Folders], Awaitable[Response]]
+
+
+async def table_create(request: Request, folders: Folders) -> Response:
+    """Make a table of the rows in the body. Where it lies is said by the directory's layout."""
+    levels = path_of(request)
+    mode = word_of(request.query("mode"), MODES, field="mode")
+    if not levels:
+        raise BadRequest("Name a table")
+    if rows.LOCATION in request.headers:
+        raise BadRequest("A table of a directory lies where its layout says: leave out the location")
+    body = request.stream(bytes_max=folders.limits.body_bytes_max)
+    made = await folders.create(levels, mode=mode, properties=rows.properties_of(request), body=body)
+    told: dict[str, object] = {"location": made.table.uri, "properties": made.table.entry.properties}
+    if made.written is not None:
+        told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
+    return json_response(told)
+
+
+ROWS: Final[Mapping[str, Handler]] = {
+    "create_table": table_create,
+    "insert_into_table": rows.rows_insert,
+    "merge_insert_into_table": rows.rows_merge,
+    "count_table_rows": rows.rows_count,
+    "update_table": changes.rows_update,
+    "delete_from_table": changes.rows_delete,
+    "restore_table": changes.table_restore,
+    "update_table_schema_metadata": changes.schema_metadata_update,
+    "update_field_metadata": changes.field_metadata_update,
+    "alter_table_add_columns": changes.columns_add,
+    "alter_table_alter_columns": changes.columns_alter,
+    "alter_table_drop_columns": changes.columns_drop,
+    "get_table_stats": changes.table_stats,
+    "describe_transaction": changes.transaction_describe,
+    "alter_transaction": changes.transaction_alter,
+    "query_table": queries.table_query,
+    "explain_table_query_plan": queries.query_explain,
+    "analyze_table_query_plan": queries.query_analyze,
+    "create_table_index": indices.index_create,
+    "create_table_scalar_index": indices.scalar_index_create,
+    "list_table_indices": indices.indices_list,
+    "describe_table_index_stats": indices.index_stats,
+    "drop_table_index": indices.index_drop,
+}
+"""Who answers for a directory what the interface calls so; everything else is asked of the directory's own implementation."""
