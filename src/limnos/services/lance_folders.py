@@ -1,6 +1,6 @@
 """The rows of the tables in one directory, which is served as it lies: without a store, and whoever asks may do everything.
 
-May import `formats`, `model`, `names`, `sources` for the directory and the shapes of questions, and this room's ways to ask processes. Knows no wire format. Rows are
+May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the shapes of questions, and this room's ways to ask processes. Knows no wire format. Rows are
 read and written by the same processes as a server's, fed the same way: a body that did not end is never committed. A directory is looked at in threads, as its library blocks.
 """
 
