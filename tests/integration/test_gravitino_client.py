@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import lance
@@ -20,40 +18,12 @@ from pyiceberg.schema import Schema
 from pyiceberg.transforms import BucketTransform
 from pyiceberg.types import LongType, NestedField
 
+from conformance.gravitino.client import interpreter
 from limnos.client import Client
 from tests.integration.live import LiveServer
 
-ROOT = Path(__file__).parents[2]
-RELEASE = "1.3.1"
-HOME = ROOT / ".tools" / f"gravitino-client-{RELEASE}"
 SCRIPT = Path(__file__).with_name("gravitino_script.py")
-TRUST_STORES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 Seen = dict[str, object]
-
-
-def interpreter() -> Path:
-    """An interpreter with the client, whose old libraries must not meet ours; made once, by whoever comes first."""
-    ready = HOME / "ready"
-    python = HOME / "bin" / "python"
-    HOME.parent.mkdir(exist_ok=True)
-    with (HOME.parent / f"{HOME.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ready.exists():
-            uv = str(Path(sys.executable).with_name("uv"))
-            subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(HOME)], check=True)
-            package = f"apache-gravitino=={RELEASE}"
-            install = [uv, "pip", "install", "--quiet", "--python", str(python), package]
-            subprocess.run(install, check=True, env=_environment())
-            ready.touch()
-    return python
-
-
-def _environment() -> dict[str, str]:
-    """What uv needs, as in scripts/setup.sh: the machine's trust store when there is one, and a cache it may write."""
-    found = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
-    if any(Path(store).exists() for store in TRUST_STORES):
-        found["UV_SYSTEM_CERTS"] = "true"
-    return {**os.environ, **found}
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,32 @@
+"""`python -m conformance.gravitino`: every public method of Gravitino's official Python client, with access control on.
+
+May import this package and the demo's server starter.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+from conformance.gravitino import client
+from limnos.pipeline.demo.server import running_server
+
+OUTPUT = Path(__file__).parents[2] / "conformance-out"
+
+
+def main() -> int:
+    """Run and report; 0 when every step ended as it should and no method was forgotten."""
+    with (
+        tempfile.TemporaryDirectory(prefix="limnos-gravitino-") as folder,
+        running_server(Path(folder) / "data", log=OUTPUT / "gravitino-server.log") as server,
+    ):
+        found = client.told(server.uri)
+    for line in (*found.failed, *found.forgotten):
+        print(f"FAILED {line}")
+    print(found.totals())
+    return 1 if found.failed or found.forgotten else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

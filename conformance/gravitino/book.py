@@ -1,0 +1,73 @@
+"""Keeps which public methods of the client there are, which were called, and whether each step ended as it should.
+
+Run by an interpreter that has the client; imports nothing of Limnos.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+
+import gravitino.client
+
+Method = tuple[type, str]
+
+
+def methods() -> Iterator[Method]:
+    """Every public method that a class of the client's package defines."""
+    for module in pkgutil.iter_modules(gravitino.client.__path__, "gravitino.client."):
+        found = importlib.import_module(module.name)
+        for _, each in inspect.getmembers(found, inspect.isclass):
+            if each.__module__ == found.__name__:
+                yield from ((each, name) for name, value in vars(each).items() if _is_method(name, value))
+
+
+def _is_method(name: str, value: object) -> bool:
+    return not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, (staticmethod, classmethod)))
+
+
+class Book:
+    """What was called, and how each step ended."""
+
+    def __init__(self) -> None:
+        self.known = sorted({_told(each) for each in methods()})
+        self.called: set[str] = set()
+        self.steps: list[dict[str, str]] = []
+        for each in list(methods()):
+            self._watch(*each)
+
+    def _watch(self, owner: type, name: str) -> None:
+        """Let calls of a method be noted, whoever makes them."""
+        kept = vars(owner)[name]
+        wrap = type(kept) if isinstance(kept, (staticmethod, classmethod)) else None
+        inner = kept.__func__ if wrap else kept
+        note = functools.partial(self.called.add, _told((owner, name)))
+
+        @functools.wraps(inner)
+        def call(*args: object, **named: object) -> object:
+            note()
+            return inner(*args, **named)
+
+        setattr(owner, name, wrap(call) if wrap else call)
+
+    def see(self, who: str, step: str, call: Callable[[], object], *, wants: object = None) -> object:
+        """Do a step. `wants`: what it gives, or the name of the exception it ends with; nothing, when any value will do."""
+        try:
+            found = call()
+        except Exception as error:
+            name = type(error).__name__
+            self._note(who, step, ok=name == wants, told=f"{name}: {error}", wants=wants)
+            return None
+        self._note(who, step, ok=wants is None or found == wants, told=repr(found), wants=wants)
+        return found
+
+    def _note(self, who: str, step: str, *, ok: bool, told: str, wants: object) -> None:
+        outcome = "ok" if ok else "FAILED"
+        self.steps.append({"who": who, "step": step, "outcome": outcome, "told": told[:500], "wants": repr(wants)})
+
+
+def _told(method: Method) -> str:
+    return f"{method[0].__name__}.{method[1]}"

@@ -1,0 +1,106 @@
+"""The official Python client in an environment of its own, whose old libraries must not meet ours; and what the suite's script told.
+
+May import the standard library alone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).parents[2]
+RELEASE: Final = "1.3.1"
+HOME: Final = ROOT / ".tools" / f"gravitino-client-{RELEASE}"
+SCRIPT: Final = Path(__file__).with_name("script.py")
+UNCALLED: Final = Path(__file__).with_name("uncalled.txt")
+_TRUST_STORES: Final = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+
+
+class Told(NamedTuple):
+    """What the script did: the client's public methods, those that were called, and how each step ended."""
+
+    known: frozenset[str]
+    called: frozenset[str]
+    steps: list[dict[str, str]]
+
+    @property
+    def failed(self) -> list[str]:
+        """The steps that ended otherwise than they should."""
+        return [
+            f"{each['who']}: {each['step']}: {each['told']}, not {each['wants']}"
+            for each in self.steps
+            if each["outcome"] != "ok"
+        ]
+
+    @property
+    def forgotten(self) -> list[str]:
+        """Methods that nobody called, and no reason is given for; and reasons for what was called."""
+        reasons = uncalled()
+        unknown = [
+            f"{name} is called or gone, and still listed" for name in reasons if name not in self.known - self.called
+        ]
+        return [f"{name} was not called" for name in sorted(self.known - self.called - set(reasons))] + unknown
+
+    def totals(self) -> str:
+        """One line for each caller, and one for all."""
+        lines = []
+        for who in dict.fromkeys(each["who"] for each in self.steps):
+            own = [each["outcome"] for each in self.steps if each["who"] == who]
+            lines.append(f"{who}: {own.count('ok')} of {len(own)} steps as they should be")
+        return "\n".join(
+            (
+                *lines,
+                f"{len(self.called)} of {len(self.known)} public methods called; {len(uncalled())} listed with a reason",
+            )
+        )
+
+
+def uncalled() -> dict[str, str]:
+    """Methods that the suite does not call, each with its reason."""
+    lines = (
+        line.partition(" | ") for line in UNCALLED.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
+    )
+    return {name: reason for name, _, reason in lines}
+
+
+def told(uri: str) -> Told:
+    """Run the script against a server whose admin Basic names. Raises RuntimeError with what it said when it broke off."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
+    done = subprocess.run(
+        [str(interpreter()), "-W", "ignore", str(SCRIPT), uri],
+        env=environment, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"The client's script broke off:\n{done.stderr[-4000:]}")
+    found = json.loads(done.stdout)
+    return Told(frozenset(found["known"]), frozenset(found["called"]), found["steps"])
+
+
+def interpreter() -> Path:
+    """An interpreter with the client, whose old libraries must not meet ours; made once, by whoever comes first."""
+    ready = HOME / "ready"
+    python = HOME / "bin" / "python"
+    HOME.parent.mkdir(exist_ok=True)
+    with (HOME.parent / f"{HOME.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ready.exists():
+            uv = str(Path(sys.executable).with_name("uv"))
+            subprocess.run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(HOME)], check=True)
+            package = f"apache-gravitino=={RELEASE}"
+            install = [uv, "pip", "install", "--quiet", "--python", str(python), package]
+            subprocess.run(install, check=True, env=_environment())
+            ready.touch()
+    return python
+
+
+def _environment() -> dict[str, str]:
+    """What uv needs, as in scripts/setup.sh: the machine's trust store when there is one, and a cache it may write."""
+    found = {"UV_CACHE_DIR": str(HOME.parent / "uv-cache")}
+    if any(Path(store).exists() for store in _TRUST_STORES):
+        found["UV_SYSTEM_CERTS"] = "true"
+    return {**os.environ, **found}

@@ -1,0 +1,29 @@
+"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as an outsider."""
+
+from __future__ import annotations
+
+import pytest
+
+from conformance.gravitino import client
+from conformance.gravitino.client import Told
+from tests.integration.live import LiveServer
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def told(server: LiveServer) -> Told:
+    """What the client's script did."""
+    return client.told(server.uri)
+
+
+def test_every_step_ends_as_it_should(told: Told) -> None:
+    """Each call gives what it should to who may make it, and is refused to who may not."""
+    assert told.failed == []
+    assert {each["who"] for each in told.steps} == {"admin", "worker", "outsider"}
+
+
+def test_no_method_is_forgotten(told: Told) -> None:
+    """Each public method of the client's classes is called, but for a few with a reason."""
+    assert told.forgotten == []
+    assert len(told.known) > 300
