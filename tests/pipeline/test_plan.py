@@ -13,10 +13,14 @@ import pytest
 
 from limnos.cli.main import main
 from limnos.client import Client
+from limnos.client.errors import NotFoundError
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.file import read
 from limnos.pipeline.marks import INPUTS
+from limnos.pipeline.others import declare, require_own_tables
+from limnos.pipeline.others import known as pipelines_known
 from limnos.pipeline.plan import Checked, check, plan
+from limnos.pipeline.problems import InvalidPipeline
 from tests.integration.live import LiveServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
@@ -190,6 +194,54 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
     ]
     assert (unseen, its, given_up) == ([], [], [])
     assert check(_pipeline(steps, name="mine"), client=ana).found is not None
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namespace: str, *, known: bool) -> None:
+    """Who is declared between another's look and its declaration is seen by it; it is refused and leaves nothing of itself."""
+    name, other = f"late_{known}", f"early_{known}"
+    pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name=name)
+    if known:
+        admin.pipelines.put(name, {"steps": []}, comment="as it was")
+    rival = {"steps": [{"table": ["main", namespace, "t"]}]}
+
+    overtaken = _Overtaken(admin, other, rival)
+    before = pipelines_known(admin, name)
+
+    require_own_tables(admin, pipeline)
+    with pytest.raises(InvalidPipeline, match=f"is a table of pipeline '{other}'"):
+        declare(overtaken, pipeline, told=rival, before=before)  # type: ignore[arg-type]
+
+    if known:
+        assert (admin.pipelines.load(name).declaration, admin.pipelines.load(name).comment) == (
+            {"steps": []},
+            "as it was",
+        )
+    else:
+        with pytest.raises(NotFoundError):
+            admin.pipelines.load(name)
+    assert admin.pipelines.load(other).declaration == rival
+
+
+class _Overtaken:
+    """A client whose declaration comes after another's, and its look before."""
+
+    def __init__(self, client: Client, rival: str, told: dict[str, object]) -> None:
+        self.client = client
+        self.rival = rival
+        self.told = told
+
+    @property
+    def pipelines(self) -> _Overtaken:
+        return self
+
+    def put(self, name: str, told: dict[str, object], *, comment: str | None = None) -> object:
+        """Let the other one be declared first."""
+        self.client.pipelines.put(self.rival, self.told)
+        return self.client.pipelines.put(name, told, comment=comment)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.client.pipelines, name)
 
 
 def test_a_plan_tells_what_each_step_reads_and_why(server: LiveServer, admin: Client, namespace: str) -> None:

@@ -6,16 +6,18 @@ room's values. Who may not load the other pipeline is not told of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from limnos.client.errors import DeniedError, NotFoundError
+from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.names import display
 from limnos.pipeline.aside import QUARANTINE, beside, tables_of
 from limnos.pipeline.problems import InvalidPipeline, Problem
 
 if TYPE_CHECKING:
     from limnos.client import Client
+    from limnos.client.runs import Pipeline as Declared
     from limnos.client.values import Json
     from limnos.pipeline.declaration import Parts, Pipeline
 
@@ -37,6 +39,40 @@ def require_own_tables(client: Client, pipeline: Pipeline) -> None:
     """Raise InvalidPipeline where another pipeline declares one of its tables."""
     if problems := tuple(declared_by_others(client, pipeline)):
         raise InvalidPipeline(problems)
+
+
+def known(client: Client, name: str) -> Declared | None:
+    """What the server keeps of a pipeline, as far as the caller may know."""
+    try:
+        return client.pipelines.load(name)
+    except (DeniedError, NotFoundError):
+        return None
+
+
+def declare(client: Client, pipeline: Pipeline, *, told: Mapping[str, object], before: Declared | None) -> None:
+    """Have the server keep what a pipeline declares, `told` in JSON; `before` is what it kept. May be done again.
+
+    Where that is something new, raises InvalidPipeline when another pipeline declares one of its tables by now: whoever else was
+    declared since the look before sees this one, or is seen. What was refused so is taken back.
+    """
+    after = client.pipelines.put(pipeline.name, told, comment=pipeline.comment)
+    if before is not None and before.version == after.version:
+        return
+    try:
+        require_own_tables(client, pipeline)
+    except InvalidPipeline:
+        _take_back(client, pipeline.name, before=before)
+        raise
+
+
+def _take_back(client: Client, name: str, *, before: Declared | None) -> None:
+    with suppress(
+        ClientError
+    ):  # somebody runs it already, or has other rights: then the table is disputed, and told as such
+        if before is None:
+            client.pipelines.drop(name)
+        else:
+            client.pipelines.put(name, before.declaration or {}, comment=before.comment)
 
 
 def _declared(client: Client, *, but: str) -> dict[Parts, str]:

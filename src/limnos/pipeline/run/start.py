@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from limnos.client.errors import ConflictError
 from limnos.pipeline.aside import tables_of
 from limnos.pipeline.graph import order
-from limnos.pipeline.others import require_own_tables
+from limnos.pipeline.others import declare, known, require_own_tables
 from limnos.pipeline.rights import lacking_now
 from limnos.pipeline.run import told
 from limnos.pipeline.run.ended import Ended, Why
@@ -81,7 +81,8 @@ def start(
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
         return _refused(request, Why.DENIED, message=f"a right lacks, and nothing was begun; what gives it: {words}")
     declared = told.declaration_told(pipeline)
-    patience.on(lambda: means.client.pipelines.put(pipeline.name, declared, comment=pipeline.comment))
+    before = patience.on(lambda: known(means.client, pipeline.name))
+    patience.on(lambda: declare(means.client, pipeline, told=declared, before=before))
     try:
         run, pins, new = _begun(request, means, patience=patience)
     except Stopped as error:
