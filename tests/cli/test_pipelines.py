@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Run
 from tests.client.fake import Fake
 
@@ -119,3 +121,12 @@ def test_a_run_that_is_not_there(fake: Fake, limnos: Run) -> None:
 
     assert done.code == 3
     assert "limnos pipeline runs" in done.err
+
+
+@pytest.mark.parametrize("also", ["--hold", "--dry-run"])
+def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
+    """Held runs would stand in one another's way, and only the first could be shown: refused before anything is read."""
+    refused = limnos("pipeline", "run", "nowhere.yaml", "--backfill", "day=2026-01-01..2026-01-02", also)
+
+    assert refused.code == 2
+    assert "--backfill publishes one run before the next begins" in refused.err

@@ -21,6 +21,7 @@ from limnos.cli.output import show_done, show_rows, visible
 from limnos.cli.rooms import room
 
 if TYPE_CHECKING:
+    from limnos.pipeline.run.backfill import Backfilled
     from limnos.pipeline.run.ended import Ended
     from limnos.pipeline.run.events import Listener
 
@@ -38,6 +39,10 @@ Only = Annotated[list[str] | None, Parameter(negative="", help="Run this step al
 Since = Annotated[
     list[str] | None, Parameter(name="--from", negative="", help="Run this step and all that need it; may be repeated.")
 ]
+Backfill = Annotated[
+    str | None,
+    Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number between, in order, until one fails."),
+]
 DryRun = Annotated[bool, Parameter(negative="", help="Show what would be read and written, and do nothing.")]
 LOCAL = "local[*]"
 
@@ -50,6 +55,7 @@ def run(
     only: Only = None,
     since: Since = None,
     full: Annotated[bool, Parameter(negative="", help="Incremental steps take the whole.")] = False,
+    backfill: Backfill = None,
     dry_run: DryRun = False,
     hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
     wait: Annotated[float, Parameter(help="Wait so many seconds for another run of the pipeline to end.")] = 0,
@@ -71,6 +77,8 @@ def run(
     file
         The pipeline's file, YAML or Python.
     """
+    if backfill is not None and (hold or dry_run):
+        raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
     given = room("limnos.pipeline.run.options", extra="spark").Options(
         only=tuple(only or ()),
         since=tuple(since or ()),
@@ -82,25 +90,28 @@ def run(
         at_once=at_once,
     )
     command = _command()
+    asked = {
+        "door": _door(common),
+        "spark": command.Spark(master=master, connect=connect),
+        "parameters": _pairs(param),
+        "options": given,
+    }
     if dry_run:
-        found = command.dry_run(
-            file,
-            door=_door(common),
-            spark=command.Spark(master=master, connect=connect),
-            parameters=_pairs(param),
-            options=given,
-        )
+        found = command.dry_run(file, **asked)
         show_rows([asdict(each) for each in found], ["step", "after", "reads", "writes"], shape=common.shape)
         return 0
-    ended: Ended = command.run_file(
-        file,
-        door=_door(common),
-        spark=command.Spark(master=master, connect=connect),
-        parameters=_pairs(param),
-        options=given,
-        listener=_listener(common),
-    )
+    if backfill is not None:
+        done: Backfilled = command.backfill(file, over=backfill, listener=_listener(common), **asked)
+        return _backfilled(done)
+    ended: Ended = command.run_file(file, listener=_listener(common), **asked)
     return ended.exit_code
+
+
+def _backfilled(found: Backfilled) -> int:
+    """Say on the error stream how far it came, where it did not come to the end."""
+    if found.left is not None:
+        print(visible(f"{found.done} runs were published; --backfill {found.left} goes on"), file=sys.stderr)
+    return found.ended.exit_code
 
 
 def resume(

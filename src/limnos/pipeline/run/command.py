@@ -19,6 +19,7 @@ from limnos.pipeline.engine.differences import Difference, difference
 from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.engine.launch import Door, spark_for
 from limnos.pipeline.project import Project, load
+from limnos.pipeline.run.backfill import Backfilled, between, go_through
 from limnos.pipeline.run.ended import Ended, Why
 from limnos.pipeline.run.events import Listener, nobody
 from limnos.pipeline.run.options import Options
@@ -60,6 +61,33 @@ def run_file(
             file=str(file.absolute()),
             parameters=parameters,
             options=options,
+        )
+
+
+def backfill(
+    file: Path,
+    *,
+    over: str,
+    door: Door,
+    spark: Spark,
+    parameters: Mapping[str, str],
+    options: Options,
+    listener: Listener,
+) -> Backfilled:
+    """Run the pipeline of a file once for each value of a parameter, on one Spark."""
+    project = load(file)
+    values = between(project.declaration, over)
+    with _means(project, door=door, spark=spark, listener=listener) as means:
+        return go_through(
+            values,
+            lambda value: start(
+                project.bound(),
+                means,
+                directory=project.directory,
+                file=str(file.absolute()),
+                parameters={**parameters, values.name: value},
+                options=options,
+            ),
         )
 
 

@@ -23,8 +23,7 @@ def given(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]
     """The value of each parameter. Raises BadRequest naming what is unknown, missing or of another type."""
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
-        if name not in known:
-            raise BadRequest(_unknown(name, list(known)))
+        declared(pipeline, name)
     found: dict[str, Scalar] = {}
     for name, parameter in known.items():
         value = values.get(name, parameter.default)
@@ -32,6 +31,14 @@ def given(pipeline: Pipeline, values: Mapping[str, object]) -> dict[str, Scalar]
             raise BadRequest(f"parameter {name} ({parameter.type.value}) has no default: give it, --param {name}=VALUE")
         found[name] = typed(parameter, value)
     return found
+
+
+def declared(pipeline: Pipeline, name: str) -> Parameter:
+    """The parameter of that name. Raises BadRequest, with the nearest one's."""
+    known = {parameter.name: parameter for parameter in pipeline.parameters}
+    if name not in known:
+        raise BadRequest(_unknown(name, list(known)))
+    return known[name]
 
 
 def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at: datetime) -> dict[str, object]:

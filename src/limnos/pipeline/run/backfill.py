@@ -1,0 +1,96 @@
+"""A pipeline run once for each value of a parameter, one after the other.
+
+Job: the values between two ends, and the order to go through them until a run does not end as it was asked to. May import `model` and this
+room's values; it must not know how a run is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import ParameterType, Pipeline, Scalar
+from limnos.pipeline.run.ended import Ended, Why
+from limnos.pipeline.run.parameters import declared, typed
+
+if TYPE_CHECKING:
+    from limnos.pipeline.declaration import Parameter
+
+VALUES_MAX = 10_000
+_FORM = "write NAME=FIRST..LAST, or NAME=FIRST..LAST/STEP, for example --backfill day=2026-01-01..2026-01-31"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range:
+    """A parameter's values, in the order of their runs."""
+
+    name: str
+    values: tuple[Scalar, ...]
+    step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfilled:
+    """How the last run ended, and the part of the range that was not gone through, as it would be written; None: all was."""
+
+    ended: Ended
+    done: int
+    left: str | None
+
+
+def between(pipeline: Pipeline, text: str) -> Range:
+    """The values that `day=2026-01-01..2026-01-31/7` names. Raises BadRequest, which says how it is written."""
+    name, sign, span = text.partition("=")
+    ends, _, width = span.partition("/")
+    first, dots, last = ends.partition("..")
+    if not (name and sign and dots):
+        raise BadRequest(f"--backfill {text}: {_FORM}")
+    parameter = declared(pipeline, name)
+    step = _step(width, text=text)
+    low, high = (_number(parameter, each) for each in (first, last))
+    if high < low:
+        raise BadRequest(f"--backfill {text}: {last} is before {first}; the earlier one comes first")
+    if (high - low) // step >= VALUES_MAX:
+        raise BadRequest(f"--backfill {text}: more than {VALUES_MAX:,} runs; go through it in parts")
+    values = tuple(_value(parameter, number) for number in range(low, high + 1, step))
+    return Range(name=name, values=values, step=step)
+
+
+def go_through(values: Range, run: Callable[[Scalar], Ended]) -> Backfilled:
+    """Run for each value in order; the first run that is not published ends it, so that later ones do not build on what lacks."""
+    for number, value in enumerate(values.values):
+        ended = run(value)
+        if ended.why is not Why.DONE:
+            return Backfilled(ended=ended, done=number, left=_told(values, values.values[number:]))
+    return Backfilled(ended=ended, done=len(values.values), left=None)
+
+
+def _told(values: Range, left: Sequence[Scalar]) -> str:
+    width = "" if values.step == 1 else f"/{values.step}"
+    return f"{values.name}={left[0]}..{left[-1]}{width}"
+
+
+def _step(width: str, *, text: str) -> int:
+    if not width:
+        return 1
+    if not width.isascii() or not width.isdigit() or int(width) < 1:
+        raise BadRequest(f"--backfill {text}: {width!r} is no step; {_FORM}")
+    return int(width)
+
+
+def _number(parameter: Parameter, text: str) -> int:
+    """A value as a number: of a day the days since the first one there is."""
+    if parameter.type not in (ParameterType.DATE, ParameterType.INT):
+        raise BadRequest(
+            f"parameter {parameter.name} is {parameter.type.value}, and only those of type date and int have values between two others: "
+            "run it once for each value"
+        )
+    value = typed(parameter, text)
+    return date.fromisoformat(str(value)).toordinal() if parameter.type is ParameterType.DATE else int(str(value))
+
+
+def _value(parameter: Parameter, number: int) -> Scalar:
+    return (date.min + timedelta(days=number - 1)).isoformat() if parameter.type is ParameterType.DATE else number

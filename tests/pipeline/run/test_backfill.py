@@ -1,0 +1,78 @@
+"""Values between two ends, and the runs for them: in order, until one does not end as it was asked to."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Parameter, ParameterType, Pipeline, Scalar
+from limnos.pipeline.run.backfill import Backfilled, between, go_through
+from limnos.pipeline.run.ended import Ended, Why
+
+PIPELINE = Pipeline(
+    name="x",
+    catalog="main",
+    steps=(),
+    parameters=tuple(Parameter(name=kind.value, type=kind) for kind in ParameterType),
+)
+
+
+@pytest.mark.parametrize(
+    "text,values",
+    [
+        ("date=2024-02-28..2024-03-01", ("2024-02-28", "2024-02-29", "2024-03-01")),
+        ("date=2026-01-01..2026-01-20/7", ("2026-01-01", "2026-01-08", "2026-01-15")),
+        ("date=2026-01-01..2026-01-01", ("2026-01-01",)),
+        ("date=0001-01-01..0001-01-02", ("0001-01-01", "0001-01-02")),
+        ("date=9999-12-30..9999-12-31", ("9999-12-30", "9999-12-31")),
+        ("int=-1..1", (-1, 0, 1)),
+        ("int=0..10/5", (0, 5, 10)),
+    ],
+)
+def test_values_between_two_ends(text: str, values: tuple[Scalar, ...]) -> None:
+    """Both ends count, as far as the step meets the last."""
+    assert between(PIPELINE, text).values == values
+
+
+@pytest.mark.parametrize(
+    "text,words",
+    [
+        ("date", "write NAME=FIRST..LAST"),
+        ("date=2026-01-01", "write NAME=FIRST..LAST"),
+        ("=1..2", "write NAME=FIRST..LAST"),
+        ("dat=1..2", "did you mean date"),
+        ("date=2026-01-31..2026-01-01", "2026-01-01 is before 2026-01-31"),
+        ("date=2026-01-01..yesterday", "'yesterday' is no date"),
+        ("int=1..2/0", "'0' is no step"),
+        ("int=1..2/-1", "'-1' is no step"),
+        ("int=1..2/²", "'²' is no step"),
+        ("int=1..10001", "more than 10,000 runs"),
+        ("string=a..b", "only those of type date and int"),
+        ("timestamp=2026-01-01T00:00..2026-01-02T00:00", "only those of type date and int"),
+    ],
+)
+def test_what_is_no_range_is_told(text: str, words: str) -> None:
+    """How it is written, which parameter was meant, what its type is."""
+    if words.startswith("more"):
+        assert len(between(PIPELINE, "int=1..10000").values) == 10_000
+
+    with pytest.raises(BadRequest, match=words.replace(".", r"\.")):
+        between(PIPELINE, text)
+
+
+def test_a_failed_run_ends_it_and_the_rest_is_told() -> None:
+    """Later values wait for the one that failed; what is left is written so that it goes on from there."""
+    seen: list[Scalar] = []
+
+    def run(value: Scalar) -> Ended:
+        seen.append(value)
+        why = Why.DATA if value == "2026-01-15" else Why.DONE
+        return Ended(run="r", pipeline="x", attempt=1, state="", why=why, message="")
+
+    found = go_through(between(PIPELINE, "date=2026-01-01..2026-01-25/7"), run)
+    rest = go_through(between(PIPELINE, "int=1..2"), run)
+
+    assert seen == ["2026-01-01", "2026-01-08", "2026-01-15", 1, 2]
+    assert (found.done, found.left, found.ended.exit_code) == (2, "date=2026-01-15..2026-01-22/7", 10)
+    assert between(PIPELINE, found.left or "").values == ("2026-01-15", "2026-01-22")
+    assert rest == Backfilled(ended=rest.ended, done=2, left=None)
