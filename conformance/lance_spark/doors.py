@@ -48,7 +48,7 @@ def doors(uri: str, *, token: str, user: str, spark: SparkSession) -> dict[str, 
         return _told([*LIMNOS, *words, "--uri", uri], {**os.environ, "LIMNOS_TOKEN": token})
 
     def gravitino() -> object:
-        from tests.integration.test_gravitino_client import interpreter
+        from conformance.gravitino.client import interpreter
 
         return _told([str(interpreter()), "-c", GRAVITINO, uri, user], dict(os.environ))
 

@@ -22,6 +22,7 @@ from conformance.gravitino.client import interpreter
 from limnos.client import Client
 from tests.integration.live import LiveServer
 
+ROOT = Path(__file__).parents[2]
 SCRIPT = Path(__file__).with_name("gravitino_script.py")
 Seen = dict[str, object]
 
