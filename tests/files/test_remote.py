@@ -326,3 +326,25 @@ def test_a_name_that_is_free_again_is_given(files: FileStore, monkeypatch: pytes
     files.link_new("s3://bucket/again/a", "s3://bucket/again/b")
 
     assert files.read("s3://bucket/again/b") == b"1"
+
+
+def test_a_move_leaves_what_has_come_in_the_place_of_what_it_moved(
+    files: FileStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another node has moved the same file meanwhile, and put the right one there: that one stays."""
+    assert isinstance(files, RemoteFiles)
+    files.write_new("s3://bucket/moved/a", b"wrong")
+    write = files._fs.pipe_file
+
+    def meanwhile(path: str, data: bytes, **more: str) -> object:
+        done = write(path, data, **more)
+        monkeypatch.undo()
+        files.delete("s3://bucket/moved/a")
+        files.write_new("s3://bucket/moved/a", b"right")
+        return done
+
+    monkeypatch.setattr(files._fs, "pipe_file", meanwhile)
+    files.move("s3://bucket/moved/a", "s3://bucket/moved/aside")
+
+    assert files.read("s3://bucket/moved/aside") == b"wrong"
+    assert files.read("s3://bucket/moved/a") == b"right"

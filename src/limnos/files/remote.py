@@ -197,7 +197,15 @@ class RemoteFiles:
         except MissingFile:
             return
         self.write_new(target, data)
-        self.delete(source)
+        if self._is_still(source, data):
+            self.delete(source)
+
+    def _is_still(self, location: str, data: bytes) -> bool:
+        """Look again, as nobody can delete what he has read and nothing else: others may have moved it, and put another file there."""
+        try:
+            return self.read(location) == data
+        except MissingFile:
+            return False
 
     def _path(self, location: str) -> str:
         place = parse(location)

@@ -64,7 +64,7 @@ class FileStore(Protocol):
         """
 
     def move(self, source: str, target: str) -> None:
-        """Give a file a fresh name; that there is no source is fine."""
+        """Give a file a fresh name; that there is no source is fine. In an object store the name is there before the source goes, which is left if it has become another file."""
 
 
 def store_for(location: str, properties: Mapping[str, str]) -> FileStore:

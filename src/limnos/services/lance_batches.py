@@ -226,8 +226,7 @@ async def _finished(table: LanceTable, *, ready: Ready, result: object) -> Resul
     """Do what may follow only now that the commit is certain; returns the operation's result."""
     if ready.draft is not None:
         row = ready.draft.row if result is None else cast("LanceVersion", result)
-        await settle(ready.draft._replace(row=row))
-        return shown_of(ready.draft.manifests, row)
+        return await settle(ready.draft._replace(row=row))
     if ready.doomed is not None:
         await ready.doomed.drop_files()
         return cast("int", result)

@@ -85,8 +85,7 @@ async def version_create(ctx: Context, scope: Scope, *, levels: Levels, asked: N
             return scene.permit(draft.command(node), decision)
 
         made = draft.row if draft.done else await ctx.write(scope, decide, version_insert)
-        await settle(draft._replace(row=made))
-    return shown_of(draft.manifests, made)
+        return await settle(draft._replace(row=made))
 
 
 async def drafted(ctx: Context, table: LanceTable, *, asked: NewVersion) -> Draft:
@@ -135,12 +134,14 @@ async def new_row(ctx: Context, manifests: Manifests, *, asked: NewVersion, name
     )  # fmt: skip
 
 
-async def settle(draft: Draft) -> None:
-    """After the commit: give the version's manifest its final name, and delete what was staged for those before it.
+async def settle(draft: Draft) -> Shown:
+    """After the commit: give the version's manifest its final name, and delete what was staged for those before it. Returns the version as it is told.
 
     A store that refuses does not undo the commit, and whoever is told that it failed would make it again: the next one who looks at the table does this.
+    Until then the version is what its writer has staged, and its writer is told that place.
     """
     manifests, row = draft.manifests, draft.row
+    shown = shown_of(manifests, row)
     try:
         await manifests.settle(row)
         for each in draft.before:
@@ -153,6 +154,8 @@ async def settle(draft: Draft) -> None:
             version=row.version,
             error=error.message,
         )
+        return shown._replace(path=manifests.path_of(row.staged)) if row.staged else shown
+    return shown
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:

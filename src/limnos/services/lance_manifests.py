@@ -127,9 +127,10 @@ class Manifests:
     async def _brought_back(self, version: LanceVersion, aside: str | None) -> bool:
         """Bring back what was moved aside: it was the version itself, which another node had put there a moment before.
 
-        What its writer has staged is gone only when somebody has seen it under its final name.
+        What its writer has staged is gone only when somebody has seen it under its final name. In an object store what is aside may be another file
+        than the one that went, so there it stays staged (`drop_staged`).
         """
-        if aside is None:
+        if aside is None or not is_local(aside):
             return False
         try:
             data = await self._files.read(aside, self._properties)
@@ -193,9 +194,19 @@ class Manifests:
         return manifests_of(each.name for each in await self.entries())
 
     async def drop_staged(self, version: LanceVersion) -> None:
-        """Delete what a version's writer has staged, when its manifest has its final name for certain."""
-        if version.staged:
+        """Delete what a version's writer has staged, when its manifest has its final name for certain.
+
+        In an object store, who moves a manifest aside may delete in the end what has come in its place. It has been put aside before: then what is staged
+        stays, and who has deleted too much puts it right from there. With the manifests that were moved aside it goes when it is old.
+        """
+        if version.staged and not await self._is_contended(version):
             await self._files.delete(f"{self.directory}/{version.staged}", self._properties)
+
+    async def _is_contended(self, version: LanceVersion) -> bool:
+        if is_local(self._location):
+            return False
+        aside = await self._files.entries(f"{self._location}/{BYPASSED}", self._properties, roots=[self._location])
+        return any(each.name.startswith(f"{manifest_name(version.version, version.scheme)}-") for each in aside)
 
     async def drop(self, names: Mapping[int, str]) -> None:
         """Delete manifests of versions that are not wanted any more."""
