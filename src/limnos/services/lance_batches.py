@@ -27,7 +27,7 @@ from limnos.services.lance_tables import (
     lance_insert,
     versions_of,
 )
-from limnos.services.lance_versions import Shown, shown_of
+from limnos.services.lance_versions import Shown
 from limnos.services.pending import Pending, is_new
 from limnos.services.places import place_of
 from limnos.services.plans import told_about

@@ -145,6 +145,7 @@ def test_metadata(home: Node, t: str) -> None:
     done = home.done("POST", f"{t}/update_field_metadata", {"updates": changes})
 
     assert done["fields"] == {"id": {"unit": "m", "z": "1"}, "text": {"k": "v"}}
+    assert done["version"] == home.done("POST", f"{t}/describe", {})["version"] == 5
     assert home.done("POST", f"{t}/describe", {})["schema"]["metadata"] == {"c": "3"}
 
 

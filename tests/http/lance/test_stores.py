@@ -115,6 +115,18 @@ def test_a_version_that_is_committed_is_told_as_made(node: Node, store: Objects,
     assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_committed_in_files_is_told_as_made(node: Node, store: Objects, change: str) -> None:
+    """A store that refuses to give back the manifest that it has just taken: the change is made, and whoever hears that it failed would make it again."""
+    at = filled(node, f"unread_{change}", managed=False)
+    action, body = CHANGES[change]
+    with refusing(store, Trouble("GET", f"{manifest(2)}$", NO)):
+        assert node.done("POST", f"{at}/{action}", body)["version"] == 2
+
+    assert versions(node, at) == [1, 2]
+    assert ids(node, at) == sorted(["1", "2", "3"] * (2 if change == "insert" else 1))
+
+
 def test_a_table_that_cannot_be_made_is_not_there(node: Node, store: Objects) -> None:
     """Its name is free, and nothing lies at a place that nobody knows."""
     before = store.names("cloud/")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         ColumnChange,
         Delete,
         DropColumns,
+        FieldChange,
         FieldMetadata,
         Merge,
         Restore,
@@ -99,7 +100,7 @@ def schema_metadata(asked: SchemaMetadata) -> dict[str, str]:
 
 
 def field_metadata(asked: FieldMetadata) -> FieldsTold:
-    """Change metadata of fields: those whose keys are kept in one commit, those that are replaced in another. Raises NotFound (column)."""
+    """Change metadata of fields, all in one commit. Raises NotFound (column)."""
     found = opened_for_writing(asked)
     paths = [each.path for each in asked.updates]
     if len(set(paths)) != len(paths):
@@ -107,11 +108,20 @@ def field_metadata(asked: FieldMetadata) -> FieldsTold:
     for path in paths:
         _field(found.schema, path)
     with said(asked.location):
-        for replaces in (False, True):
-            changes = {each.path: dict(each.metadata) for each in asked.updates if each.replace is replaces}
-            if changes:
-                found.update_field_metadata(changes, replace=replaces)
+        if asked.updates:
+            replaces = any(each.replace for each in asked.updates)
+            found.update_field_metadata(
+                {each.path: _wanted(found, each, replaces=replaces) for each in asked.updates}, replace=replaces
+            )
         return FieldsTold(found.version, {path: texts_of(_field(found.schema, path).metadata) for path in paths})
+
+
+def _wanted(found: lance.LanceDataset, change: FieldChange, *, replaces: bool) -> dict[str, str | None]:
+    """Say what one field is told. As one commit replaces all or nothing, a field that keeps keys beside one that does not is told those, too."""
+    if change.replace or not replaces:
+        return dict(change.metadata)
+    kept = {**texts_of(_field(found.schema, change.path).metadata), **change.metadata}
+    return {key: value for key, value in kept.items() if value is not None}
 
 
 def _field(schema: pa.Schema, path: str) -> pa.Field:

@@ -6,6 +6,7 @@ May import Lance's library, pyarrow, `model` and this room. Runs in a process of
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import lance
@@ -74,7 +75,9 @@ def _written(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
 
 
 def written(found: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0) -> Written:
-    """Say what a change left."""
-    transaction = found.read_transaction(found.version)
-    uuid = None if transaction is None else transaction.uuid
-    return Written(found.version, uuid, inserted=inserted, updated=updated, deleted=deleted)
+    """Say what a change left. It is committed: a storage that refuses now must not have it told as failed, or it is made again."""
+    with suppress(OSError, ValueError, RuntimeError):
+        transaction = found.read_transaction(found.version)
+        uuid = None if transaction is None else transaction.uuid
+        return Written(found.version, uuid, inserted=inserted, updated=updated, deleted=deleted)
+    return Written(found.version, None, inserted=inserted, updated=updated, deleted=deleted)
