@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
+from limnos.services.joint import Joint
 from limnos.services.lance_descriptions import Descriptions
 from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines
@@ -87,6 +88,8 @@ class Services:
         self.lance: LanceWorkers = NoWorkers() if lance is None else lance
         self.descriptions = Descriptions(files.mark_now)
         """Of Lance tables."""
+        self.joint = Joint()
+        """What is asked of Lance tables by many at once."""
         self.vendor: Vendor = Vendor(timeout_s=20.0, time=store.time) if vendor is None else vendor
         """Of credentials for tables' files."""
         self.sources = no_sources() if sources is None else sources

@@ -6,6 +6,7 @@ those.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar
 
 import msgspec
@@ -179,8 +180,10 @@ def errand_of(
 
 
 async def answer(ctx: Context, errand: Errand, *, shape: type[T]) -> T:
-    """Have a question answered in a shape."""
-    return msgspec.json.decode(await ctx.services.lance.ask(errand), type=shape)
+    """Have a question answered in a shape; a quick one together with whoever asks the same."""
+    ask = partial(ctx.services.lance.ask, errand)
+    told = await ctx.services.joint.ask((errand.name, errand.question), ask) if errand.is_quick else await ask()
+    return msgspec.json.decode(told, type=shape)
 
 
 def options_of(properties: Mapping[str, str]) -> dict[str, str]:

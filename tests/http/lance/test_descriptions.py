@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import time
 from collections.abc import Callable
@@ -154,3 +155,17 @@ def test_another_table_of_the_name_is_described_afresh(node: Node, place: Path, 
 
     assert [each["name"] for each in found["schema"]["fields"]] == ["other"]
     assert found["location"] != f"file://{place}"
+
+
+def test_a_crowd_asks_together(node: Node, place: Path) -> None:
+    """Sixty-four who want to know what a table is that was written just now have a process asked twice at most: refused ones not at all."""
+    services, asked = node.built.services, Asked(node)
+    services.descriptions = Descriptions(services.files.mark_now, now_ns=lambda: 0)
+
+    async def crowd() -> list[tuple[int, object]]:
+        users = ["admin", "eve"] * 32
+        answers = await asyncio.gather(*(node._ask("POST", f"{AT}/describe", {}, user, {}) for user in users))
+        return [(each.status, each.json().get("version")) for each in answers]
+
+    assert node.runner.run(crowd()) == [(200, 1), (403, None)] * 32
+    assert len(asked.kinds) <= 2
