@@ -95,3 +95,14 @@ def test_a_dry_run_sends_nothing(fake: Fake, limnos: Run, root: Path) -> None:
 
     assert [row["done"] for row in done.result] == ["failed", "nothing", "nothing"]
     assert fake.asked == []
+
+
+def test_an_adapter_with_a_wrong_file_of_settings_does_not_start(run: Run, root: Path) -> None:
+    """A file that is not there, and a setting that does not exist: told before anything is served."""
+    missing = run("lance", "serve", str(root), "--config", str(root / "none.toml"))
+    (root / "wrong.toml").write_text("[lance]\nworker_max = 2\n")
+    wrong = run("lance", "serve", str(root), "--config", str(root / "wrong.toml"))
+
+    assert (missing.code, wrong.code) == (2, 2)
+    assert "none.toml" in missing.error["message"]
+    assert "lance.workers_max" in wrong.error["message"]

@@ -205,11 +205,13 @@ def stream(rows: pa.Table) -> bytes:
 
 
 def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the settings' limits hold here, too."""
-    monkeypatch.setenv("LIMNOS__LANCE__BATCH_BYTES_MAX", "10000")
+    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the limits of a file of settings hold, and the environment's over them."""
+    limits = tmp_path / "limits.toml"
+    limits.write_text("[lance]\nbatch_bytes_max = 10000\ndata_timeout_s = 0.001\n")
+    monkeypatch.setenv("LIMNOS__LANCE__DATA_TIMEOUT_S", "600")
     whole = stream(ROWS)
     behind = len(whole) - 8
-    with adapter(str(tmp_path)) as uri:
+    with adapter(str(tmp_path), "--config", str(limits)) as uri:
         data = generated.DataApi(generated.ApiClient(generated.Configuration(host=uri)))
         data.create_table("t", whole)
         for action in ("t/insert", "t/create?mode=overwrite", "u/create", "t/merge_insert?on=id"):

@@ -167,6 +167,9 @@ def serve(
     listen: Annotated[
         str, Parameter(help="Address of this machine, as HOST:PORT; port 0 takes a free one.")
     ] = "127.0.0.1:2333",
+    config: Annotated[
+        Path | None, Parameter(help="TOML file with settings, of which those of `lance` count; a server's is fine.")
+    ] = None,
     way: Way = _PLAIN,
 ) -> None:
     """Serve a directory to Lance's clients over Lance REST, to whoever is on this machine: without a store, without access rules.
@@ -181,11 +184,12 @@ def serve(
         raise UsageError("serve takes a directory, or --impl, and not both", hint="'limnos lance serve ./data'")
     if property and impl is None:
         raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
+    load = room("limnos.config.loading", extra=_EXTRA).load
+    settings = load(flags={}, file=config, environ=os.environ).settings.lance
     if impl is not None:
         what = adapter.of_implementation(impl, properties_of(property))
     else:
         what = adapter.of_directory(way.open(root or ""))
-    settings = room("limnos.config.loading", extra=_EXTRA).load(flags={}, file=None, environ=os.environ).settings.lance
     adapter.serve(what, listen=listen, settings=settings, announce=lambda url: print(f"ready {url}", flush=True))
 
 
