@@ -1,6 +1,6 @@
 """Statements over data and kill -9: of the server at each boundary of their commit, of the engine while its commit is under way.
 
-Sampled: one kill of the server and both of the engine, over SQLite; all of them with `LIMNOS_TEST_FAULTS=all`.
+Sampled: one kill of the server, both of the engine, one in a compaction, over SQLite; all of them with `LIMNOS_TEST_FAULTS=all`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ MADE = "create type Entry if not exists as { id: bigint, v: bigint? }; create da
 INSERT = "insert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
 UPSERT = "upsert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
 LOAD = "load dataset %s using localfs (('path'='localhost://{files}/two.json'), ('format'='json'))"
+FEW = 4
+"""With so many files too many a dataset is compacted here: more than the other tests make."""
 BOTH = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 MATRIX = [(word, point) for word in (INSERT, UPSERT, LOAD) for point in POINTS]
 SAMPLE = MATRIX if FULL else [(UPSERT, "before-commit")]
@@ -41,7 +43,7 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     files = base / "files"
     files.mkdir()
     (files / "two.json").write_text('{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
-    env = {"LIMNOS__SQLPP__FILE_ROOTS": str(files)}
+    env = {"LIMNOS__SQLPP__FILE_ROOTS": str(files), "LIMNOS__SQLPP__COMPACT_FILES": str(FEW)}
     with _database(request.param) as database, Rig(base, database, env=env) as running:
         yield running
 
@@ -83,13 +85,18 @@ def begun(rig: Rig, pool: ThreadPoolExecutor, *, statement: str) -> Future[Told]
     """Send a statement, and have the node stop where its commit has written its metadata file."""
     rig.arm("file-written", stop=True)
     answer = pool.submit(told, rig, statement)
+    paused(rig, answer)
+    return answer
+
+
+def paused(rig: Rig, answer: Future[Told] | None = None) -> None:
+    """Wait until the node has stopped at the armed point; `answer` must not be there before."""
     node = psutil.Process(rig.node.running.pid)
     until = time.monotonic() + SLOW_S
     while node.status() != psutil.STATUS_STOPPED:
-        assert time.monotonic() < until, "the statement came to no commit"
-        assert not answer.done(), answer.result()
+        assert time.monotonic() < until, "it came to no commit"
+        assert answer is None or not answer.done(), answer.result()
         time.sleep(0.02)
-    return answer
 
 
 def go_on(rig: Rig) -> None:
@@ -159,3 +166,39 @@ def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> Non
         assert "The statement was carried out" in str(body["errors"])
     else:
         assert (status, body.get("errors")) == (200, None)
+
+
+@pytest.mark.parametrize("dies", ["engine", "server"] if FULL else ["server"])
+def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
+    """Whoever dies while its commit is under way: every row is there once before and after, and in the end the files are few."""
+    name = made(rig)
+    for number in range(FEW):
+        assert told(rig, f"insert into {name} ({{'id': {number}}})")[0] == 200
+    rig.arm("file-written", count=2, stop=True)  # the statement's own commit is the first
+
+    status, body = told(rig, f"insert into {name} ({{'id': {FEW}}})")
+    paused(rig)
+    if dies == "engine":
+        for each in psutil.Process(rig.node.running.pid).children():
+            if "limnos.engine.process" in each.cmdline():
+                os.kill(each.pid, signal.SIGKILL)
+        go_on(rig)
+    else:
+        rig.node.kill()
+        rig.start()
+    found = rows(rig, name)
+    rig.sql("UPDATE task SET leased_until = 0, due_at = 0 WHERE kind = 'compact-dataset'")
+    rig.node.stop()
+    rig.start()
+    until = time.monotonic() + SLOW_S
+    while rig.rows("SELECT 1 FROM task WHERE kind = 'compact-dataset'"):
+        assert time.monotonic() < until, rig.rows("SELECT error, result FROM task WHERE kind = 'compact-dataset'")
+        time.sleep(0.2)
+
+    assert (status, body.get("errors")) == (200, None)
+    assert found == [{"id": number} for number in range(FEW + 1)]
+    assert rows(rig, name) == found
+    table = rig.admin.ask("GET", f"/iceberg/v1/lake.main/namespaces/Default/tables/{name}").body["metadata"]
+    current = next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])  # type: ignore[index,union-attr]
+    assert current["summary"]["total-data-files"] == "1"  # type: ignore[index]
+    assert complaints(rig.database) == []

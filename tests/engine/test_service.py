@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from pyiceberg.types import StringType
 from limnos.client import Client
 from tests.integration.duck import attached
 from tests.integration.live import LiveServer, serving
+from tests.integration.test_gravitino_client import interpreter as gravitino
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -49,6 +52,33 @@ insert into Orders ([
   {"id": 3, "customer": "Bob", "items": [{"sku": "a", "n": 5, "gift": true}]}
 ]);
 """
+
+
+GRAVITINO = """
+import json, sys
+from gravitino import GravitinoClient, NameIdentifier
+from gravitino.auth.basic_auth_provider import BasicAuthProvider
+from gravitino.namespace import Namespace
+tables = GravitinoClient(sys.argv[1], "lake", auth_data_provider=BasicAuthProvider("admin", "x")).load_catalog("main").as_table_catalog()
+names = [each.name() for each in tables.list_tables(Namespace.of("sales:west"))]
+columns = [each.name() for each in tables.load_table(NameIdentifier.of("sales:west", names[0])).columns()]
+print(json.dumps([names, columns]))
+"""
+SPARK = """
+import json, sys
+from limnos.spark import session
+spark = session(sys.argv[1], token=sys.argv[2], master="local[1]")
+print(json.dumps([[str(each) for each in row] for row in spark.sql("select oid, _open from main.sales.west.orders order by oid").collect()]))
+spark.stop()
+"""
+
+
+def said(python: Path, script: str, server: LiveServer) -> object:
+    """What a program of another engine or client prints last, as JSON."""
+    done = subprocess.run(
+        [python, "-c", script, server.uri, server.token], check=True, stdout=subprocess.PIPE, text=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +119,20 @@ def rows(server: LiveServer, statement: str) -> list[Any]:
 
 
 def test_the_first_statements(server: LiveServer) -> None:
-    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Gravitino's lists."""
+    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Spark SQL; Gravitino's client lists them."""
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     fetched = [rows(server, statement) for statement in SLIDES[8:]]
     read = {
         space: sorted(catalog.load_table(("sales", space, "orders")).scan().to_arrow().column("oid").to_pylist())
         for space in ("east", "west")
     }
-    request = urllib.request.Request(
-        f"{server.uri}/api/metalakes/lake/catalogs/main/schemas/sales:west/tables",
-        headers={"Authorization": f"Bearer {server.token}"},
-    )
-    with urllib.request.urlopen(request) as answer:
-        listed = [each["name"] for each in json.loads(answer.read())["identifiers"]]
+    listed = said(gravitino(), GRAVITINO, server)
+    sql = said(Path(sys.executable), SPARK, server)
 
     assert fetched == [[TEA], [TEA], [TEA], [{"e": TEA, "w": INK}]]
     assert read == {"east": [100], "west": [100, 101]}
-    assert listed == ["orders"]
+    assert listed == [["orders"], ["oid", "_open"]]
+    assert sql == [["100", '{"what":"ink"}'], ["101", "None"]]
     with attached(server) as duck:
         found = duck.sql('SELECT oid, _open FROM lake."sales.west".orders ORDER BY oid').fetchall()
     assert found == [(100, '{"what":"ink"}'), (101, None)]
