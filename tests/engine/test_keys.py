@@ -1,7 +1,7 @@
 """Keys under a crowd: sixteen callers on two nodes write overlapping keys, an outsider appends, engines are killed.
 
-A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at all, its own key tells afterwards whether it was. How long
-the crowd works is `LIMNOS_TEST_KEYS_S`.
+A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at all, its own key tells afterwards whether it was. Files are
+compacted all the while. How long the crowd works is `LIMNOS_TEST_KEYS_S`; on PostgreSQL, too, with `LIMNOS_TEST_FAULTS=all`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,23 @@ import pytest
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import BadRequestError, CommitFailedException
 from pyiceberg.table import Table
+from pyiceberg.table.snapshots import Operation
 
 from tests.engine.asked import answer_of
+from tests.faults.rig import FULL
 from tests.nodes.process import Process
+from tests.nodes.stores import database_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
 SECONDS = float(os.environ.get("LIMNOS_TEST_KEYS_S", "5"))
 CALLERS, KEYS = 16, 60
+FEW = "4"
+"""With so many files too many the dataset is compacted."""
 OWN_FROM = 1_000_000
 WARM_S = 240.0
+LONG_S = 60.0
+"""In so long a time files have been compacted on any machine."""
 MADE = "create type Entry as { id: bigint, maker: bigint }; create dataset entries(Entry) primary key id;"
 NOTHING = "nothing was changed"
 
@@ -115,18 +122,19 @@ def engines_of(node: Process) -> list[int]:
     return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE and "limnos.engine.process" in child.cmdline()]  # fmt: skip
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[list[Process]]:
+@pytest.fixture(params=["sqlite", "postgresql"] if FULL else ["sqlite"])
+def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Process]]:
     """Two nodes over one store, each with a small engine."""
-    env = {"LIMNOS__ENGINE__MEMORY": "768m"}
-    pair = [Process(tmp_path / "data", log=tmp_path / f"{name}.log", env=env) for name in ("one", "two")]
-    try:
-        for node in pair:
-            node.start()
-        yield pair
-    finally:
-        for node in pair:
-            node.stop()
+    env = {"LIMNOS__ENGINE__MEMORY": "768m", "LIMNOS__SQLPP__COMPACT_FILES": FEW}
+    with database_of(request.param) as database:
+        pair = [Process(tmp_path / "data", log=tmp_path / f"{name}.log", database=database, env=env) for name in ("one", "two")]  # fmt: skip
+        try:
+            for node in pair:
+                node.start()
+            yield pair
+        finally:
+            for node in pair:
+                node.stop()
 
 
 def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
@@ -148,11 +156,14 @@ def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
             each.result()
 
     rows = table.refresh().scan().to_arrow().to_pylist()
+    compacted = sum(
+        each.summary is not None and each.summary.operation is Operation.REPLACE for each in table.snapshots()
+    )
     ids = Counter(row["id"] for row in rows)
     became = Counter((word, told) for word, _, told in crowd.told.values())
     inserted = Counter(shared for word, shared, told in crowd.told.values() if (word, told) == ("insert", "done"))
     print(
-        f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows {len(rows)}"
+        f"\n{SECONDS:g} s: {dict(became)}, engines killed {crowd.kills}, outsider refused {crowd.outsider}, rows {len(rows)}, compacted {compacted} times"
     )
     assert [key for key, count in ids.items() if count > 1] == []
     for own, (_, shared, told) in crowd.told.items():
@@ -166,4 +177,5 @@ def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
     }
     assert crowd.strange == []
     assert became["upsert", "done"]
+    assert compacted or SECONDS < LONG_S
     assert crowd.outsider

@@ -10,7 +10,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -19,7 +19,7 @@ from limnos.store.faults import POINTS
 from tests.engine.asked import answer_of
 from tests.faults.rig import FULL, Rig
 from tests.faults.whole import complaints
-from tests.nodes.stores import Cluster
+from tests.nodes.stores import database_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
@@ -44,21 +44,8 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     files.mkdir()
     (files / "two.json").write_text('{"id": 1, "v": 1}\n{"id": 2, "v": 2}\n')
     env = {"LIMNOS__SQLPP__FILE_ROOTS": str(files), "LIMNOS__SQLPP__COMPACT_FILES": str(FEW)}
-    with _database(request.param) as database, Rig(base, database, env=env) as running:
+    with database_of(request.param) as database, Rig(base, database, env=env) as running:
         yield running
-
-
-@contextmanager
-def _database(kind: str) -> Iterator[str | None]:
-    """A PostgreSQL of its own; None for SQLite, which is a file of the rig."""
-    if kind == "sqlite":
-        yield None
-        return
-    cluster = Cluster()
-    try:
-        yield cluster.database()
-    finally:
-        cluster.stop()
 
 
 def told(rig: Rig, statement: str) -> Told:

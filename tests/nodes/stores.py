@@ -8,7 +8,8 @@ import shutil
 import signal
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,3 +74,16 @@ class Cluster:
         self.server.cleanup()
         atexit.unregister(self.server._cleanup)
         shutil.rmtree(self.directory)
+
+
+@contextmanager
+def database_of(kind: str) -> Iterator[str | None]:
+    """A database of PostgreSQL in a cluster of its own; None for SQLite, which is a file of the data directory."""
+    if kind == "sqlite":
+        yield None
+        return
+    cluster = Cluster()
+    try:
+        yield cluster.database()
+    finally:
+        cluster.stop()
