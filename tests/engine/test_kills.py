@@ -28,6 +28,7 @@ MADE = "create type Entry if not exists as { id: bigint, v: bigint? }; create da
 INSERT = "insert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
 UPSERT = "upsert into %s ([{'id': 1, 'v': 1}, {'id': 2, 'v': 2}])"
 LOAD = "load dataset %s using localfs (('path'='localhost://{files}/two.json'), ('format'='json'))"
+ENDED = "The engine ended in the middle of the statement: try again"
 FEW = 4
 """With so many files too many a dataset is compacted here: more than the other tests make."""
 BOTH = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
@@ -62,8 +63,11 @@ def made(rig: Rig) -> str:
 
 
 def rows(rig: Rig, name: str) -> object:
-    """What a dataset holds."""
-    status, body = told(rig, f"select value d from {name} as d order by d.id")
+    """What a dataset holds; an engine that has just been killed may still take the statement, and its end is told."""
+    text = f"select value d from {name} as d order by d.id"
+    status, body = told(rig, text)
+    while ENDED in str(body):
+        status, body = told(rig, text)
     assert status == 200, body
     return body["results"]
 
@@ -172,11 +176,9 @@ def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
         go_on(rig)
     else:
         rig.node.kill()
+        rig.sql("UPDATE task SET leased_until = 0 WHERE kind = 'compact-dataset'")  # as if its minute were over
         rig.start()
     found = rows(rig, name)
-    rig.sql("UPDATE task SET leased_until = 0, due_at = 0 WHERE kind = 'compact-dataset'")
-    rig.node.stop()
-    rig.start()
     until = time.monotonic() + SLOW_S
     while rig.rows("SELECT 1 FROM task WHERE kind = 'compact-dataset'"):
         assert time.monotonic() < until, rig.rows("SELECT error, result FROM task WHERE kind = 'compact-dataset'")
@@ -186,6 +188,6 @@ def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
     assert found == [{"id": number} for number in range(FEW + 1)]
     assert rows(rig, name) == found
     table = rig.admin.ask("GET", f"/iceberg/v1/lake.main/namespaces/Default/tables/{name}").body["metadata"]
-    current = next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])  # type: ignore[index,union-attr]
-    assert current["summary"]["total-data-files"] == "1"  # type: ignore[index]
+    current = next(one for one in table["snapshots"] if one["snapshot-id"] == table["current-snapshot-id"])  # type: ignore[index]
+    assert current["summary"]["total-data-files"] == "1"
     assert complaints(rig.database) == []

@@ -41,6 +41,25 @@ def test_of_many_workers_each_gets_another_task(lab: Lab) -> None:
     assert sorted(task.payload for task in found if task is not None) == ["0", "1", "2"]
 
 
+def test_kinds_are_leased_apart(lab: Lab) -> None:
+    """Whoever asks for some kinds gets no other, and whoever asks for the others none of them, of whatever kind they are."""
+    for kind in ("purge", "compact", "newer", "compact"):
+        lab.write(lambda tx, kind=kind: tx.tasks.create(kind, "{}"))
+
+    def among(tx: Tx) -> Task | None:
+        return tx.tasks.lease(lease_ms=60_000, kinds=("compact", "rest"), among=True)
+
+    def beside(tx: Tx) -> Task | None:
+        return tx.tasks.lease(lease_ms=60_000, kinds=("compact", "rest"))
+
+    found = [[lab.write(call) for _ in range(3)] for call in (among, beside)]
+
+    assert [[each and each.kind for each in some] for some in found] == [
+        ["compact", "compact", None],
+        ["purge", "newer", None],
+    ]
+
+
 def test_dead_workers_task_is_leased_again_with_its_progress(lab: Lab) -> None:
     """When a lease has run out, the next worker gets the task with the progress that was left."""
     lab.write(lambda tx: tx.tasks.create("purge", "{}"))

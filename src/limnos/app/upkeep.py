@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.task_kinds import KINDS
+from limnos.services.task_kinds import KINDS, LONG
 from limnos.services.trash import trash_sweep
 from limnos.services.work import Work
 from limnos.store.reports import reports_expire
@@ -58,30 +58,37 @@ class Upkeep:
         self.debris_ms = debris_ms
         self.services: Services | None = None
         """What requests share, once it is built."""
-        self._woken = asyncio.Event()
+        self._woken = {among_long: asyncio.Event() for among_long in (False, True)}
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
         """Say that a task was left."""
-        self._woken.set()
+        for woken in self._woken.values():
+            woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled."""
-        loop = asyncio.get_running_loop()
+        """Work until cancelled: what takes long holds up nothing else."""
+        async with asyncio.TaskGroup() as group:
+            for among_long in self._woken:
+                group.create_task(self._run(among_long=among_long))
+
+    async def _run(self, *, among_long: bool) -> None:
+        """Do what takes long, or all else and the store's upkeep."""
+        loop, woken = asyncio.get_running_loop(), self._woken[among_long]
         swept_at = loop.time() - SWEEP_EVERY_S
         while True:
             try:
-                while await self.run_one():
+                while await self.run_one(among_long=among_long):
                     pass
                 await self.count()
-                if loop.time() - swept_at >= SWEEP_EVERY_S:
+                if not among_long and loop.time() - swept_at >= SWEEP_EVERY_S:
                     await self.sweep()
                     swept_at = loop.time()
             except Exception as error:  # noqa: BLE001 - upkeep goes on when the store is back
                 log.warning("upkeep failed", error=str(error))
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._woken.wait(), IDLE_S)
-            self._woken.clear()
+                await asyncio.wait_for(woken.wait(), IDLE_S)
+            woken.clear()
 
     async def sweep(self) -> None:
         """Prune the feed, sweep orphaned rows, forget tasks that were done long ago, see that the recurring ones are there."""
@@ -94,9 +101,11 @@ class Upkeep:
         await self.store.submit(self._permit, _ensure)
         await self.count()
 
-    async def run_one(self) -> bool:
-        """Run the oldest due task; says whether there was one."""
-        task = await self.store.submit(self._permit, lambda tx: tx.tasks.lease(lease_ms=LEASE_MS))
+    async def run_one(self, *, among_long: bool = False) -> bool:
+        """Run the oldest due task of those that take long, or of the others; says whether there was one."""
+        task = await self.store.submit(
+            self._permit, lambda tx: tx.tasks.lease(lease_ms=LEASE_MS, kinds=LONG, among=among_long)
+        )
         if task is None:
             return False
         kind = KINDS.get(task.kind)

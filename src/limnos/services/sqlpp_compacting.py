@@ -35,8 +35,8 @@ WAITS_S: Final = 120.0
 """How long it waits for those who write."""
 LASTS_S: Final = 300.0
 """How long writers wait for it at the most."""
-LEASE_MS: Final = 600_000
-"""A task is another node's when it has not ended by then."""
+LEASE_MS: Final = 60_000
+"""A task is another node's when this one has said nothing for so long."""
 STATES_MAX: Final = 200
 """Former states of a dataset that are kept at the most: each commit writes down all that there are."""
 KEPT_MS_LEAST: Final = 600_000
@@ -60,7 +60,7 @@ async def compact_run(work: Work, payload: CompactPayload) -> str | None:
     )  # fmt: skip
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
     try:
-        return await _compact(ctx, payload, credential=token_text(token.id, secret))
+        return await work.kept(_compact(ctx, payload, credential=token_text(token.id, secret)))
     except (Forbidden, NotFound, Unauthenticated) as error:
         return f"left as it is: {error.message}"
     finally:

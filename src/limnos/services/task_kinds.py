@@ -56,7 +56,10 @@ Runner = Callable[["Work", str], Awaitable[Outcome]]
 
 
 class TaskKind(NamedTuple):
-    """One kind of task. `every_s` is set for what is done again and again, once for the whole store, told `first` at first."""
+    """One kind of task. `every_s` is set for what is done again and again, once for the whole store, told `first` at first.
+
+    What `takes_long` is done beside the others, one at a time on a node.
+    """
 
     name: str
     runner: Runner
@@ -64,6 +67,7 @@ class TaskKind(NamedTuple):
     lease_ms: int = 300_000
     every_s: float | None = None
     first: str = "{}"
+    takes_long: bool = False
 
     def is_lost(self, error: Exception, attempts: int) -> bool:
         """Say whether a task that has failed so often is given up."""
@@ -143,7 +147,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
         for kind in (
             TaskKind(PURGE, told(PurgePayload, _purge), tries=5),
             TaskKind(LANCE_PURGE, told(LancePurgePayload, _purge_lance), tries=5),
-            TaskKind(COMPACT, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS),
+            TaskKind(COMPACT, told(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
             TaskKind(PRUNE_OUTCOMES, told(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, told(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, told(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
@@ -154,3 +158,5 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     }
 )
 """Every kind, by its name in the store."""
+LONG: Final = tuple(kind.name for kind in KINDS.values() if kind.takes_long)
+"""The kinds that are done beside the others."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.files import run_apart
@@ -75,6 +75,18 @@ class Work:
         finally:
             stopped.set()
             work.cancel()
+
+    async def kept(self, call: Coroutine[None, None, T]) -> T:
+        """Await what may take longer than the task's lease, and keep that meanwhile: it is short, so that after a dead node others soon go on."""
+        work = asyncio.create_task(call)
+        try:
+            while True:
+                await self._keep("")
+                if (await asyncio.wait({work}, timeout=self._lease_ms / 3000))[0]:
+                    return work.result()
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
 
     async def _keep(self, progress: str) -> None:
         await self.submit(lambda tx: tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms))

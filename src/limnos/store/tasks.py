@@ -6,6 +6,7 @@ that died is leased again, and goes on from its progress. A task that was given 
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +15,8 @@ from limnos.model.entities import TaskRow
 from limnos.store.sql import Load, Sql, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.store.tx import Tx
 
 
@@ -33,9 +36,13 @@ INSERT = Sql(
     "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) VALUES"
     " (:id, :kind, :payload, :now, :due, 0, 0)"
 )
-DUE = Sql(
+_DUE = (
     "SELECT id, kind, payload, attempts, progress FROM task WHERE due_at <= :now AND leased_until <= :now"
-    " ORDER BY due_at, id LIMIT 1"
+    " AND (kind IN ({kinds})) = :among ORDER BY due_at, id LIMIT 1"
+)
+DUE = Sql(
+    _DUE.format(kinds="SELECT json_array_elements_text(CAST(:kinds AS json))"),
+    on_sqlite=_DUE.format(kinds="SELECT value FROM json_each(:kinds)"),
 )
 LEASE = Sql("UPDATE task SET leased_until = :until, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now")
 PROGRESS = Sql("UPDATE task SET progress = :progress, leased_until = :until WHERE id = :id")
@@ -103,9 +110,9 @@ class TaskWrites:
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
-    def lease(self, *, lease_ms: int) -> Task | None:
-        """Take the oldest due task for a while; None when there is none or another worker was faster."""
-        rows = self.tx.rows(DUE, {"now": self.tx.now_ms})
+    def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> Task | None:
+        """Take the oldest due task of these kinds for a while, or of all but these; None when there is none or another worker was faster."""
+        rows = self.tx.rows(DUE, {"now": self.tx.now_ms, "kinds": json.dumps(kinds), "among": among})
         if not rows:
             return None
         taken = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import sqlite3
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from limnos.model.permits import upkeep_permit
 from limnos.services.sqlpp_compaction import COMPACT, files_of
 from limnos.services.sqlpp_engine import NoEngine
 from limnos.sqlpp.jobs import EngineJob
@@ -20,6 +22,8 @@ from tests.http.iceberg.wire import point, snapshot, table_path
 INSERT = "insert into heaps ({'id': 1})"
 HEAPS = ("Default", "heaps")
 MANY = 64
+OTHER = "of-a-newer-release"
+PATIENCE_S = 60.0
 
 
 class Counting:
@@ -86,7 +90,7 @@ def tasks(node: Node) -> list[tuple[str | None, str | None, int | None]]:
 
 def worked(node: Node) -> None:
     """Let the node do the tasks that are due."""
-    while node.runner.run(node.built.upkeep.run_one()):
+    while node.runner.run(node.built.upkeep.run_one(among_long=True)):
         pass
 
 
@@ -128,6 +132,36 @@ def test_many_files_are_compacted_once(lake: Node) -> None:
     assert sql(lake, "SELECT count(*) FROM sqlpp_lock") == [(0,)]
     with_token = lake.ask("GET", table_path(*HEAPS), user=None, authorization=f"Bearer {job.credential}")
     assert with_token.status == 401
+
+
+def test_a_long_compaction_holds_nothing_up(lake: Node) -> None:
+    """While a dataset is compacted the node does its other work, and keeps the task for itself."""
+    engine = with_engine(lake)
+    rows(lake, INSERT)
+    upkeep = lake.built.upkeep
+    begun, may_end = asyncio.Event(), asyncio.Event()
+    run = engine.run
+
+    async def slowly(job: EngineJob) -> AsyncIterator[bytes]:
+        begun.set()
+        await may_end.wait()
+        async for each in run(job):
+            yield each
+
+    async def story() -> list[bool]:
+        compacting = asyncio.create_task(upkeep.run_one(among_long=True))
+        async with asyncio.timeout(PATIENCE_S):
+            await begun.wait()
+            await lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.tasks.create(OTHER, "{}"))
+            meanwhile = [await upkeep.run_one(), await upkeep.run_one(among_long=True), bool(tasks(lake))]
+            may_end.set()
+            return [*meanwhile, await compacting, bool(tasks(lake))]
+
+    engine.run = slowly  # type: ignore[method-assign]
+
+    assert lake.runner.run(story()) == [True, False, True, True, False]
+    assert sql(lake, "SELECT error FROM task WHERE kind = ?", OTHER) == [("not known here",)]
+    sql(lake, "DELETE FROM task WHERE kind = ?", OTHER)
 
 
 def test_what_stays_many_is_not_tried_again_and_again(lake: Node) -> None:
@@ -180,7 +214,7 @@ def test_a_node_without_an_engine(lake: Node) -> None:
     rows(lake, INSERT)
     lake.built.services.engine = NoEngine()
 
-    lake.runner.run(lake.built.upkeep.run_one())
+    lake.runner.run(lake.built.upkeep.run_one(among_long=True))
 
     ((error, _, ended_at),) = tasks(lake)
     assert "install the extra 'spark'" in str(error)
