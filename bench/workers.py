@@ -18,6 +18,7 @@ import urllib.error
 import urllib.request
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -25,7 +26,7 @@ from bench.cpu import TreeCpu, descendants
 from bench.load import Generator, Load
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 CONNECTIONS = 16
 """Of all workers together; then of each."""
@@ -34,11 +35,13 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False,
 
 
 @contextmanager
-def served(data: Path, count: int, *more: str) -> Iterator[tuple[int, str, float]]:
-    """Serve with so many workers and further flags: process id, address, seconds until ready."""
+def served(
+    data: Path, count: int, *more: str, env: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[tuple[int, str, float]]:
+    """Serve with so many workers, further flags and settings: process id, address, seconds until ready."""
     flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count), *more]
     began = time.perf_counter()
-    environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning"}
+    environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning", **env}
     with subprocess.Popen(
         [*LIMNOS, "server", "start", *flags],
         stdout=subprocess.PIPE,
