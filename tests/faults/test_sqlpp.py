@@ -1,0 +1,129 @@
+"""Kill -9 at each boundary of each kind of definition of SQL++: what the metadata tell afterwards is what they told before, or after, and the tree agrees.
+
+A statement is first carried out beside, on a dataverse of its own that is made in the same way: what it leaves there is what it must leave. A sample;
+all of them with `LIMNOS_TEST_FAULTS=all`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.store.faults import POINTS
+from tests.faults.rig import FULL, Rig
+from tests.faults.whole import complaints
+from tests.nodes.wire import GRAVITINO, namespace_path
+
+SERVICE = "/query/service"
+RECORDS = ("Dataverse", "Datatype", "Dataset", "Index", "Function", "Synonym")
+CHANGING = ("Timestamp", "DatasetId", "GroupName")
+"""What two datasets that are made in the same way differ in."""
+MADE = """create dataverse `{0}`; create dataverse `{0}`.low; create type `{0}`.t as {{ id: bigint, word: string? }}; create type `{0}`.unused as {{ n: bigint }};
+create dataset `{0}`.d(t) primary key id; create index i on `{0}`.d(word); create dataset `{0}`.spare(t) primary key id; create view `{0}`.v as select value 1;
+create function `{0}`.f(a) {{ a + 1 }}; create synonym `{0}`.s for `{0}`.d;
+create external dataset `{0}`.e(t) using localfs (("path"="localhost://{{files}}"), ("format"="json"))"""
+STATEMENTS = {
+    "create-dataverse": ("create dataverse `{0}`.a", "create dataverse `{0}`.b.c"),
+    "mark-dataverse": ("create dataverse `{0}`.a", "create dataverse `{0}`"),
+    "create-type": (MADE, "create type `{0}`.other as closed {{ id: bigint, inner: {{ deep: string }} }}"),
+    "create-dataset": (MADE, "create dataset `{0}`.other(t) primary key id"),
+    "create-external": (MADE, 'create external dataset `{0}`.other(t) using localfs (("path"="localhost://{{files}}"), ("format"="json"))'),
+    "create-index": (MADE, "create index other on `{0}`.d(word)"),
+    "create-view": (MADE, "create view `{0}`.other as select value 2"),
+    "replace-view": (MADE, "create or replace view `{0}`.v as select value 2"),
+    "create-function": (MADE, "create function `{0}`.other() {{ 2 }}"),
+    "replace-function": (MADE, "create or replace function `{0}`.f(a) {{ a + 2 }}"),
+    "create-synonym": (MADE, "create synonym `{0}`.other for `{0}`.d"),
+    "drop-type": (MADE, "drop type `{0}`.unused"),
+    "drop-dataset": (MADE, "drop dataset `{0}`.spare"),
+    "drop-external": (MADE, "drop dataset `{0}`.e"),
+    "drop-index": (MADE, "drop index `{0}`.d.i"),
+    "drop-view": (MADE, "drop view `{0}`.v"),
+    "drop-function": (MADE, "drop function `{0}`.f@1"),
+    "drop-synonym": (MADE, "drop synonym `{0}`.s"),
+    "unmark-dataverse": (MADE, "drop dataverse `{0}`"),
+    "drop-dataverse": (MADE, "drop dataverse `{0}`.low"),
+}  # fmt: skip
+"""What is there, and what is done; a name that nothing has yet stands for {0}."""
+WITH_FILE = ("create-dataset", "create-view", "replace-view")
+"""They write a metadata file before their transaction."""
+MATRIX = [(name, point) for name in STATEMENTS for point in POINTS if point != "file-written" or name in WITH_FILE]
+SAMPLE = MATRIX if FULL else MATRIX[:: len(MATRIX) // 3]
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+    """A node that may read files of a directory."""
+    base = tmp_path_factory.mktemp(request.param)
+    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    env = {"LIMNOS__SQLPP__FILE_ROOTS": str(base)}
+    with Rig(base, database, env=env) as running:
+        yield running
+
+
+def said(rig: Rig, text: str) -> tuple[int, list[object]]:
+    """Send a statement: status and results."""
+    answer = rig.admin.ask("POST", SERVICE, {"statement": text})
+    results = answer.body.get("results", [])
+    assert isinstance(results, list)
+    return answer.status, results
+
+
+def spelled(rig: Rig, text: str, tag: str) -> str:
+    """A statement about the dataverse of a name."""
+    return text.format(tag).replace("{files}", str(rig.directory))
+
+
+def picture(rig: Rig, tag: str) -> str:
+    """What the metadata say of a dataverse and those below it, and what Iceberg's and Gravitino's lists have: as text in which the name is a sign."""
+    told: dict[str, object] = {}
+    for record in RECORDS:
+        status, found = said(rig, f"select value x from Metadata.`{record}` x")
+        assert status == 200
+        told[record] = sorted(
+            json.dumps(plain(each), sort_keys=True) for each in found if f'"{tag}' in json.dumps(each)
+        )
+    for levels in ((tag,), (tag, "low"), (tag, "a"), (tag, "b"), (tag, "b", "c")):
+        for kind in ("tables", "views"):
+            answer = rig.admin.ask("GET", f"{namespace_path(*levels)}/{kind}")
+            assert answer.status in (200, 404)
+            told[f"{kind} of {levels[1:]}"] = answer.body.get("identifiers")
+        answer = rig.admin.ask("GET", f"{GRAVITINO}/catalogs/main/schemas/{':'.join(levels)}/tables")
+        told[f"Gravitino's of {levels[1:]}"] = answer.body.get("identifiers")
+    return json.dumps(told, indent=1, sort_keys=True).replace(tag, "$")
+
+
+def plain(value: object) -> object:
+    """A record without what differs from one making to the next."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items() if name not in CHANGING}
+    return [plain(each) for each in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("name,point", SAMPLE)
+def test_a_definition_is_whole_or_absent(rig: Rig, name: str, point: str) -> None:
+    """A node killed inside a definition leaves all of it after the commit, nothing before; and it can be sent again."""
+    before, text = STATEMENTS[name]
+    beside, tag = rig.tag(), rig.tag()
+    for each in (beside, tag):
+        assert said(rig, spelled(rig, before, each))[0] == 200
+    there = picture(rig, tag)
+    assert there == picture(rig, beside)
+    assert said(rig, spelled(rig, text, beside))[0] == 200
+    wanted = picture(rig, beside)
+    rig.arm(point)
+
+    answer = rig.try_to("POST", SERVICE, {"statement": spelled(rig, text, tag)})
+
+    rig.node.wait_killed()
+    assert answer is None, f"a node that was killed before its answer gave one: {answer}"
+    assert complaints(rig.database) == []
+    rig.start()
+    assert wanted != there
+    assert picture(rig, tag) == (wanted if point == "after-commit" else there)
+    again, _ = said(rig, spelled(rig, text, tag))
+    assert again in ((200, 400) if point == "after-commit" else (200,))
+    assert picture(rig, tag) == wanted
+    assert complaints(rig.database) == []
