@@ -13,11 +13,12 @@ from limnos.model.errors import BadRequest, CannotStart, Forbidden, IllegalName,
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, encode
 from limnos.names.errors import InvalidName
-from limnos.services import nesting
+from limnos.services import nesting_steps
 from limnos.services.catalogs import catalog_alter, catalog_create
 from limnos.services.namespaces import namespace_drop, namespace_move, namespaces_list
 from limnos.services.nested import separator_settle
-from limnos.services.nesting import Progress, nesting_check, nesting_confirm, nesting_go_on, nesting_load, nesting_plan
+from limnos.services.nesting import nesting_check, nesting_confirm, nesting_go_on, nesting_load, nesting_plan
+from limnos.services.nesting_steps import Progress
 from limnos.services.properties import Edits
 from limnos.services.scene import Scope
 from limnos.services.trash import NEWEST, trash_list, undrop
@@ -149,7 +150,7 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
 @pytest.mark.parametrize("batch", [1, 3, 500])
 def test_names_are_planned_changed_and_undone(flat: Desk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """In batches of any size, by two nodes in turn; every namespace keeps its id and what is in it, undone is as before."""
-    monkeypatch.setattr(nesting, "BATCH", batch)
+    monkeypatch.setattr(nesting_steps, "BATCH", batch)
     other = Desk.__new__(Desk)
     other.lab, other.node = flat.lab, type(flat.node)(flat.lab.open())
     loosen(other)
@@ -190,7 +191,7 @@ def test_names_are_planned_changed_and_undone(flat: Desk, monkeypatch: pytest.Mo
 
 def test_what_others_do_meanwhile_is_left(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """A namespace that was renamed, dropped or moved since is theirs; a name that came is planned, one that is taken gets a number."""
-    monkeypatch.setattr(nesting, "BATCH", 2)
+    monkeypatch.setattr(nesting_steps, "BATCH", 2)
     for name in ("a:1", "b:1", "c:1", "d:1", "e:1"):
         flat.namespace(name, scope=FLAT)
     flat.run(nesting_plan(flat.ctx(), FLAT))
@@ -273,7 +274,7 @@ def test_separators_that_are_none(flat: Desk, separator: str) -> None:
 
 def test_steps_out_of_turn(flat: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing goes on without a plan, nor in two directions; a change under way cannot be confirmed."""
-    monkeypatch.setattr(nesting, "BATCH", 1)
+    monkeypatch.setattr(nesting_steps, "BATCH", 1)
     with pytest.raises(NotFound):
         flat.run(nesting_go_on(flat.ctx(), FLAT, to="migrated"))
     with pytest.raises(BadRequest, match="planned, migrated, undone"):

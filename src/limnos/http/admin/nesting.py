@@ -21,7 +21,8 @@ from limnos.services.scene import Scope
 if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.services.context import Context
-    from limnos.services.nesting import Planned, Progress
+    from limnos.services.nesting import Planned
+    from limnos.services.nesting_steps import Progress
 
 _NAMES = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/names"
 _CHANGES = f"{_NAMES}/changes"
