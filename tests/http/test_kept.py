@@ -481,6 +481,21 @@ def test_budget(town: Town) -> None:
     assert len(town.plain.built.application.kept) == 0
 
 
+def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
+    """Who is refused what was kept for them costs one look at the store a request, not one for what is kept and one more."""
+    node, application = any_town.one, any_town.one.built.application
+    assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
+    there = len(application.kept)
+    node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+    assert node.get(TABLE, user="ana").status == 403
+    before = node.built.services.store.statements
+
+    assert node.get(TABLE, user="ana").status == 403
+
+    assert node.built.services.store.statements - before <= 1
+    assert len(application.kept) == there - 1
+
+
 def test_plus_in_an_address_is_not_kept(town: Town) -> None:
     """What a plus means is the client's affair, which no key holds."""
     make_table(town.one, "a", "x y")

@@ -56,6 +56,7 @@ class KeptAnswer:
         "generation",
         "head",
         "headers",
+        "key",
         "lasting",
         "moment",
         "observed",
@@ -66,7 +67,7 @@ class KeptAnswer:
     )
 
     def __init__(self, keeping: Keeping, response: Response, lasting: Lasting, *, observed: tuple[str, str]) -> None:
-        method, url, _ = keeping.key
+        method, url, _ = self.key = keeping.key
         self.moment, self.generation = keeping.moment, keeping.generation
         self.lasting = lasting
         self.status, self.headers = response.status, response.headers
@@ -133,13 +134,13 @@ class KeptAnswers:
         moment, view = self._moment(), self._view
         if moment is not None and answer.moment == moment and answer.generation == view.generation:
             if not self._lasts(answer.lasting):
-                return False
+                return self._drop(answer)
             GATE_QUIET[()] += 1
             SENT_AGAIN[_QUIET] += 1
             return True
         ground = answer.lasting.ground
         if ground is None:
-            return False
+            return self._drop(answer)
         try:
             self.gate.ask_now(ground.zones, "arrival")
         except Exception:  # noqa: BLE001 - whoever answers afresh meets it again, and says so
@@ -160,9 +161,20 @@ class KeptAnswers:
         """Say whether an answer holds at the moment of a gate over its zones, from which nothing was awaited since."""
         lasting = answer.lasting
         if lasting.ground is None or not lasting.ground.stands(self._view) or not self._lasts(lasting):
-            return False
+            return self._drop(answer)
         SENT_AGAIN[_STANDS] += 1
         return True
+
+    def _drop(self, answer: KeptAnswer) -> bool:
+        """Forget an answer that holds no more: who asks again is answered after one look at the store, not two. Says no."""
+        if self._young.get(answer.key) is answer:
+            del self._young[answer.key]
+            self._young_bytes -= answer.bytes
+        elif self._old.get(answer.key) is answer:
+            del self._old[answer.key]
+            self._old_bytes -= answer.bytes
+        KEPT_BYTES[()] = self._young_bytes + self._old_bytes
+        return False
 
     def _lasts(self, lasting: Lasting) -> bool:
         """Say whether what no clock of the store tells still holds: the token's time, the local file."""

@@ -1,0 +1,173 @@
+"""What may change, and what the very next request must then be told: the rows of the matrix.
+
+Each row prepares a caller and an object, changes something at one node, and says what is right. May import this package's `faces` and `world`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.acceptance.faces import ALLOWED, AWAY, GRAVITINO, MISSING, OWN, REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from conformance.acceptance.faces import Face
+    from conformance.acceptance.world import World
+
+OK = 200
+
+
+class Home:
+    """A schema with an object `t`, a user, a role and a group of one cell's own."""
+
+    def __init__(self, world: World, face: Face) -> None:
+        self.world, self.face = world, face
+        number = world.serial()
+        self.space, self.user, self.role, self.group = (f"{word}{number}" for word in ("s", "u", "r", "g"))
+        self.asked = "t"
+        self.complaint: str | None = None
+        world.do("POST", f"{GRAVITINO}/users", {"name": self.user})
+        world.do("POST", f"{GRAVITINO}/groups", {"name": self.group})
+        self.make_role(f"{self.role}_base", to=self.user)
+        self.make_role(self.role)
+        face.make_space(world, self.space)
+        face.make(world, self.space, "t")
+        self._privileges(f"{self.role}_base", "catalog", face.catalog, "use_catalog")
+        self._privileges(f"{self.role}_base", "schema", face.full_name(self.space), "use_schema")
+
+    def make_role(self, name: str, *, to: str | None = None) -> None:
+        """Make a role, and give it to a user."""
+        self.world.do("POST", f"{GRAVITINO}/roles", {"name": name, "properties": {}, "securableObjects": []})
+        if to is not None:
+            self.world.do("PUT", f"{GRAVITINO}/permissions/users/{to}/grant", {"roleNames": [name]})
+
+    def _privileges(self, role: str, kind: str, full_name: str, privilege: str, *, verb: str = "grant") -> None:
+        path = f"{GRAVITINO}/permissions/roles/{role}/{kind}/{full_name}/{verb}"
+        self.world.do("PUT", path, {"privileges": [{"name": privilege, "condition": "allow"}]})
+
+    def right(self, verb: str = "grant") -> None:
+        """Let the role read the object, or no more."""
+        self._privileges(self.role, self.face.kind, self._object, self.face.privilege, verb=verb)
+
+    def right_on_all(self) -> None:
+        """Let the role read whatever the schema holds."""
+        self._privileges(self.role, "schema", self.face.full_name(self.space), self.face.privilege)
+
+    @property
+    def _object(self) -> str:
+        return self.face.full_name(self.space, "t")
+
+    def give(self, verb: str = "grant", *, to: str = "users") -> None:
+        """Give the role to the user or the group, or take it."""
+        name = self.user if to == "users" else self.group
+        self.world.do("PUT", f"{GRAVITINO}/permissions/{to}/{name}/{verb}", {"roleNames": [self.role]})
+
+    def tried_to_take(self) -> bool:
+        """Take the role from the user where that may be refused; says whether it was done."""
+        path = f"{GRAVITINO}/permissions/users/{self.user}/revoke"
+        return self.world.tried("PUT", path, {"roleNames": [self.role]}) == OK
+
+    def join(self) -> None:
+        """Have the user in the group."""
+        self.world.do("POST", f"{OWN}/metalakes/lake/groups/{self.group}/members", {"users": [self.user]})
+
+    def leave(self) -> None:
+        """Have the user in the group no more."""
+        self.world.do("DELETE", f"{OWN}/metalakes/lake/groups/{self.group}/members/{self.user}")
+
+    def own(self, name: str) -> None:
+        """Make somebody the object's owner."""
+        self.world.do("PUT", f"{GRAVITINO}/owners/{self.face.kind}/{self._object}", {"name": name, "type": "USER"})
+
+    def enabled(self, *, is_so: bool) -> None:
+        """Enable the user or disable them."""
+        self.world.do("PATCH", f"{OWN}/metalakes/lake/users/{self.user}", {"enabled": is_so})
+
+    def rename(self) -> None:
+        """Have the object under another name."""
+        self.face.rename(self.world, self.space, old="t", new="z")
+
+    def drop(self) -> None:
+        """Drop the object."""
+        self.face.drop(self.world, self.space, "t")
+
+    def recreate(self) -> None:
+        """Put another object in its place."""
+        self.drop()
+        self.face.make(self.world, self.space, "t")
+
+    def ask(self) -> tuple[str, int]:
+        """Ask for the object; returns what was said, and how many statements it took."""
+        status, statements = self.world.ask(self.user, self.face.ask(self.space, self.asked))
+        return self.face.said.get(status, str(status)), statements
+
+
+def _nothing(_: Home) -> None:
+    """Prepare nothing."""
+
+
+def _has(home: Home) -> None:
+    home.right()
+    home.give()
+
+
+def _has_by_group(home: Home) -> None:
+    home.right()
+    home.give(to="groups")
+    home.join()
+
+
+def _has_on_all(home: Home) -> None:
+    home.right_on_all()
+    home.give()
+
+
+def _asks_for_new(home: Home) -> None:
+    _has_on_all(home)
+    home.asked = "z"
+
+
+def _goes_away(home: Home) -> None:
+    """A right is taken while the node that is asked can't hear of it: what it says meanwhile is true, or that it can't tell."""
+    with home.world.away():
+        done = home.tried_to_take()
+        said, _ = home.ask()
+    if said not in (REFUSED if done else ALLOWED, AWAY):
+        home.complaint = f"{said} while the store was away, by what was remembered"
+    if not done:
+        home.give("revoke")
+
+
+class Change(NamedTuple):
+    """A row: what it is called, what comes before it, what is said before and after."""
+
+    title: str
+    prepare: Callable[[Home], None]
+    does: Callable[[Home], None]
+    before: str
+    after: str
+
+
+CHANGES = (
+    Change("a role is taken from a user", _has, lambda home: home.give("revoke"), ALLOWED, REFUSED),
+    Change("a role is given to a user", Home.right, Home.give, REFUSED, ALLOWED),
+    Change("a privilege is taken from a role", _has, lambda home: home.right("revoke"), ALLOWED, REFUSED),
+    Change("a privilege is given to a role", Home.give, Home.right, REFUSED, ALLOWED),
+    Change(
+        "a role is taken from a group", _has_by_group, lambda home: home.give("revoke", to="groups"), ALLOWED, REFUSED
+    ),
+    Change(
+        "a role is given to a group", lambda home: (home.right(), home.join())[0],
+        lambda home: home.give(to="groups"), REFUSED, ALLOWED,
+    ),
+    Change("a user leaves a group", _has_by_group, Home.leave, ALLOWED, REFUSED),
+    Change("a user is disabled", _has, lambda home: home.enabled(is_so=False), ALLOWED, REFUSED),
+    Change("another is made the owner", lambda home: home.own(home.user), lambda home: home.own("admin"), ALLOWED, REFUSED),
+    Change("the user is made the owner", _nothing, lambda home: home.own(home.user), REFUSED, ALLOWED),
+    Change("renamed: by the old name", _has_on_all, Home.rename, ALLOWED, MISSING),
+    Change("renamed: by the new name", _asks_for_new, Home.rename, MISSING, ALLOWED),
+    Change("dropped", _has_on_all, Home.drop, ALLOWED, MISSING),
+    Change("dropped, and another of its name made", _has, Home.recreate, ALLOWED, REFUSED),
+    Change("a role is taken while the store is away", _has, _goes_away, ALLOWED, REFUSED),
+)  # fmt: skip

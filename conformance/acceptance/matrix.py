@@ -1,0 +1,90 @@
+"""Tries every change over every protocol, and counts statements: the cells of the matrix, and the page that shows them.
+
+May import this package. Knows nothing of how a node is run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from conformance.acceptance.changes import CHANGES, Home
+from conformance.acceptance.faces import FACES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.acceptance.changes import Change
+    from conformance.acceptance.faces import Face
+    from conformance.acceptance.world import World
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "acceptance.md"
+WARM: Final = 3
+"""So many requests come before: the first learns, the second finds what the first has learnt, the third is counted."""
+MARK: Final = "<!-- Below here: written by `conformance/run acceptance write`. -->"
+
+
+class Cell(NamedTuple):
+    """What a request was told right after a change, and statements: before it, right after it, and once more."""
+
+    told: str
+    hot: int
+    following: int
+    again: int
+    wrong: str | None
+
+    def __str__(self) -> str:
+        return self.wrong or f"{self.told}: {self.hot}, {self.following}, {self.again}"
+
+
+def tried(world: World, face: Face, change: Change) -> Cell:
+    """Carry out a change, with requests before and after it."""
+    home = Home(world, face)
+    change.prepare(home)
+    before, hot = [home.ask() for _ in range(WARM)][-1]
+    change.does(home)
+    (told, following), (once_more, again) = home.ask(), home.ask()
+    wrong = None if home.complaint is None else f"WRONG: {home.complaint}"
+    if (before, told, once_more) != (change.before, change.after, change.after):
+        wrong = f"WRONG: {before}, then {told}, then {once_more}; right: {change.before}, {change.after}"
+    elif max(hot, again) > face.hot_max:
+        wrong = f"WRONG: {hot} statements before, {again} after; {face.hot_max} at most"
+    return Cell(told, hot, following, again, wrong)
+
+
+def cells(world: World, faces: Sequence[Face] = FACES) -> list[list[Cell]]:
+    """Try every change over every protocol: a row for each change. The first is tried once before, so that nodes know what all requests share."""
+    for face in faces:
+        tried(world, face, CHANGES[0])
+    return [[tried(world, face, change) for face in faces] for change in CHANGES]
+
+
+def section(title: str, rows: list[list[Cell]]) -> str:
+    """Spell the matrix of one store."""
+    lines = [
+        f"### {title}", "", f"| change | {' | '.join(face.title for face in FACES)} |", "|---" * (len(FACES) + 1) + "|",
+        *(f"| {change.title} | {' | '.join(map(str, row))} |" for change, row in zip(CHANGES, rows, strict=True)),
+    ]  # fmt: skip
+    return "\n".join((*lines, ""))
+
+
+def summary(found: dict[str, list[list[Cell]]]) -> str:
+    """Say how many cells there are, and what they cost at most."""
+    every = [cell for rows in found.values() for row in rows for cell in row]
+    right = sum(cell.wrong is None for cell in every)
+    return (
+        f"{right} of {len(every)} cells right; statements: {max(cell.hot for cell in every)} at most before a change,"
+        f" {max(cell.following for cell in every)} at most right after it, {max(cell.again for cell in every)} at most from then on"
+    )
+
+
+def written(page: str, found: dict[str, list[list[Cell]]]) -> str:
+    """Put what was found in the page, below what people wrote."""
+    head = page.partition(MARK)[0]
+    return "\n".join((f"{head}{MARK}", "", f"{summary(found)}.", "", *(section(*each) for each in found.items())))
+
+
+def sections(page: str) -> dict[str, str]:
+    """Read the matrices of a page by their titles."""
+    parts = page.partition(MARK)[2].split("### ")[1:]
+    return {part.partition("\n")[0]: f"### {part}".rstrip() + "\n" for part in parts}

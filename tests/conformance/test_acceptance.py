@@ -1,0 +1,56 @@
+"""The matrix of access across protocols, nodes and stores: every cell is right, and the page says what was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conformance.acceptance import matrix
+from conformance.acceptance.changes import CHANGES
+from conformance.acceptance.faces import FACES
+from conformance.acceptance.world import world_of
+from tests.backends import Database
+from tests.freshness import plants
+
+TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+@pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])
+def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
+    """What the very next request is told after each change, and its statements, are as docs/acceptance.md says; every cell is right."""
+    title = f"{TITLES[database.kind]}, {words}"
+    address = None if database.kind == "sqlite" else database.address
+    with world_of(tmp_path / "data", nodes=nodes, database=address) as world:
+        rows = matrix.cells(world)
+
+    assert [cell.wrong for row in rows for cell in row if cell.wrong] == []
+    page = matrix.PAGE.read_text(encoding="utf-8")
+    assert matrix.sections(page)[title] == matrix.section(title, rows), "conformance/run acceptance write"
+
+
+@pytest.mark.parametrize(
+    "plant,title",
+    [
+        (plants.roles_of_a_principal_not_touched, "a role is taken from a user"),
+        (plants.rules_not_touched, "a privilege is taken from a role"),
+        (plants.memberships_not_touched, "a user leaves a group"),
+        (plants.user_state_not_touched, "a user is disabled"),
+        (plants.owner_not_touched, "another is made the owner"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_planted_bug_is_a_wrong_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plant: Plant, title: str
+) -> None:
+    """A node that forgets too little after a change decides a cell of the matrix wrong, over every protocol."""
+    (change,) = (each for each in CHANGES if each.title == title)
+    with world_of(tmp_path / "data", nodes=2) as world:
+        sound = [matrix.tried(world, face, change) for face in FACES]
+        plant(monkeypatch)
+        spoilt = [matrix.tried(world, face, change) for face in FACES]
+
+    assert [cell.wrong for cell in sound] == [None] * len(FACES)
+    assert all(str(cell.wrong).startswith("WRONG") for cell in spoilt)
