@@ -1,4 +1,4 @@
-"""A port of the loopback that leads to a socket in the file system, and can fall silent or be cut: a source that is away."""
+"""A port of the loopback that leads to a server's socket, and can fall silent or be cut: a source that is away."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import psycopg
 class Bridge:
     """Pumps bytes both ways until it is closed. `silent`: what comes is swallowed; `cut`: nobody listens."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, target: Path | int) -> None:
+        self._target = target
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.silent = False
@@ -58,10 +58,21 @@ class Bridge:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self._path))
+            try:
+                server = self._reach()
+            except OSError:  # there is none any more
+                client.close()
+                continue
             self._open += [client, server]
             self._start(self._carry, client, server)
+
+    def _reach(self) -> socket.socket:
+        """Connect to a socket in the file system, or to a port of the loopback."""
+        if isinstance(self._target, int):
+            return socket.create_connection(("127.0.0.1", self._target))
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(str(self._target))
+        return server
 
     def _carry(self, client: socket.socket, server: socket.socket) -> None:
         back = threading.Thread(target=self._pump, args=(server, client), daemon=True)

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from tests.backends import Database, Lab, PostgresServer
+    from tests.brokers import KafkaServer
 
 # A busy machine must not turn a correct property into a failure.
 settings.register_profile("limnos", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +32,15 @@ def postgres_server() -> Iterator[PostgresServer]:
     from tests.backends import postgres_server
 
     with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka_server() -> Iterator[KafkaServer]:
+    """A Kafka broker for this test process, started when the first test wants it."""
+    from tests.brokers import kafka_server
+
+    with kafka_server() as server:
         yield server
 
 

@@ -52,9 +52,9 @@ def _artifact(coordinates: str, sha256: str, size_bytes: int) -> KitArtifact:
     )
 
 
-def class_path(cache: Path) -> list[Path]:
-    """Return the local path of every archive of the lock file, fetching what is missing."""
-    artifacts = parse_lock(LOCK.read_text(encoding="utf-8"))
+def class_path(cache: Path, lock: Path = LOCK) -> list[Path]:
+    """Return the local path of every archive of a lock file, fetching what is missing."""
+    artifacts = parse_lock(lock.read_text(encoding="utf-8"))
     missing = _missing(artifacts, cache)
     if missing:
         size = sum(artifact.size_bytes for artifact in missing) // 1_000_000

@@ -293,7 +293,7 @@ def _address(text: str) -> str:
 
 
 class Sources(Section):
-    """Outside systems that catalogs show: databases."""
+    """Outside systems that catalogs show: databases, clusters of Kafka."""
 
     allowed_addresses: Annotated[tuple[Annotated[str, AfterValidator(_address)], ...], BeforeValidator(_words)] = Field(
         default=(),

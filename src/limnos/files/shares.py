@@ -95,12 +95,16 @@ class _Share:
 
     def _work(self) -> None:
         while (call := self._next()) is not None:
-            result, error = None, None
-            try:
-                result = call.run()
-            except BaseException as raised:  # noqa: BLE001 - told to the waiter
-                error = raised
-            self._end(call, result, error)
+            self._carry_out(call)
+            del call  # an idle thread holds nothing of the last call: connections end with it
+
+    def _carry_out(self, call: _Call) -> None:
+        result, error = None, None
+        try:
+            result = call.run()
+        except BaseException as raised:  # noqa: BLE001 - told to the waiter
+            error = raised
+        self._end(call, result, error)
 
     def _end(self, call: _Call, result: object, error: BaseException | None) -> None:
         if not call.given_up:

@@ -104,6 +104,7 @@ FILESET_PROVIDER = "fileset"
 MODEL_PROVIDER = "model"
 MESSAGING_PROVIDER = "messaging"
 POSTGRESQL_PROVIDER = "jdbc-postgresql"
+KAFKA_PROVIDER = "kafka"
 SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
@@ -116,7 +117,7 @@ HELD: Final[Mapping[str, Kind]] = {
 """What a catalog of each of the other providers holds, beside functions; its schemas do not nest."""
 
 
-SOURCED: Final[Mapping[str, str]] = {POSTGRESQL_PROVIDER: "RELATIONAL"}
+SOURCED: Final[Mapping[str, str]] = {POSTGRESQL_PROVIDER: "RELATIONAL", KAFKA_PROVIDER: "STREAM"}
 """Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
 
 

@@ -37,7 +37,7 @@ _NO_SECRETS = frozenset(
 )  # fmt: skip
 """Names that sound like secrets and are none."""
 _SECRET = re.compile(
-    r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature"
+    r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )
 _USERINFO = re.compile(r"(://[^/?#@\s:]*:)[^/?#@\s]*(?=@)")
 _PARAMETER = re.compile(r"([?&;][^=&;?]*(?:secret|passw|pwd|token|credential|key|sig)[^=&;?]*=)[^&;#]*", re.IGNORECASE)

@@ -16,18 +16,19 @@ from limnos.model.decisions import Link
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE
+from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord
 from limnos.services.scene import Scope
 from limnos.services.sources import ask, origin_of
 from limnos.services.table_formats import SOURCE
-from limnos.sources.connectors.capabilities import with_schemas, with_tables
+from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from limnos.access.actions import Action
     from limnos.model.decisions import Chain, Decision
     from limnos.model.permits import Permit
+    from limnos.model.records import NodeRecord
     from limnos.names.path import Levels
     from limnos.services.context import Context
     from limnos.services.scene import Scene
@@ -36,7 +37,12 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-SHADOWED: Final = (Kind.NAMESPACE, Kind.TABLE)
+SHADOWED: Final = (Kind.NAMESPACE, Kind.TABLE, Kind.TOPIC)
+_RECORDS: Final[Mapping[Kind, NodeRecord]] = {
+    Kind.NAMESPACE: BLANK_NAMESPACE,
+    Kind.TABLE: BLANK_TABLE,
+    Kind.TOPIC: TopicRecord(None, {}),
+}
 MADE_MAX: Final = 2_100
 """How many shadows one request makes: as many as it may name objects."""
 
@@ -77,6 +83,8 @@ class ShadowCreate(msgspec.Struct, frozen=True):
     steps: tuple[tuple[Kind, str, str], ...]
     owner_id: int | None
     renews: bool
+    record: NodeRecord
+    """Of the last one."""
 
 
 def seek(scene: Scene, kind: Kind, *, path: Levels, action: Action) -> Sought:
@@ -92,6 +100,8 @@ async def exists(ctx: Context, origin: Origin, *, kind: Kind, path: Levels) -> b
     """Ask the source whether it has an object."""
     if kind is Kind.NAMESPACE:
         return await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_exists(path[0]))
+    if kind is Kind.TOPIC:
+        return await ask(ctx, origin, of=with_topics, question=lambda found: found.topic_exists(path[0], path[1]))
     return await ask(ctx, origin, of=with_tables, question=lambda found: found.table_exists(path[0], path[1]))
 
 
@@ -133,16 +143,20 @@ async def _live_one(ctx: Context, lacking: Unshadowed, *, origin: Origin) -> Lev
 
 async def shadow_make(
     ctx: Context, scope: Scope, *, kind: Kind, path: Levels, allowed: Callable[[Scene, Chain], Decision],
-    made_here: bool = False,
+    made_here: bool = False, record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Let a node stand for an object; of one that was made here just now, its maker is the owner. Raises Forbidden."""
+    """Let a node stand for an object; of one that was made here just now, its maker is the owner. Raises Forbidden.
+
+    `record` is what is kept of it here; what stands for it already keeps its own.
+    """
 
     def decide(scene: Scene) -> Permit[ShadowCreate]:
         node, chain = scene.find(path, kind)
         decision = allowed(scene, chain if node is not None else (Link.absent(kind, path[-1]), *chain))
         steps = tuple((each, scene.space(each), name) for each, name in zip(_kinds(kind), path, strict=True))
         owner_id = scene.maker_id if made_here else None
-        return scene.permit(ShadowCreate(scene.catalog, steps, owner_id, made_here), decision, zone=scene.catalog.id)
+        command = ShadowCreate(scene.catalog, steps, owner_id, made_here, record or _RECORDS[kind])
+        return scene.permit(command, decision, zone=scene.catalog.id)
 
     while True:
         try:
@@ -167,6 +181,6 @@ def shadow_insert(tx: Tx, permit: Permit[ShadowCreate]) -> Node:
             found = None
         at = found or tx.nodes.create(
             kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, node_format=SOURCE if kind is Kind.TABLE else "",
-            record=BLANK_NAMESPACE if kind is Kind.NAMESPACE else BLANK_TABLE, owner_id=command.owner_id if last else None,
+            record=command.record if last else _RECORDS[kind], owner_id=command.owner_id if last else None,
         )  # fmt: skip
     return at

@@ -63,6 +63,12 @@ def seen_in(scene: Scene, path: Levels, *, chain: Chain, kind: Kind, action: Act
     return Seen(origin_of(scene), path, frozenset(listed.texts()), others, frozenset(known))
 
 
+def container_chain(scene: Scene, schema: Levels) -> Chain:
+    """Return the chain of a schema, whether anything stands for it or not."""
+    node, chain = scene.find(schema, Kind.NAMESPACE)
+    return chain if node is not None else (Link.absent(Kind.NAMESPACE, schema[-1]), *chain)
+
+
 def schemas_seen(scene: Scene) -> Seen:
     """Decide on listing schemas. Raises Forbidden."""
     scene.require_in_use()
@@ -114,18 +120,18 @@ async def schema_alter(ctx: Context, scope: Scope, *, path: Levels) -> None:
 async def schema_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Drop an empty schema in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Forbidden."""
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP))
-    await refuse_protected(ctx, sought)
+    await refuse_protected(ctx, sought, kind=Kind.NAMESPACE)
     await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_drop(path[0]), changes=True)
     await shadow_drop(ctx, scope, sought=sought, action=Action.NAMESPACE_DROP)
 
 
-async def refuse_protected(ctx: Context, sought: Sought) -> None:
+async def refuse_protected(ctx: Context, sought: Sought, *, kind: Kind) -> None:
     """Refuse to drop what lies in something that is protected with all that is below. Raises Protected."""
     found = await ctx.look_up(lambda: protection_read(sought.nearest))
     if found is not None and (found.below or (sought.node is not None and found.node_id == sought.node.id)):
-        kind = "namespace" if len(sought.path) == 1 else "table"
         raise Protected(
-            f"{sought.path[-1]} lies in what is protected with all that is below: end that protection first", kind=kind
+            f"{sought.path[-1]} lies in what is protected with all that is below: end that protection first",
+            kind=kind.word,
         )
 
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.decisions import Link
 from limnos.model.errors import Unsupported
 from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
 from limnos.services.shadows import seek, shadow_make
-from limnos.services.source_schemas import Seen, refuse_protected, seen_in, shadow_drop
+from limnos.services.source_schemas import Seen, container_chain, refuse_protected, seen_in, shadow_drop
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import with_tables
 
@@ -45,14 +44,9 @@ class Loaded(NamedTuple):
 def tables_seen(scene: Scene, schema: Levels) -> Seen:
     """Decide on listing the tables of a schema. Raises Forbidden."""
     scene.require_in_use()
-    chain = _container(scene, schema)
+    chain = container_chain(scene, schema)
     scene.require(Action.TABLE_LIST, chain)
     return seen_in(scene, schema, chain=chain, kind=Kind.TABLE, action=Action.TABLE_LIST)
-
-
-def _container(scene: Scene, schema: Levels) -> Chain:
-    node, chain = scene.find(schema, Kind.NAMESPACE)
-    return chain if node is not None else (Link.absent(Kind.NAMESPACE, schema[-1]), *chain)
 
 
 async def tables_list(ctx: Context, seen: Seen) -> list[str]:
@@ -73,7 +67,7 @@ async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked
     check_gravitino_name(name)
 
     def may(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.TABLE_CREATE, _container(scene, path[:-1]))
+        return scene.require(Action.TABLE_CREATE, container_chain(scene, path[:-1]))
 
     def decide(scene: Scene) -> Origin:
         scene.require_in_use()
@@ -148,6 +142,6 @@ async def table_drop(ctx: Context, scope: Scope, *, path: Levels, purge: bool) -
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_DROP))
     if purge:
         raise Unsupported("Tables of this source have no files to purge: drop the table, which takes its rows away")
-    await refuse_protected(ctx, sought)
+    await refuse_protected(ctx, sought, kind=Kind.TABLE)
     await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_drop(schema, name), changes=True)
     await shadow_drop(ctx, scope, sought=sought, action=Action.TABLE_DROP)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from limnos.formats.gravitino.tables import Asked, TableChange
     from limnos.formats.iceberg.json_types import Json
@@ -29,6 +29,12 @@ class TableTold(NamedTuple):
     comment: str | None
     columns: list[Json]
     indexes: list[Json]
+    properties: dict[str, str]
+
+
+class TopicTold(NamedTuple):
+    """A topic as its source tells it; comments of topics are none of a source's."""
+
     properties: dict[str, str]
 
 
@@ -103,6 +109,35 @@ class TableCatalog(BaseCatalog, Protocol):
         ...
 
 
+@runtime_checkable
+class TopicCatalog(BaseCatalog, Protocol):
+    """Topics in schemas."""
+
+    def topic_names(self, schema: str) -> list[str]:
+        """Return all names, sorted. Raises NotFound for the schema."""
+        ...
+
+    def topic_exists(self, schema: str, topic: str) -> bool:
+        """Say whether there is one."""
+        ...
+
+    def topic_load(self, schema: str, topic: str) -> TopicTold:
+        """Return a topic. Raises NotFound of the schema or the topic."""
+        ...
+
+    def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
+        """Make a topic. Raises AlreadyExists, NotFound, BadRequest."""
+        ...
+
+    def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
+        """Change its properties, all or none. Raises NotFound, BadRequest."""
+        ...
+
+    def topic_drop(self, schema: str, topic: str) -> None:
+        """Drop a topic with what is in it. Raises NotFound, Unsupported where the source keeps its topics."""
+        ...
+
+
 def with_schemas(connector: BaseCatalog) -> SupportsNamespaces | None:
     """Return a connector as one with schemas, if it is."""
     return connector if isinstance(connector, SupportsNamespaces) else None
@@ -111,3 +146,8 @@ def with_schemas(connector: BaseCatalog) -> SupportsNamespaces | None:
 def with_tables(connector: BaseCatalog) -> TableCatalog | None:
     """Return a connector as one with tables, if it is."""
     return connector if isinstance(connector, TableCatalog) else None
+
+
+def with_topics(connector: BaseCatalog) -> TopicCatalog | None:
+    """Return a connector as one with topics, if it is."""
+    return connector if isinstance(connector, TopicCatalog) else None

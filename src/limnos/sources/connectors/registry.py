@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import sqlalchemy as sa
 
-from limnos.model.errors import BadRequest
-from limnos.model.kinds import POSTGRESQL_PROVIDER
+from limnos.model.errors import BadRequest, Unsupported
+from limnos.model.kinds import KAFKA_PROVIDER, POSTGRESQL_PROVIDER
 from limnos.sources.connectors.addresses import database_url, require_allowed
+from limnos.sources.connectors.broker_settings import broker_settings
 from limnos.sources.connectors.databases import Database, Manner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from limnos.sources.connectors.addresses import DatabaseUrl
+    from limnos.sources.connectors.broker_settings import BrokerSettings
     from limnos.sources.connectors.capabilities import BaseCatalog
 
 CONNECTIONS_MAX: Final = 4
@@ -65,6 +67,19 @@ def _postgresql_checked(properties: Mapping[str, str], limits: Limits) -> tuple[
     return found, database
 
 
+def _kafka(properties: Mapping[str, str], limits: Limits) -> BaseCatalog:
+    settings = _kafka_checked(properties, limits)
+    try:
+        from limnos.sources.connectors.brokers import Brokers  # noqa: PLC0415 - its library comes with the extra
+    except ImportError:
+        raise Unsupported("Catalogs of provider kafka need a part of this server: install limnos[kafka]") from None
+    return Brokers(settings, allowed=limits.addresses, timeout_s=limits.timeout_s)
+
+
+def _kafka_checked(properties: Mapping[str, str], limits: Limits) -> BrokerSettings:
+    return broker_settings(properties, allowed=limits.addresses)
+
+
 def _stated(properties: Mapping[str, str], name: str) -> str:
     value = properties.get(name)
     if not value or "\0" in value:
@@ -77,9 +92,13 @@ _POSTGRESQL: Final = Manner(
     schema_comment="SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema",
     comment_on_schema="COMMENT ON SCHEMA {} IS {}",
 )
-_OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {POSTGRESQL_PROVIDER: _postgresql}
+_OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {
+    POSTGRESQL_PROVIDER: _postgresql,
+    KAFKA_PROVIDER: _kafka,
+}
 _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
-    POSTGRESQL_PROVIDER: _postgresql_checked
+    POSTGRESQL_PROVIDER: _postgresql_checked,
+    KAFKA_PROVIDER: _kafka_checked,
 }
 
 

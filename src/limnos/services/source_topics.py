@@ -1,0 +1,135 @@
+"""Topics of outside systems: list, load, make, alter, drop, by rights that hang on names of the tree.
+
+May import the rooms below, and `sources` for capabilities. Each function decides first, on one scene, and then asks the source. A source knows no comments
+of topics: they are kept with what stands for a topic in the tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.access.actions import Action
+from limnos.model.kinds import Kind
+from limnos.model.records import TopicRecord
+from limnos.names.path import check_gravitino_name
+from limnos.services.shadows import seek, shadow_make
+from limnos.services.source_schemas import container_chain, refuse_protected, seen_in, shadow_drop
+from limnos.services.sources import ask, origin_of
+from limnos.sources.connectors.capabilities import with_topics
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Chain, Decision
+    from limnos.model.entities import Node
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.properties import Edits
+    from limnos.services.scene import Scene, Scope
+    from limnos.services.shadows import Sought
+    from limnos.services.source_schemas import Seen
+    from limnos.services.sources import Origin
+    from limnos.sources.connectors.capabilities import TopicTold
+    from limnos.store.tx import Tx
+
+
+class Loaded(NamedTuple):
+    """A topic, and what stands for it."""
+
+    told: TopicTold
+    node: Node | None
+    catalog: Node
+
+    @property
+    def comment(self) -> str | None:
+        """What is said of it."""
+        return None if self.node is None else cast("TopicRecord", self.node.record).comment
+
+
+def topics_seen(scene: Scene, schema: Levels) -> Seen:
+    """Decide on listing the topics of a schema. Raises Forbidden."""
+    scene.require_in_use()
+    chain = container_chain(scene, schema)
+    scene.require(Action.TOPIC_LIST, chain)
+    return seen_in(scene, schema, chain=chain, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
+
+
+async def topics_list(ctx: Context, seen: Seen) -> list[str]:
+    """Return the topics that the source has in a schema and the caller sees. Raises NotFound for the schema."""
+    return seen.of(await ask(ctx, seen.origin, of=with_topics, question=lambda found: found.topic_names(seen.path[0])))
+
+
+async def topic_load(ctx: Context, sought: Sought) -> Loaded:
+    """Return a topic that was decided on. Raises NotFound."""
+    schema, name = sought.path
+    told = await ask(ctx, sought.origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
+    return Loaded(told, sought.node, sought.origin.catalog)
+
+
+async def topic_create(
+    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, properties: dict[str, str]
+) -> Loaded:
+    """Make a topic in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
+    schema, name = path
+    check_gravitino_name(name)
+
+    def may(scene: Scene, _chain: Chain) -> Decision:
+        return scene.require(Action.TOPIC_CREATE, container_chain(scene, path[:-1]))
+
+    def decide(scene: Scene) -> Origin:
+        scene.require_in_use()
+        may(scene, ())
+        return origin_of(scene)
+
+    origin = await ctx.read(scope, decide)
+    await ask(
+        ctx, origin, of=with_topics, question=lambda found: found.topic_create(schema, name, properties=properties),
+        changes=True,
+    )  # fmt: skip
+    record = TopicRecord(comment, {})
+    node = await shadow_make(ctx, scope, kind=Kind.TOPIC, path=path, allowed=may, made_here=True, record=record)
+    told = await ask(ctx, origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
+    return Loaded(told, node, origin.catalog)
+
+
+async def topic_alter(ctx: Context, scope: Scope, *, path: Levels, edits: Edits) -> Loaded:
+    """Change a topic in the source, and what is said of it here. Raises NotFound, BadRequest, Forbidden."""
+    schema, name = path
+
+    def may(scene: Scene, chain: Chain) -> Decision:
+        return scene.require(Action.TOPIC_ALTER, chain)
+
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER))
+    if edits.sets or edits.removes:
+        await ask(
+            ctx, sought.origin, of=with_topics,
+            question=lambda found: found.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
+        )  # fmt: skip
+    loaded = await topic_load(ctx, sought)
+    if edits.comment is None and not edits.clears_comment:
+        return loaded
+    node = await shadow_make(ctx, scope, kind=Kind.TOPIC, path=path, allowed=may)
+
+    def decide(scene: Scene) -> Permit[tuple[Node, Edits]]:
+        found = seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
+        return scene.permit((found.node or node, edits), found.decision, zone=scene.catalog.id)
+
+    return loaded._replace(node=await ctx.write(scope, decide, topic_annotate))
+
+
+def topic_annotate(tx: Tx, permit: Permit[tuple[Node, Edits]]) -> Node:
+    """Write the comment."""
+    node, edits = permit.command
+    held = tx.nodes.confirm(node)
+    record = cast("TopicRecord", held.record)
+    tx.nodes.write_record(held, replace(record, comment=edits.comment_over(record.comment)))
+    return tx.nodes.by_id(held.id)
+
+
+async def topic_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
+    """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden."""
+    schema, name = path
+    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_DROP))
+    await refuse_protected(ctx, sought, kind=Kind.TOPIC)
+    await ask(ctx, sought.origin, of=with_topics, question=lambda found: found.topic_drop(schema, name), changes=True)
+    await shadow_drop(ctx, scope, sought=sought, action=Action.TOPIC_DROP)

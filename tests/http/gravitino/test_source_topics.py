@@ -1,0 +1,380 @@
+"""Catalogs that show a Kafka cluster: its topics over Gravitino REST, by rights of the tree, whatever the cluster does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from confluent_kafka import TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from limnos.config.settings import Sources
+from tests.brokers import PASSWORD, USER, KafkaServer
+from tests.http.driver import API, Node, grant, node_at
+
+pytestmark = pytest.mark.integration
+
+BUS = f"{API}/lake/catalogs/bus"
+SCHEMA = f"{BUS}/schemas/default"
+TOPICS = f"{SCHEMA}/topics"
+LOGIN = {
+    "gravitino.bypass.security.protocol": "SASL_PLAINTEXT", "gravitino.bypass.sasl.mechanism": "PLAIN",
+    "gravitino.bypass.sasl.jaas.config":
+        f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";',
+}  # fmt: skip
+_NUMBERS = count(1)
+
+
+class Bus(NamedTuple):
+    """A node with catalog `bus`, the cluster that it shows, and the beginning of the names of a test's topics."""
+
+    node: Node
+    server: KafkaServer
+    client: AdminClient
+    mine: str
+
+    def made(self, *names: str, partitions: int = 1) -> list[str]:
+        """Make topics behind the server's back."""
+        topics = [f"{self.mine}{name}" for name in names]
+        done = self.client.create_topics([NewTopic(each, partitions, 1) for each in topics])
+        for each in done.values():
+            each.result(60)
+        while not set(topics) <= set(self.client.list_topics(timeout=60).topics):
+            time.sleep(0.05)  # the controller knows of them, and tells the broker
+        return topics
+
+    def seen(self, *, user: str = "admin") -> list[str]:
+        """The names of this test's topics, as they are listed."""
+        answer = self.node.get(TOPICS, user=user)
+        assert answer.status == 200, answer.body
+        names = [each["name"] for each in answer.json()["identifiers"]]
+        return [each.removeprefix(self.mine) for each in names if each.startswith(self.mine)]
+
+
+@pytest.fixture
+def bus(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
+    """A node, and the cluster behind the bridge."""
+    with _bus(kafka_server, fresh("bus"), timeout_s=20.0) as found:
+        yield found
+
+
+@pytest.fixture
+def hasty(kafka_server: KafkaServer, fresh: Callable[[str], Path]) -> Iterator[Bus]:
+    """The same, of a server that soon gives up."""
+    with _bus(kafka_server, fresh("hasty"), timeout_s=2.0) as found:
+        yield found
+
+
+@contextmanager
+def _bus(server: KafkaServer, folder: Path, *, timeout_s: float) -> Iterator[Bus]:
+    ports = (server.bridge.port, server.port, server.login_port)
+    sources = Sources(allowed_addresses=tuple(f"127.0.0.1:{port}" for port in ports), timeout_s=timeout_s)
+    with node_at(folder, sources=sources) as node:
+        node.done("POST", f"{API}/lake/catalogs", _catalog(server.bridge.port))
+        yield Bus(node, server, server.client(), f"t{next(_NUMBERS)}.")
+
+
+def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
+    properties = {"bootstrap.servers": f"127.0.0.1:{port}", **more}
+    return {"name": name, "type": "messaging", "provider": "kafka", "properties": properties}
+
+
+def _updates(*updates: dict[str, object]) -> dict[str, object]:
+    return {"updates": list(updates)}
+
+
+def _set(name: str, value: str) -> dict[str, object]:
+    return {"@type": "setProperty", "property": name, "value": value}
+
+
+def _remove(name: str) -> dict[str, object]:
+    return {"@type": "removeProperty", "property": name}
+
+
+def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
+    """What is made over Gravitino REST stands in the cluster with its partitions and settings; its comment is kept here."""
+    name = f"{bus.mine}orders"
+    body = {"name": name, "comment": "whose", "properties": {"partition-count": "3", "retention.ms": "60000"}}
+
+    made = bus.node.done("POST", TOPICS, body)["topic"]
+
+    assert made == bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
+    assert (made["name"], made["comment"], made["audit"]["creator"]) == (name, "whose", "admin")
+    properties = made["properties"]
+    assert (properties["partition-count"], properties["replication-factor"], properties["retention.ms"]) == (
+        "3", "1", "60000",
+    )  # fmt: skip
+    assert properties["cleanup.policy"] == "delete"
+    told = bus.client.describe_topics(TopicCollection([name]))[name].result(60)
+    assert len(told.partitions) == 3
+    again = bus.node.post(TOPICS, body)
+    assert (again.status, again["code"], again["type"]) == (409, 1004, "TopicAlreadyExistsException")
+
+
+def test_the_one_schema_is_told_and_stays(bus: Bus) -> None:
+    """A cluster has the schema `default`, and neither another one nor less."""
+    assert [each["name"] for each in bus.node.done("GET", f"{BUS}/schemas")["identifiers"]] == ["default"]
+    assert bus.node.done("GET", SCHEMA)["schema"]["name"] == "default"
+    assert bus.node.get(f"{BUS}/schemas/other").status == 404
+    assert bus.node.get(f"{BUS}/schemas/other/topics").status == 404
+    assert bus.node.post(f"{BUS}/schemas/other/topics", {"name": "x"}).status == 404
+    for answer in (
+        bus.node.post(f"{BUS}/schemas", {"name": "other"}), bus.node.delete(SCHEMA),
+        bus.node.put(SCHEMA, _updates(_set("a", "b"))), bus.node.get(f"{SCHEMA}/tables"), bus.node.get(f"{SCHEMA}/filesets"),
+    ):  # fmt: skip
+        assert (answer.status, answer["code"]) == (405, 1006), answer.body
+    assert bus.node.done("DELETE", f"{BUS}/schemas/other")["dropped"] is False
+
+
+def test_topic_is_altered(bus: Bus) -> None:
+    """Settings come and go, partitions grow, the comment changes; all is seen at once."""
+    (name,) = bus.made("a")
+    one = f"{TOPICS}/{name}"
+    changed = bus.node.done(
+        "PUT", one, _updates(_set("retention.ms", "7000"), _set("partition-count", "4"), {"@type": "updateComment", "newComment": "c"}),
+    )["topic"]  # fmt: skip
+
+    assert (changed["comment"], changed["properties"]["retention.ms"], changed["properties"]["partition-count"]) == (
+        "c",
+        "7000",
+        "4",
+    )
+    back = bus.node.done(
+        "PUT", one, _updates(_remove("retention.ms"), _set("segment.bytes", "1048576"), _remove("none"))
+    )
+    assert back["topic"]["properties"]["retention.ms"] == "604800000"
+    assert back["topic"]["properties"]["segment.bytes"] == "1048576"
+    assert back["topic"]["comment"] == "c"
+    bare = bus.node.done("PUT", one, _updates({"@type": "updateComment", "newComment": None}))["topic"]
+    assert "comment" not in bare
+    assert (
+        bus.node.done("PUT", one, _updates(_set("partition-count", "4")))["topic"]["properties"]["partition-count"]
+        == "4"
+    )
+
+
+WRONG: tuple[tuple[dict[str, object], str], ...] = (
+    (_set("no.such", "1"), "Unknown topic config name"),
+    (_set("retention.ms", "soon"), "Not a number"),
+    (_set("partition-count", "1"), "would not be an increase"),
+    (_set("partition-count", "many"), "whole number"),
+    (_set("partition-count", "0"), "whole number"),
+    (_set("replication-factor", "1"), "when a topic is made"),
+    (_remove("partition-count"), "cannot be removed"),
+    (_remove("replication-factor"), "cannot be removed"),
+    (_set("in-use", "true"), "reserved"),
+)
+
+
+def test_wrong_changes_are_told_and_nothing_is_half_done(bus: Bus) -> None:
+    """Each is refused with words, and what stands beside it in the request is not done."""
+    (name,) = bus.made("a", partitions=2)
+    before = bus.node.done("GET", f"{TOPICS}/{name}")["topic"]
+    for wrong, words in WRONG:
+        beside = (_set("segment.ms", "5000"), {"@type": "updateComment", "newComment": "half"})
+        answer = bus.node.put(f"{TOPICS}/{name}", _updates(*beside, wrong))
+
+        assert (answer.status, answer["code"]) == (400, 1001), (wrong, answer.body)
+        assert words in str(answer["message"]), answer.body
+    assert bus.node.done("GET", f"{TOPICS}/{name}")["topic"] == before
+    assert bus.node.put(f"{TOPICS}/{bus.mine}none", _updates(_set("retention.ms", "1"))).status == 404
+    assert (
+        bus.node.put(f"{TOPICS}/{bus.mine}none", _updates({"@type": "updateComment", "newComment": "x"})).status == 404
+    )
+    assert bus.node.put(f"{TOPICS}/{name}", _updates({"@type": "rename", "newName": "x"})).status == 400
+
+
+def test_wrong_topics_are_not_made(bus: Bus) -> None:
+    """A name, a number or a setting that the cluster does not take is told in its words, and nothing is there then."""
+    bus.made("a_b")
+    for name, properties, words in (
+        ("bad name", {}, "illegal"),
+        ("b=c", {}, "invalid"),
+        ("a.b", {}, "collides"),
+        ("x", {"replication-factor": "3"}, "1 broker"),
+        ("x", {"partition-count": "-1"}, "whole number"),
+        ("x", {"no.such": "1"}, "Unknown topic config"),
+        ("x", {"in-use": "true"}, "reserved"),
+    ):
+        wanted = name if name == "bad name" else f"{bus.mine}{name}"
+        answer = bus.node.post(TOPICS, {"name": wanted, "properties": properties})
+        assert (answer.status, answer["code"]) == (400, 1001), answer.body
+        assert words in str(answer["message"]), answer.body
+    assert bus.seen() == ["a_b"]
+
+
+def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
+    """A cluster that makes topics for whoever asks for them gets none by a load, a list, an owner or a drop; its own are hidden."""
+    name = f"{bus.mine}none"
+
+    assert bus.node.get(f"{TOPICS}/{name}").status == 404
+    assert bus.node.get(f"{API}/lake/owners/topic/bus.default.{name}").status == 404
+    assert bus.node.done("DELETE", f"{TOPICS}/{name}")["dropped"] is False
+    assert name not in bus.client.list_topics(timeout=60).topics
+    assert bus.node.get(f"{TOPICS}/__consumer_offsets").status == 404
+    assert bus.node.done("DELETE", f"{TOPICS}/__consumer_offsets")["dropped"] is False
+
+
+def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
+    """Gone from the cluster and the lists at once; one of the same name made later has neither comment nor rights of it."""
+    name = f"{bus.mine}a"
+    bus.node.done("POST", TOPICS, {"name": name, "comment": "old"})
+    grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
+    grant(bus.node, "bea", "consume_topic", kind="TOPIC", on=f"bus.default.{name}")
+    assert bus.seen(user="bea") == ["a"]
+
+    assert bus.node.done("DELETE", f"{TOPICS}/{name}")["dropped"] is True
+
+    assert (bus.seen(), name in bus.client.list_topics(timeout=60).topics) == ([], False)
+    assert bus.node.done("DELETE", f"{TOPICS}/{name}")["dropped"] is False
+    assert "comment" not in bus.node.done("POST", TOPICS, {"name": name})["topic"]
+    assert bus.seen(user="bea") == []
+
+
+def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
+    """A grant on a topic that others made is seen at once; so is its end; a deny hides one of many."""
+    node, (first, second) = bus.node, bus.made("a", "b")
+    grant(node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
+    assert bus.seen(user="bea") == []
+    role = grant(node, "bea", "consume_topic", kind="TOPIC", on=f"bus.default.{first}")
+
+    assert bus.seen(user="bea") == ["a"]
+    statuses = [node.get(f"{TOPICS}/{name}", user="bea").status for name in (first, second, f"{bus.mine}none")]
+    assert statuses == [200, 403, 403]
+    assert node.put(f"{TOPICS}/{first}", _updates(_set("retention.ms", "1")), user="bea").status == 403
+    assert node.delete(f"{TOPICS}/{first}", user="bea").status == 403
+    node.done("PUT", f"{API}/lake/permissions/roles/{role}/topic/bus.default.{first}/revoke", {"privileges": [
+        {"name": "consume_topic", "condition": "allow"}]})  # fmt: skip
+    assert bus.seen(user="bea") == []
+    assert node.get(f"{TOPICS}/{first}", user="bea").status == 403
+    grant(node, "bea", "produce_topic", kind="CATALOG", on="bus")
+    grant(node, "bea", "consume_topic produce_topic", kind="TOPIC", on=f"bus.default.{second}", condition="deny")
+    assert bus.seen(user="bea") == ["a"]
+    assert node.get(f"{TOPICS}/{bus.mine}none", user="bea").status == 404
+    changed = node.put(f"{TOPICS}/{first}", _updates(_set("retention.ms", "9")), user="bea")
+    assert changed.json()["topic"]["properties"]["retention.ms"] == "9"
+
+
+def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
+    """Who makes a topic owns it; one of others gets an owner and tags; privileges of tables are refused on a cluster."""
+    node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
+    grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
+    node.done("POST", TOPICS, {"name": f"{bus.mine}mine"}, user="bea")
+    assert node.done("GET", f"{lake}/owners/topic/bus.default.{bus.mine}mine")["owner"]["name"] == "bea"
+    assert bus.seen(user="bea") == ["mine"]
+    node.done("PUT", f"{lake}/owners/topic/bus.default.{name}", {"name": "bea", "type": "USER"})
+    node.done("POST", f"{lake}/tags", {"name": "red"})
+    node.done("POST", f"{lake}/objects/topic/bus.default.{name}/tags", {"tagsToAdd": ["red"]})
+
+    assert bus.seen(user="bea") == ["a", "mine"]
+    assert node.done("GET", f"{lake}/objects/topic/bus.default.{name}/tags")["names"] == ["red"]
+    assert node.done("DELETE", f"{TOPICS}/{bus.mine}mine", user="bea")["dropped"] is True
+    wrong = {"name": "w", "securableObjects": [{"fullName": "bus", "type": "CATALOG", "privileges": [
+        {"name": "select_table", "condition": "allow"}]}]}  # fmt: skip
+    assert node.post(f"{lake}/roles", wrong).status == 400
+
+
+def test_a_cluster_that_is_away_is_told_in_time_and_hurts_nobody(hasty: Bus) -> None:
+    """Cut or silent: 502 and code 1007, other catalogs answer, rights are decided, and it is back when it is back."""
+    node, bridge, (name,) = hasty.node, hasty.server.bridge, hasty.made("a")
+    grant(node, "bea", "use_catalog", kind="CATALOG", on="bus")
+    asked: tuple[tuple[str, str, object], ...] = (
+        ("GET", TOPICS, None),
+        ("GET", f"{TOPICS}/{name}", None),
+        ("POST", TOPICS, {"name": f"{hasty.mine}b"}),
+    )
+    bridge.cut()
+    try:
+        for method, path, body in asked:
+            away = node.ask(method, path, body)
+            assert (away.status, away["code"], away["type"]) == (502, 1007, "ConnectionFailedException"), away.body
+            assert str(bridge.port) not in away.body.decode()
+        assert node.get(TOPICS, user="bea").status == 403
+        assert node.get(f"{API}/lake/catalogs/main/schemas").status == 200
+        assert node.get(BUS).status == 200
+    finally:
+        bridge.mend()
+    _wait_for(hasty)
+    bridge.silent = True
+    try:
+        began = time.monotonic()
+        assert node.get(TOPICS).status == 502
+        assert time.monotonic() - began < 60  # the limit is two seconds
+        assert node.put(f"{TOPICS}/{name}", _updates(_set("retention.ms", "1"))).status in (500, 502)
+    finally:
+        bridge.silent = False
+        bridge.cut()
+        bridge.mend()
+    _wait_for(hasty)
+    assert hasty.seen() == ["a"]
+
+
+def _wait_for(bus: Bus) -> None:
+    """Ask until the cluster answers: connections come back after a pause."""
+    ends = time.monotonic() + 60
+    while bus.node.get(TOPICS).status != 200:
+        assert time.monotonic() < ends, "the cluster is not back"
+
+
+def test_users_and_passwords_are_taken_as_java_clients_have_them(bus: Bus) -> None:
+    """A login opens the cluster; a wrong one is told apart from silence; the password is seen nowhere."""
+    node, port, new = bus.node, bus.server.login_port, f"{API}/lake/catalogs/testConnection"
+
+    node.done("POST", f"{API}/lake/catalogs", _catalog(port, "safe", **LOGIN))
+    bus.made("a")
+    assert f"{bus.mine}a" in str(node.done("GET", f"{API}/lake/catalogs/safe/schemas/default/topics"))
+    assert node.done("POST", new, _catalog(port, "other", **LOGIN))["code"] == 0
+    wrong = {key: value.replace(PASSWORD, "guess") for key, value in LOGIN.items()}
+    refused = node.done("POST", new, _catalog(port, "other", **wrong))
+    assert (refused["code"], refused["type"]) == (1007, "ConnectionFailedException")
+    assert "does not let this server in" in refused["message"]
+    assert node.done("POST", f"{API}/lake/catalogs/safe/testConnection")["code"] == 0
+    assert PASSWORD not in str(node.done("GET", f"{API}/lake/catalogs/safe"))
+
+
+def test_brokers_that_point_elsewhere_are_not_followed(bus: Bus, fresh: Callable[[str], Path]) -> None:
+    """A cluster at an allowed address whose brokers say they are at another one is refused, without that address."""
+    sources = Sources(allowed_addresses=(f"localhost:{bus.server.port}",), timeout_s=60.0)
+    with node_at(fresh("elsewhere"), sources=sources) as node:
+        body = _catalog(bus.server.port)
+        answer = node.post(f"{API}/lake/catalogs", body)
+        assert (answer.status, answer["code"]) == (400, 1001)
+        assert f"--allow-source 127.0.0.1:{bus.server.port}" in str(answer["message"])
+        body["properties"] = {"bootstrap.servers": f"localhost:{bus.server.port}"}
+        node.done("POST", f"{API}/lake/catalogs", body)
+
+        refused = node.get(TOPICS)
+
+        assert (refused.status, refused["code"]) == (502, 1007), refused.body
+        assert "127.0.0.1" not in str(refused["message"])
+
+
+def test_a_protected_catalog_keeps_its_topics(bus: Bus) -> None:
+    """A topic is not dropped over this server while its catalog is protected with all that is below."""
+    (name,) = bus.made("a")
+    bus.node.done("PUT", "/api/limnos/v1/metalakes/lake/objects/catalog/bus/protection", {"below": True})
+
+    answer = bus.node.delete(f"{TOPICS}/{name}")
+
+    assert (answer.status, answer["code"]) == (409, 1010)
+    assert bus.seen() == ["a"]
+
+
+def test_two_thousand_topics_answer_in_seconds(bus: Bus) -> None:
+    """All are listed by who sees all, and a few by who sees a few."""
+    bus.made(*(f"{at}" for at in range(2000)))
+    grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
+    for at in (7, 1999):
+        grant(bus.node, "bea", "consume_topic", kind="TOPIC", on=f"bus.default.{bus.mine}{at}")
+
+    began = time.process_time()
+    found = bus.seen()
+
+    assert len(found) == 2000
+    assert time.process_time() - began < 2.0
+    assert bus.seen(user="bea") == ["1999", "7"]

@@ -1,0 +1,88 @@
+"""Settings of a Kafka cluster: what a catalog's properties may say, and what they may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.sources.connectors.broker_settings import broker_settings
+
+ALLOWED = ("a.example.com:9092", "b.example.com:9093", "[::1]:9092")
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="u" password="p\\"w\\\\d";'
+SASL = {"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.jaas.config": JAAS}
+
+
+def _properties(servers: str = "A.example.com:9092", **passed: str) -> dict[str, str]:
+    return {"bootstrap.servers": servers, **{f"gravitino.bypass.{name}": value for name, value in passed.items()}}
+
+
+def test_brokers_are_read() -> None:
+    """One or several, with spaces, IPv6 in brackets; without a word on security it is plain text."""
+    found = broker_settings(_properties(" A.example.com:9092, b.example.com:9093,[::1]:9092 "), allowed=ALLOWED)
+
+    assert [str(each) for each in found.servers] == list(ALLOWED)
+    assert found.security == {"security.protocol": "PLAINTEXT"}
+
+
+def test_login_of_java_clients_is_read() -> None:
+    """User and password come from the login line, with its escapes; the library's own words do as well."""
+    login = broker_settings(_properties(**SASL), allowed=ALLOWED).security
+    plain = broker_settings(
+        _properties(**SASL | {"sasl.jaas.config": JAAS, "sasl.username": "x", "client.id": "me"}), allowed=ALLOWED
+    ).security
+
+    assert login == {
+        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": 'p"w\\d',
+    }  # fmt: skip
+    assert plain == {**login, "client.id": "me"}
+
+
+def test_certificates_stand_in_the_property() -> None:
+    """They are given in place; that names are not looked at has to be said."""
+    passed = {
+        "security.protocol": "ssl", "ssl.truststore.certificates": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "",
+    }  # fmt: skip
+
+    assert broker_settings(_properties(**passed), allowed=ALLOWED).security == {
+        "security.protocol": "SSL", "ssl.ca.pem": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "none",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "servers",
+    ["", " , ", "a.example.com", "a.example.com:", "a.example.com:x", "a.example.com:99999", "a.example.com:9092/x", ":9092",
+     "PLAINTEXT://a.example.com:9092", "u@a.example.com:9092", "a.example.com:9092," * 17, "a.example.com:٩٠٩٢"],
+)  # fmt: skip
+def test_wrong_brokers_are_refused(servers: str) -> None:
+    """With the property's name."""
+    with pytest.raises(BadRequest, match=r"bootstrap\.servers"):
+        broker_settings(_properties(servers), allowed=ALLOWED)
+
+
+def test_every_broker_has_to_be_allowed() -> None:
+    """One that is not is refused with the flag that would allow it."""
+    with pytest.raises(BadRequest, match=r"--allow-source c\.example\.com:9092"):
+        broker_settings(_properties("a.example.com:9092,c.example.com:9092"), allowed=ALLOWED)
+
+
+@pytest.mark.parametrize(
+    "passed, words",
+    [
+        ({"ssl.keystore.location": "/etc/shadow"}, r"ssl\.keystore\.location is not taken"),
+        ({"plugin.library.paths": "/tmp/x.so"}, "is not taken"),
+        ({"sasl.oauthbearer.token.endpoint.url": "http://x"}, "is not taken"),
+        ({"security.protocol": "TLS"}, "is one of PLAINTEXT"),
+        ({"security.protocol": "SASL_SSL"}, "sasl.mechanism is one of"),
+        ({**SASL, "sasl.mechanism": "GSSAPI"}, "sasl.mechanism is one of"),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}, r"jaas\.config is missing"),
+        ({**SASL, "sasl.jaas.config": "com.evil.Module required;"}, "one login module"),
+        ({**SASL, "sasl.jaas.config": f"{JAAS} {JAAS}"}, "one login module"),
+        ({"sasl.username": "u", "sasl.password": "p"}, "a user is named"),
+        ({"security.protocol": "SSL", "ssl.endpoint.identification.algorithm": "ldap"}, "https, or empty"),
+        ({"client.id": "a\0b"}, "zero byte"),
+    ],
+)
+def test_other_words_are_refused(passed: dict[str, str], words: str) -> None:
+    """What reads files, loads code, or says half of what is needed."""
+    with pytest.raises(BadRequest, match=f"(?i){words}"):
+        broker_settings(_properties(**passed), allowed=ALLOWED)
