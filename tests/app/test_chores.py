@@ -163,6 +163,28 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
     assert "nothing was changed" in str(run(story))
 
 
+def test_no_caller_takes_the_last_process() -> None:
+    """Of two processes a caller has one; whoever else comes has the other at once, also while more of the first one's wait."""
+
+    async def story() -> list[bool]:
+        chores = ChoreProcesses(processes_max=2)
+        try:
+            await chores.do(REFS, BODY, caller="ana")
+            (pid,) = chores.pids()
+            os.kill(pid, signal.SIGSTOP)
+            tasks = [asyncio.create_task(chores.do(REFS, BODY, caller="ana")) for _ in range(3)]
+            await asyncio.sleep(0)
+            others = [await chores.do(REFS, BODY, caller=who) for who in ("bob", "eve", "")]
+            found = [each == CHORES[REFS](BODY) for each in others] + [each.done() for each in tasks]
+            os.kill(pid, signal.SIGCONT)
+            await asyncio.gather(*tasks)
+            return found
+        finally:
+            chores.close()
+
+    assert asyncio.run(story()) == [True, True, True, False, False, False]
+
+
 @pytest.mark.parametrize("limit", ["WAITING_MAX", "WAITING_BYTES_MAX"])
 def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Beyond the limit nobody waits: try again, nothing was changed."""

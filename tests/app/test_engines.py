@@ -13,6 +13,7 @@ import pytest
 from limnos.app import engines as module
 from limnos.app.engines import SparkEngine
 from limnos.engine.wire import Start
+from limnos.model.errors import Unavailable
 from limnos.sqlpp.errors import Place, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 
@@ -41,9 +42,9 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
     return go
 
 
-def job(id: str, *, kind: str = "query", deadline_s: float = 30) -> EngineJob:
+def job(id: str, *, kind: str = "query", deadline_s: float = 30, asker: str = "") -> EngineJob:
     """A job that the stand-in knows by its id."""
-    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000))  # type: ignore[arg-type]
+    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000), asker)  # type: ignore[arg-type]
 
 
 async def lines(rows: AsyncIterator[bytes]) -> list[bytes]:
@@ -164,6 +165,49 @@ def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
+    """Of two places a user has one: who asks for more waits, within the time of the statement, and others do not."""
+
+    async def story(engine: SparkEngine) -> None:
+        long = asyncio.create_task(lines(engine.run(job("obey", asker="ana"))))
+        await asyncio.sleep(0)
+        behind = asyncio.create_task(lines(engine.run(job("rows 1", asker="ana"))))
+        with pytest.raises(SqlppError, match="ASX0030"):
+            await lines(engine.run(job("rows 3", asker="ana", deadline_s=0.01)))
+        for _ in range(2):
+            assert len(await lines(engine.run(job("rows 2", asker="bob")))) == 4
+
+        assert not behind.done()
+        await engine.cancel("obey")
+        await asyncio.gather(long, return_exceptions=True)
+        assert len(await behind) == 2
+
+    run(story)
+
+
+def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where many statements of a user wait, the next one is told to come again, and one of somebody else still waits for its turn."""
+    monkeypatch.setattr(module, "ASKER_WAITING_MAX", 1)
+    monkeypatch.setattr(module, "GRACE_S", 60.0)  # a process that is only starting obeys later
+
+    async def story(engine: SparkEngine) -> None:
+        busy = [asyncio.create_task(lines(engine.run(job("obey", asker=who)))) for who in ("ana", "bob")]
+        await asyncio.sleep(0)
+        waiting = [asyncio.create_task(lines(engine.run(job("rows 1", asker="ana"))))]
+        await asyncio.sleep(0)
+        with pytest.raises(Unavailable, match="nothing was changed: try again"):
+            await lines(engine.run(job("rows 1", asker="ana")))
+        waiting.append(asyncio.create_task(lines(engine.run(job("rows 1", asker="eve")))))
+        await asyncio.sleep(0)
+        for each in busy:
+            each.cancel()
+
+        assert [len(each) for each in await asyncio.gather(*waiting)] == [2, 2]
+        await asyncio.gather(*module._SEEN_OFF)
 
     run(story)
 

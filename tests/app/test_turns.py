@@ -120,6 +120,25 @@ def test_who_leaves_in_the_moment_it_would_be_served() -> None:
     run(story)
 
 
+def test_one_thing_does_not_fill_the_queue() -> None:
+    """Who has as many waiting as it may is told so; who comes for something else still waits."""
+
+    async def story() -> None:
+        s = Story(1)
+        s.turns = Turns(1, limits={}, waits={"caller": 1})
+        for who, caller in (("a", "ana"), ("b", "ana"), ("c", "bob")):
+            await s.come(who, ("caller", caller))
+        with pytest.raises(Unavailable):
+            async with s.turns.turn((("caller", "ana"),)):
+                pass
+        await s.go("a")
+        assert s.held == ["b"]
+        await s.go("b")
+        assert s.held == ["c"]
+
+    run(story)
+
+
 def test_too_many_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """When too many wait, who comes next is told so at once."""
     monkeypatch.setattr(module, "WAITING_MAX", 1)

@@ -1,6 +1,6 @@
 """The processes that do chores: started when there is one to do, ended at its deadline, replaced when they die.
 
-May import `model`, `telemetry`, the processes themselves (`app.hands`) and the standard library. Knows no chore: it passes names and bytes.
+May import `model`, `telemetry`, the processes themselves (`app.hands`), whose turn it is (`app.turns`) and the standard library. Knows no chore: it passes names and bytes.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from limnos.app.hands import Hand
+from limnos.app.turns import Turns
 from limnos.model.errors import BadRequest, CommitConflict, LimnosError, Unavailable
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.chores")
 IDLE_S = 60.0
 WAITING_MAX = 64
+CALLER_WAITING_MAX = 16
 WAITING_BYTES_MAX = 256 << 20
 DONE = Counter(
     "limnos_chores_total", "Heavy work done in processes of its own, by kind and outcome.", ("kind", "outcome")
@@ -32,10 +34,12 @@ CLOSING = "The server is stopping, and nothing was changed: try again"
 
 
 class ChoreProcesses:
-    """Does chores in a few processes; who finds them all busy waits, and who finds too many waiting is told so."""
+    """Does chores in a few processes; who finds them all busy waits, and who finds too many waiting is told so. No caller that is named takes the last one."""
 
     def __init__(self, *, processes_max: int) -> None:
-        self._free = asyncio.Semaphore(processes_max)
+        self._turns = Turns(
+            processes_max, limits={"caller": max(1, processes_max - 1)}, waits={"caller": CALLER_WAITING_MAX}
+        )
         self._idle: list[Hand] = []
         self._busy: set[Hand] = set()
         self._waiting = 0
@@ -43,7 +47,7 @@ class ChoreProcesses:
         self._timer: asyncio.TimerHandle | None = None
         self._is_closed = False
 
-    async def do(self, name: str, *parts: bytes) -> list[bytes]:
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore; whoever cancels ends it. Raises what it raises, Unavailable when there is no room or it died."""
         size = sum(map(len, parts))
         if self._waiting >= WAITING_MAX or self._bytes + size > WAITING_BYTES_MAX:
@@ -52,7 +56,7 @@ class ChoreProcesses:
         self._waiting += 1
         self._bytes += size
         try:
-            async with self._free:
+            async with self._turns.turn((("caller", caller),) if caller else ()):
                 answer = await self._ask([name.encode(), *parts])
         finally:
             self._waiting -= 1

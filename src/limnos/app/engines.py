@@ -24,6 +24,7 @@ from msgspec import structs
 
 from limnos.app.building import allowed_of
 from limnos.app.listening import url_of
+from limnos.app.turns import Turns
 from limnos.engine import wire
 from limnos.files import root_of
 from limnos.services.sqlpp_engine import NO_ENGINE, NoEngine
@@ -33,7 +34,7 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 
     from limnos.config.settings import Settings
     from limnos.services.sqlpp_engine import Engine
@@ -46,6 +47,8 @@ GRACE_S: Final = 10.0
 """How long a statement whose time is over, or whose caller has gone, may take to end before its engine is replaced."""
 BROKEN, TIMED_OUT = 3102, 30
 SLOTS_LEAST: Final = 3
+ASKER_WAITING_MAX: Final = 32
+"""So many statements of one user wait for a place: more would leave the others none to wait in."""
 DONE = Counter(
     "limnos_sqlpp_jobs_total", "Statements given to the engine of SQL++, by kind and outcome.", ("kind", "outcome")
 )
@@ -134,18 +137,21 @@ class SparkEngine:
     def __init__(self, start: wire.Start, *, idle_s: float) -> None:
         self._start = start
         self._idle_s = idle_s
+        self._turns = Turns(
+            start.statements_max, limits={"asker": max(1, start.statements_max - 1)}, waits={"asker": ASKER_WAITING_MAX}
+        )
         self._process: _Process | None = None
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     async def run(self, job: EngineJob) -> AsyncGenerator[bytes]:
-        """Give the results of a job, line by line. Raises SqlppError."""
+        """Give the results of a job, line by line, when its turn has come. Raises SqlppError, Unavailable (too many wait)."""
         outcome = "failed"
         self._jobs[job.id] = None
         if self._timer is not None:
             self._timer.cancel()
         try:
-            async with contextlib.aclosing(self._rows(job)) as rows:
+            async with self._turn(job) as begun, contextlib.aclosing(self._rows(begun)) as rows:
                 async for line in rows:
                     yield line
             outcome = "done"
@@ -173,6 +179,19 @@ class SparkEngine:
 
     # One job.
 
+    @contextlib.asynccontextmanager
+    async def _turn(self, job: EngineJob) -> AsyncIterator[EngineJob]:
+        """Wait for the job's turn, and give it with the time that is left: no user's statements take the last place. Raises SqlppError, Unavailable."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        async with contextlib.AsyncExitStack() as stack:
+            try:
+                async with asyncio.timeout(job.deadline_ms / 1000):
+                    await stack.enter_async_context(self._turns.turn((("asker", job.asker),) if job.asker else ()))
+            except TimeoutError:
+                raise timed_out() from None
+            yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
+
     async def _rows(self, job: EngineJob) -> AsyncGenerator[bytes]:
         process, own = self._socket()
         reader, writer = await asyncio.open_connection(sock=own)
@@ -196,7 +215,7 @@ class SparkEngine:
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
-            raise SqlppError(TIMED_OUT, "Request timed out and will be cancelled") from None
+            raise timed_out() from None
         except (ConnectionError, asyncio.IncompleteReadError):
             ended = True
             self._forget(process)
@@ -268,6 +287,11 @@ _SEEN_OFF: set[asyncio.Task[None]] = set()
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     kind, size = wire.HEAD.unpack(await reader.readexactly(wire.HEAD.size))
     return kind, await reader.readexactly(size)
+
+
+def timed_out() -> SqlppError:
+    """A statement's time is over."""
+    return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
 
 
 def _error(failure: wire.Failure) -> SqlppError:

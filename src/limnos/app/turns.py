@@ -9,24 +9,27 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
 
 WAITING_MAX: Final = 64
+NO_WAITS: Final[Mapping[str, int]] = MappingProxyType({})
 Key = tuple[str, str]
 """What a place is wanted for: the sort of thing, and which one."""
 
 
 class Turns:
-    """So many places; `limits` says how many of them may go to one thing of a sort."""
+    """So many places; `limits` says how many of them may go to one thing of a sort, `waits` how many may wait for one."""
 
-    def __init__(self, places: int, *, limits: dict[str, int]) -> None:
+    def __init__(self, places: int, *, limits: Mapping[str, int], waits: Mapping[str, int] = NO_WAITS) -> None:
         self._free = places
         self._limits = limits
+        self._waits = waits
         self._held: Counter[Key] = Counter()
         self._waiting: list[tuple[tuple[Key, ...], asyncio.Future[None]]] = []
 
@@ -43,8 +46,8 @@ class Turns:
         if not any(self._may(waiting) for waiting, _ in self._waiting) and self._may(keys):
             self._take(keys)
             return
-        if len(self._waiting) >= WAITING_MAX:
-            raise Unavailable("Too much work on tables at once; nothing was changed: try again", retry_after_s=2)
+        if len(self._waiting) >= WAITING_MAX or any(self._is_long(key) for key in keys):
+            raise Unavailable("Too much work at once; nothing was changed: try again", retry_after_s=2)
         mine = (keys, asyncio.get_running_loop().create_future())
         self._waiting.append(mine)
         try:
@@ -55,6 +58,10 @@ class Turns:
             else:
                 self._waiting.remove(mine)
             raise
+
+    def _is_long(self, key: Key) -> bool:
+        """Whether so many wait for a thing that the others would find no room."""
+        return key[0] in self._waits and sum(key in keys for keys, _ in self._waiting) >= self._waits[key[0]]
 
     def _may(self, keys: tuple[Key, ...]) -> bool:
         return self._free > 0 and all(self._held[key] < self._limits[key[0]] for key in keys if key[0] in self._limits)

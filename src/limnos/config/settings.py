@@ -378,7 +378,7 @@ class Sqlpp(Section):
     )
     workers_max: PositiveInt = Field(
         default=2,
-        description="Most processes that work out queries over constants and metadata; started when there is such a one.",
+        description="Most processes that work out queries over constants and metadata; started when there is such a one. No user's take the last one.",
     )
     file_roots: Annotated[tuple[Annotated[str, AfterValidator(_root)], ...], BeforeValidator(_words)] = Field(
         default=(),
@@ -432,7 +432,8 @@ class Engine(Section):
         description="Tasks of Spark at once, of which no statement takes the last; 0: one more than there are processors, at least 3.",
     )
     statements_max: PositiveInt = Field(
-        default=8, description="Statements that the engine works on at once; others wait."
+        default=8,
+        description="Statements that the engine works on at once; others wait. No user's take the last place.",
     )
     idle_s: PositiveFloat = Field(
         default=600.0, description="How long the engine stays when nothing is asked of it, in seconds."

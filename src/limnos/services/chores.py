@@ -26,8 +26,8 @@ PACKED_BYTES_MAX = 32 << 10
 class Chores(Protocol):
     """Whoever does chores."""
 
-    async def do(self, name: str, *parts: bytes) -> list[bytes]:
-        """Do a chore; a cancellation ends it. Raises what the chore raises, Unavailable when there is no room or it died."""
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do a chore; a cancellation ends it. A caller that is named leaves room for others. Raises what the chore raises, Unavailable when there is no room or it died."""
         ...
 
     def close(self) -> None:
@@ -38,8 +38,9 @@ class Chores(Protocol):
 class OwnChores:
     """Does chores at once, on the spot."""
 
-    async def do(self, name: str, *parts: bytes) -> list[bytes]:
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore."""
+        del caller
         return CHORES[name](*parts)
 
     def close(self) -> None:

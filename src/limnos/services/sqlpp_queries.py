@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.model.errors import BadRequest
+from limnos.services.scene import Scope
 from limnos.services.sqlpp_metadata import metadata_rows
 from limnos.services.sqlpp_names import METADATA, with_names
 from limnos.sqlpp import Budget, SqlppError, bind, results
@@ -126,7 +127,13 @@ async def _apart(ctx: Context, bound: Bound, *, rows: Rows) -> list[bytes]:
     plan = wire.encode(bound.query.expression)
     given = msgspec.json.encode({name: [tagged(row) for row in held] for name, held in rows.items()})
     try:
-        answer, told = await ctx.services.sqlpp_chores.do(EVALUATE, plan, str(bound.query.slots).encode(), given)
+        answer, told = await ctx.services.sqlpp_chores.do(
+            EVALUATE,
+            plan,
+            str(bound.query.slots).encode(),
+            given,
+            caller=await ctx.read(Scope(), lambda scene: scene.user),
+        )
     except BadRequest as error:  # the process ran out of memory
         raise compilation(error.message) from None
     if answer == b"refused":

@@ -95,6 +95,8 @@ class EngineJob(Struct, frozen=True):
     returning_slots: int
     credential: str
     deadline_ms: int
+    asker: str = ""
+    """Whose statement it is: one user's leave room for others'. Empty for the server's own work."""
     source: External | None = None
     lock: str = ""
     """What commits show to rest on the statement's lock; empty for a query."""
