@@ -595,6 +595,65 @@ def sqlpp_dataverse_drop(rig: Rig) -> Case:
     return Case("POST", SQLPP, {"statement": f"drop dataverse `{tag}`.a"}, is_done, (400,))
 
 
+def _leaf(rig: Rig, kind: str) -> str:
+    """The routes of a kind, in a schema of its own."""
+    tag, catalogs = rig.tag(), f"{GRAVITINO}/catalogs"
+    rig.admin.do("POST", catalogs, {"name": f"c{tag}", "type": kind})
+    rig.admin.do("POST", f"{catalogs}/c{tag}/schemas", {"name": "a"})
+    return f"{catalogs}/c{tag}/schemas/a/{kind}s"
+
+
+def model_link(rig: Rig) -> Case:
+    """Link a version of a model: the row, its aliases, and the number of the next one."""
+    models = _leaf(rig, "model")
+    rig.admin.do("POST", models, {"name": "m"})
+
+    def is_done() -> bool:
+        versions = rig.admin.do("GET", f"{models}/m/versions").body["versions"]
+        told = rig.admin.do("GET", f"{models}/m").body["model"]["latestVersion"]
+        alias = rig.admin.ask("GET", f"{models}/m/aliases/best").status
+        assert (versions, told, alias) in (([0], 1, 200), ([], 0, 404)), (versions, told, alias)
+        return bool(versions)
+
+    return Case("POST", f"{models}/m/versions", {"uri": "s3://x/0", "aliases": ["best"]}, is_done, (409,))
+
+
+def fileset_create(rig: Rig) -> Case:
+    """Make a fileset, and its directory."""
+    filesets = _leaf(rig, "fileset")
+    return Case(
+        "POST", filesets, {"name": "f"}, lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200, (409,)
+    )  # fmt: skip
+
+
+def policies_associate(rig: Rig) -> Case:
+    """Attach two policies to a namespace."""
+    tag, lake = _namespace(rig), GRAVITINO
+    content = {"supportedObjectTypes": ["SCHEMA"]}
+    for name in ("one", "two"):
+        rig.admin.do("POST", f"{lake}/policies", {"name": f"{name}{tag}", "policyType": "custom", "content": content})
+    path, names = f"{lake}/objects/SCHEMA/main.{tag}/policies", [f"one{tag}", f"two{tag}"]
+
+    def is_done() -> bool:
+        found = rig.admin.do("GET", path).body["names"]
+        assert sorted(found) in ([], names), f"half attached: {found}"
+        return bool(found)
+
+    return Case("POST", path, {"policiesToAdd": names}, is_done, (409,))
+
+
+def statistics_update(rig: Rig) -> Case:
+    """Write two statistics of a table."""
+    path = f"{GRAVITINO}/objects/TABLE/main.{_table(rig)}.t/statistics"
+
+    def is_done() -> bool:
+        found = rig.admin.do("GET", path).body["statistics"]
+        assert len(found) in (0, 2), f"half written: {found}"
+        return bool(found)
+
+    return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
+
+
 WITH_FILE = (
     sqlpp_dataset,
     table_create,
@@ -608,7 +667,7 @@ WITH_FILE = (
 """They write a metadata file before their transaction."""
 MUTATIONS = (
     namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish,
+    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create,
 )  # fmt: skip
-WITHOUT_CHANGES = (lineage_take, step_put)
+WITHOUT_CHANGES = (lineage_take, step_put, statistics_update)
 """They leave nothing in the feed, and move no clock."""

@@ -17,7 +17,7 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.model.errors import BadRequest, Forbidden, NotFound, NotInUse, Unavailable
-from limnos.model.kinds import Kind
+from limnos.model.kinds import LEAVES, Kind
 from limnos.services.context import Context
 from limnos.services.feed import NOW, Page, changes_read
 from limnos.services.owners import owner_load
@@ -210,7 +210,7 @@ def full_name(kind: Kind, parts: list[str]) -> str:
     """Spell a path as Gravitino does."""
     if kind is Kind.NAMESPACE:
         return f"{parts[0]}.{':'.join(parts[1:])}"
-    if kind in (Kind.TABLE, Kind.VIEW):
+    if kind in LEAVES:
         return f"{parts[0]}.{':'.join(parts[1:-1])}.{parts[-1]}"
     return parts[0]
 

@@ -61,6 +61,7 @@ from limnos.services.pages import EVERY, Page
 from limnos.services.properties import Edits
 from limnos.services.scene import Scene, Scope
 from tests.backends import Query
+from tests.freshness import leaves
 from tests.freshness.runs import asked as asked_of_pipelines
 from tests.freshness.runs import pipeline, pipeline_declare, pipeline_drop, pipeline_rename, run_end, run_start
 from tests.inprocess import ADMIN, ICEBERG, LAKE, add_catalog, new_table
@@ -105,6 +106,7 @@ _PRIVILEGES = {
     ),
     Kind.TABLE: (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
     Kind.VIEW: (Privilege.SELECT_VIEW,),
+    Kind.FUNCTION: (Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
 }
 
 
@@ -196,6 +198,14 @@ class World:
         scope, levels = self.namespace()
         return scope, (*levels, self.dice.choice(VIEWS))
 
+    def function(self) -> tuple[Scope, Levels]:
+        """A function's full name, mostly of one that is there."""
+        names = self.likely(Kind.FUNCTION)
+        if names is not None:
+            return Scope(*names[:2]), names[2:]
+        scope, levels = self.namespace()
+        return scope, (*levels, "f")
+
     def elsewhere(self, scope: Scope) -> Levels:
         """Where something of a catalog may go: below it, or below a namespace of it."""
         there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
@@ -216,7 +226,9 @@ class World:
             return kind, str(self.scope().catalog)
         if kind is Kind.JOB_TEMPLATE:
             return kind, pipeline(self)
-        draw = {Kind.NAMESPACE: self.namespace, Kind.VIEW: self.view}.get(kind, self.table)
+        draw = {Kind.NAMESPACE: self.namespace, Kind.VIEW: self.view, Kind.FUNCTION: self.function}.get(
+            kind, self.table
+        )
         scope, levels = draw()
         inside, name = (levels, "") if kind is Kind.NAMESPACE else (levels[:-1], f".{levels[-1]}")
         return kind, f"{scope.catalog}.{':'.join(inside)}{name}"
@@ -600,11 +612,11 @@ _MUTATIONS: dict[Callable[[World, Context], Work], int] = {
     namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
     table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4,
     view_create: 8, view_replace: 6, view_drop: 3, view_move: 4,
-    catalog_add: 3, catalog_rename: 3, catalog_enable: 2, catalog_drop: 1, metalake_rename: 1, metalake_enable: 1,
+    catalog_add: 3, catalog_rename: 6, catalog_enable: 2, catalog_drop: 1, metalake_rename: 2, metalake_enable: 1,
     principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
     role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
     token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
-    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3,
+    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3, **leaves.MUTATIONS,
 }  # fmt: skip
 _FOCUS: dict[Callable[[World, Context], Work], int] = {
     table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, transaction: 6, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
@@ -654,7 +666,7 @@ class Question:
             return type(error).__name__, str(error)
 
 
-_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2]
+_WEIGHTS = [6, 8, 2, 3, 3, 3, 4, 2, 1, 1, 1, 1, 1, 2, 1, 1, 1, 2, 3, 5, 2, 1, 2, 2, 2, 2, 2, 1]
 
 
 def questions(world: World) -> Question:
@@ -662,6 +674,7 @@ def questions(world: World) -> Question:
     (scope, levels), (at, table), (where_viewed, view) = world.namespace(), world.table(), world.view()
     lake = Scope(scope.metalake)
     user, role, name = world.user(), world.role(), pipeline(world)
+    there, path = world.function()
     action = world.dice.choice((Action.TABLE_LOAD, Action.TABLE_COMMIT, Action.TABLE_DROP))
     readers: list[tuple[str, Scope, Callable[[Scene], object]]] = [
         (f"load {table}", at, lambda scene: tables.table_load(scene, table[:-1], table[-1])),
@@ -693,6 +706,8 @@ def questions(world: World) -> Question:
             (f"{what} pipeline {name}", lake, reader)
             for what, reader in zip(("list", "load", "run"), asked_of_pipelines(name), strict=True)
         ),
+        *((text, at if "policies" in text else there, reader) for text, reader in leaves.asked(path, table)),
+        ("policies", lake, lambda scene: apart.apart_list(scene, Kind.POLICY)),
     ]
     if world.lance:
         readers += [
@@ -701,7 +716,11 @@ def questions(world: World) -> Question:
         ]  # fmt: skip
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return Question(world.someone(), where, reader, text)
-    weights = [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0] if world.focus else _WEIGHTS
+    weights = (
+        [8, 12, 4, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        if world.focus
+        else _WEIGHTS
+    )
     text, where, reader = world.dice.choices(readers, weights)[0]
     return Question(world.someone(), where, reader, text)
 
