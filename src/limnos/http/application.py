@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from typing import Protocol as Interface
 
 from limnos.access.authentication import known_user
+from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
 from limnos.http.deadlines import Deadlines
 from limnos.http.door import Door
 from limnos.http.kept import KeptAnswers, depends_of, key_of
@@ -68,6 +69,7 @@ class Protocol(Interface):
     anonymous: frozenset[str]
     """Operations that look at no credential: health, metrics, public configuration."""
     # `takes_key`, where a protocol has it and it is true: a token may also come in the header `x-api-key`.
+    # `narrows`, likewise: every right it asks for is asked of the scene, so a request may count on some of its caller's roles alone.
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[Scope, Kind | None, Levels]:
         """Say what a route's path names: the scope, and an object below the catalog, by its kind and levels, if it does."""
@@ -87,6 +89,7 @@ class _Target:
         "handler",
         "key",
         "keys",
+        "narrows",
         "operation",
         "params",
         "protocol",
@@ -118,6 +121,7 @@ class _Target:
         self.route = route
         self.takes: Takes = "json" if route is None else route.takes
         self.takes_key = getattr(protocol, "takes_key", False)
+        self.narrows = getattr(protocol, "narrows", False)
 
 
 class Application:
@@ -255,6 +259,10 @@ class Application:
                 header = _header_of_key(headers)
             request.credential = credential = self.services.authenticator.credential(header)
             ctx = Context(self.services, credential, request_id)
+            if ACTIVE_ROLES in headers and not target.anonymous:
+                if not target.narrows:
+                    raise refuse_active_roles()
+                ctx.active = active_roles_of(headers[ACTIVE_ROLES])
             if method not in BODILESS:
                 request.require_type(target.takes)
                 request.admit = partial(self._admit, target, request, ctx)

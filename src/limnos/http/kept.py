@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from limnos.http.active_roles import ACTIVE_ROLES
 from limnos.model.errors import LimnosError
 from limnos.telemetry.metrics import Counter, Gauge
 from limnos.view.facts import size_of
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.view.gate import Waiter
 
 METHODS: Final = frozenset({"GET", "HEAD"})
-HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation")
+HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)
 """What of a request's head an answer that lasts may depend on, beside method and address."""
 ENTRY_BYTES: Final = 2_000
 """What keeping an answer takes besides its body and the facts that it rests on."""

@@ -111,7 +111,7 @@ class Services:
 class Context:
     """One request: who asks, and the two ways to do something."""
 
-    __slots__ = ("credential", "once", "request_id", "services", "submitted")
+    __slots__ = ("active", "credential", "once", "request_id", "services", "submitted")
 
     def __init__(self, services: Services, credential: Credential, request_id: str) -> None:
         self.services = services
@@ -120,6 +120,8 @@ class Context:
         self.submitted = False
         self.once: Once | None = None
         """What the request is if it has a key."""
+        self.active: frozenset[str] | None = None
+        """The names of the roles that alone may allow anything; None for every role that the caller holds."""
 
     @property
     def locks(self) -> Locks:
@@ -150,10 +152,13 @@ class Context:
                         continue
                 reason = "resolved"
                 try:
-                    if refuse_disabled:  # by position: a class is dearer to call by name
+                    if refuse_disabled and self.active is None:  # by position: a class is dearer to call by name
                         scene = Scene(services, scope, self.credential, self.request_id)
                     else:
-                        scene = Scene(services, scope, self.credential, self.request_id, refuse_disabled=False)
+                        scene = Scene(
+                            services, scope, self.credential, self.request_id, refuse_disabled=refuse_disabled,
+                            active=self.active,
+                        )  # fmt: skip
                     if scene.settled.zones == zones:
                         return reader(scene)
                 except Cold as cold:

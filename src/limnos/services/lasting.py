@@ -75,7 +75,11 @@ def lasting_of(
     """
     token = _token(scene.view, credential)
     expires_ms = None if token is None else token.expires_at
-    ground = None if about is None else _ground(scene, credential, token, about, document=document)
+    ground = (
+        None
+        if about is None or scene.active is not None
+        else _ground(scene, credential, token, about, document=document)
+    )
     return Lasting(scene.user, expires_ms, ground)
 
 

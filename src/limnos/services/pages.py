@@ -137,6 +137,8 @@ class _Listing:
 
     def _filter(self, action: Action, chain: Chain) -> ListFilter:
         """Return what the caller sees of the listing, remembered until access moves."""
+        if self.scene.active is not None:
+            return list_filter(self.scene.subject, action, chain, self.scene.owner_of)
         memo, key = self.scene.memo, (*self.about, self.space)
         found: ListFilter | None = memo.get(key)
         if found is None:
@@ -191,6 +193,8 @@ class _Listing:
         """Return what the caller sees of a block; remembered until the block or access moves."""
         if self.shown.everything:
             return whole_sight(block)
+        if self.scene.active is not None:
+            return _sight_of(block, self.shown)
         memo = self.scene.memo
         sights: Sights | None = memo.get(Sights)
         if sights is None:

@@ -128,6 +128,7 @@ class Scene:
         "_missing",
         "_subject",
         "_token_root",
+        "active",
         "defaults",
         "request_id",
         "rules",
@@ -138,14 +139,16 @@ class Scene:
     )
 
     def __init__(
-        self, services: Services, scope: Scope, credential: Credential, request_id: str, *, refuse_disabled: bool = True
-    ) -> None:
+        self, services: Services, scope: Scope, credential: Credential, request_id: str, *, refuse_disabled: bool = True,
+        active: frozenset[str] | None = None,
+    ) -> None:  # fmt: skip
         self.view = view = services.view
         self.scope = scope
         self.rules = services.rules
         self.defaults = services.defaults
         self.request_id = request_id
         self.user, self._token_root = user_of(view, credential, services.rules.trusts, services.store.time)
+        self.active = active
         self._subject: Subject | None = None
         self._missing: NotFound | None = None
         settled = guess(view, scope)
@@ -177,9 +180,12 @@ class Scene:
 
     @property
     def subject(self) -> Subject:
-        """The caller's groups and roles in this metalake."""
+        """The caller's groups and roles in this metalake. Raises Forbidden for an active role that the caller does not hold."""
         if self._subject is None:
-            self._subject = self.subject_of(self.user)
+            found = self.subject_of(self.user)
+            if self.active is not None and found.member and self.rules.access_enabled:
+                found = found.narrowed(self.active)
+            self._subject = found
         return self._subject
 
     def subject_of(self, user: str) -> Subject:
@@ -407,8 +413,11 @@ class Scene:
         return found
 
     def decide(self, action: Action, chain: Chain) -> Decision:
-        """Decide for the caller, remembered until access moves; an object that is not there is decided afresh."""
-        if not chain or chain[0].id <= 0:
+        """Decide for the caller, remembered until access moves; an object that is not there is decided afresh.
+
+        So is everything where only some roles count: what is remembered is about whole users.
+        """
+        if not chain or chain[0].id <= 0 or self.active is not None:
             return self.decide_for(self.user, action, chain)
         memo = self.view.memo(self.settled.zones[-1])
         key = (self.user, action, chain[0].id)
@@ -418,8 +427,8 @@ class Scene:
         return found
 
     def decide_for(self, user: str, action: Action, chain: Chain) -> Decision:
-        """Decide for any user."""
-        subject = self.subject_of(user)
+        """Decide for any user, and remember nothing; for the caller with the roles that count in this request."""
+        subject = self.subject if user == self.user else self.subject_of(user)
         if not self.rules.access_enabled:
             return wave_through(subject, action, chain, revision=self.stamps)
         try:

@@ -41,7 +41,8 @@ async def read_together(ctx: Context, scopes: tuple[Scope, ...], reader: Callabl
             continue
         try:
             scenes = tuple(
-                Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id) for scope in scopes
+                Scene(services, scope, credential=ctx.credential, request_id=ctx.request_id, active=ctx.active)
+                for scope in scopes
             )
             if tuple(scene.settled.zones for scene in scenes) == chains:
                 return reader(scenes)

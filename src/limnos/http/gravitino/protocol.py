@@ -76,6 +76,7 @@ class GravitinoProtocol:
 
     name = "gravitino"
     anonymous = service.ANONYMOUS
+    narrows = True
 
     def __init__(self) -> None:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])

@@ -152,6 +152,7 @@ class IcebergProtocol:
 
     name = "iceberg"
     anonymous = frozenset({"issue-token"})
+    narrows = True
 
     def __init__(self) -> None:
         load = partial(config.config_load, endpoints=ENDPOINTS)

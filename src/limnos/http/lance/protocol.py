@@ -156,6 +156,7 @@ class LanceProtocol:
     name = "lance"
     anonymous: frozenset[str] = frozenset()
     takes_key = True
+    narrows = True
 
     def __init__(self, *, data_timeout_s: float = 600.0) -> None:
         slow = {route.operation for route in _SLOW}

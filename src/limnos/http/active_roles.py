@@ -1,0 +1,42 @@
+"""The header that narrows a request to some of its caller's roles: read, and refused where it means nothing.
+
+May import `model`. Knows no protocol and no rule: what the roles named there leave of somebody's rights is `Subject.narrowed`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.model.errors import BadRequest
+
+ACTIVE_ROLES: Final = b"x-gravitino-active-roles"
+_SHOWN: Final = "X-Gravitino-Active-Roles"
+_EVERY, _NONE = "ALL", "NONE"
+
+
+def active_roles_of(sent: bytes) -> frozenset[str] | None:
+    """Read the header's value: names of roles, or a word for every role or none. None means every role.
+
+    Names count as they stand, without the blanks around them; a name that comes twice counts once. Raises BadRequest.
+    """
+    try:
+        text = sent.decode().strip()
+    except UnicodeDecodeError:
+        raise BadRequest(f"Header {_SHOWN} is not UTF-8: send names of roles, or {_EVERY} or {_NONE}") from None
+    if not text:
+        return None
+    names = [name.strip() for name in text.split(",")]
+    if "" in names:
+        raise BadRequest(f"Header {_SHOWN} has an empty entry: send names of roles with one comma between them")
+    if len(names) > 1 and not {_EVERY, _NONE}.isdisjoint(names):
+        raise BadRequest(f"Header {_SHOWN} has {_EVERY} or {_NONE} beside other entries: each of them stands alone")
+    if names == [_EVERY]:
+        return None
+    return frozenset() if names == [_NONE] else frozenset(names)
+
+
+def refuse_active_roles() -> BadRequest:
+    """Say that the header is not served at an address: to answer as if it were not there would give more than was asked for."""
+    return BadRequest(
+        f"Header {_SHOWN} is not served at this address, only over Gravitino, Iceberg and Lance REST: leave it out"
+    )

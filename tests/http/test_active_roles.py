@@ -1,0 +1,163 @@
+"""The header that narrows a request to some of its caller's roles, over Gravitino, Iceberg and Lance REST."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.active_roles import active_roles_of
+from limnos.model.errors import BadRequest
+from tests.http.driver import API, Answer, Node
+from tests.http.iceberg.wire import make_space, make_table
+
+LAKE = f"{API}/lake"
+TABLES = f"{LAKE}/catalogs/main/schemas/s/tables"
+ICEBERG = "/iceberg/v1/lake.main/namespaces/s/tables"
+ROLES = {
+    "looker": {"CATALOG main": "use_catalog", "SCHEMA main.s": "use_schema"},
+    "reader": {"TABLE main.s.t": "select_table"},
+    "writer": {"TABLE main.s.u": "modify_table"},
+    "tagger": {"METALAKE lake": "create_tag"},
+}
+"""What ana holds: what each role allows."""
+
+
+@pytest.fixture
+def ana(node: Node) -> Node:
+    """A node whose user ana holds four roles, none of which is enough alone."""
+    make_space(node, "s")
+    for name in ("t", "u"):
+        make_table(node, "s", name)
+    node.done("POST", f"{LAKE}/users", {"name": "ana"})
+    for role, rules in ROLES.items():
+        objects = [
+            {"fullName": on.split()[1], "type": on.split()[0], "privileges": [{"name": each, "condition": "allow"}]}
+            for on, each in rules.items()
+        ]
+        node.done("POST", f"{LAKE}/roles", {"name": role, "properties": {}, "securableObjects": objects})
+    node.done("PUT", f"{LAKE}/permissions/users/ana/grant", {"roleNames": list(ROLES)})
+    return node
+
+
+def ask(node: Node, target: str, roles: str, *, method: str = "GET", body: object = None, user: str = "ana") -> Answer:
+    """Ask with the header."""
+    return node.ask(method, target, body, user=user, X_Gravitino_Active_Roles=roles)
+
+
+@pytest.mark.parametrize(
+    "sent, means",
+    [
+        ("", None), ("  ", None), ("ALL", None), (" ALL ", None), ("NONE", set()), ("a", {"a"}), (" a ,b,a", {"a", "b"}),
+        ("all", {"all"}), ("none", {"none"}), ("Prüfer", {"Prüfer"}),
+    ],
+)  # fmt: skip
+def test_header_is_read(sent: str, means: set[str] | None) -> None:
+    """Blanks around names do not count, nor does a name that comes twice; ALL and NONE are words in capitals alone."""
+    assert active_roles_of(sent.encode()) == means
+
+
+@pytest.mark.parametrize("sent", [b"a,", b",", b"a,,b", b"ALL,a", b"a,NONE", b"ALL,NONE", b"\xff"])
+def test_malformed_header_is_refused(sent: bytes) -> None:
+    """An empty entry, ALL or NONE beside others, and what is no text are told apart from names."""
+    with pytest.raises(BadRequest, match="X-Gravitino-Active-Roles"):
+        active_roles_of(sent)
+
+
+@pytest.mark.parametrize("target", [f"{TABLES}/t", f"{ICEBERG}/t"])
+def test_only_the_named_roles_allow(ana: Node, target: str) -> None:
+    """A load is allowed while every role that it takes is named, whatever was answered, and kept, before."""
+    rounds = ("ALL", "NONE", "looker", "reader", "looker,reader", "looker,writer", "")
+    expected = [200, 403, 403, 403, 200, 403, 200]
+
+    answers = [[ask(ana, target, roles).status for roles in rounds] for _ in range(3)]
+
+    assert (ana.get(target, user="ana").status, answers) == (200, [expected] * 3)
+
+
+def test_lists_and_writes_are_narrowed(ana: Node) -> None:
+    """A list holds what the named roles show; a write takes their rights alone."""
+    listed = {
+        roles: [each["name"] for each in ask(ana, TABLES, roles).json()["identifiers"]]
+        for roles in ("ALL", "looker", "looker,reader", "looker,writer", "looker,reader,writer")
+    }
+    commit = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"p": "v"}}]}
+    writes = [
+        ask(ana, f"{ICEBERG}/u", roles, method="POST", body=commit).status
+        for roles in ("looker,reader", "looker", "looker,writer")
+    ]
+    tags = [ask(ana, f"{LAKE}/tags", roles, method="POST", body={"name": "n"}).status for roles in ("looker", "tagger")]
+
+    assert listed == {"ALL": ["t", "u"], "looker": [], "looker,reader": ["t"], "looker,writer": ["u"], "looker,reader,writer": ["t", "u"]}  # fmt: skip
+    assert (writes, tags) == ([403, 403, 200], [403, 200])
+
+
+def test_answers_over_several_catalogs_are_narrowed(ana: Node) -> None:
+    """What a tag is on is told as far as the named roles go."""
+    ana.done("POST", f"{LAKE}/tags", {"name": "red"})
+    ana.done("POST", f"{LAKE}/objects/table/main.s.t/tags", {"tagsToAdd": ["red"]})
+    ana.done("PUT", f"{LAKE}/owners/tag/red", {"name": "ana", "type": "USER"})
+
+    told = [ask(ana, f"{LAKE}/tags/red/objects", roles)["metadataObjects"] for roles in ("looker", "looker,reader")]
+
+    assert told == [[], [{"fullName": "main.s.t", "type": "table"}]]
+
+
+def test_denials_and_ownership_stay(ana: Node) -> None:
+    """A denial of a role that is not named counts; who owns an object needs no role."""
+    denied = {"privileges": [{"name": "select_table", "condition": "deny"}]}
+    ana.done("PUT", f"{LAKE}/permissions/roles/tagger/TABLE/main.s.t/grant", denied)
+    refused = ask(ana, f"{TABLES}/t", "looker,reader").status
+    ana.done("PUT", f"{LAKE}/owners/catalog/main", {"name": "ana", "type": "USER"})
+
+    assert (refused, ask(ana, f"{TABLES}/u", "NONE").status) == (403, 200)
+
+
+def test_role_that_is_not_held_is_refused_like_one_that_is_not_there(ana: Node) -> None:
+    """Nobody learns the names of roles from a refusal; whoever names one that is not held is told."""
+    ana.done("POST", f"{LAKE}/roles", {"name": "secret", "properties": {}, "securableObjects": []})
+
+    held, gone = (ask(ana, f"{TABLES}/t", f"looker,{name}") for name in ("secret", "absent"))
+
+    assert (held.status, held["code"], held["type"]) == (403, 1008, "ForbiddenException")
+    assert held["message"] == gone["message"].replace("absent", "secret")
+    assert "does not hold the role secret" in str(held["message"])
+
+
+def test_role_that_was_taken_is_refused_at_once(ana: Node) -> None:
+    """What is held counts as it is when the request comes."""
+    before = ask(ana, f"{TABLES}/t", "looker,reader").status
+    ana.done("PUT", f"{LAKE}/permissions/users/ana/revoke", {"roleNames": ["reader"]})
+
+    assert (before, ask(ana, f"{TABLES}/t", "looker,reader").status) == (200, 403)
+
+
+def test_who_is_no_user_is_told_that_first(ana: Node) -> None:
+    """A stranger is refused in the words that come without the header."""
+    plain, narrowed = ana.get(f"{TABLES}/t", user="bob"), ask(ana, f"{TABLES}/t", "looker", user="bob")
+
+    assert (plain.status, narrowed.status, narrowed["message"]) == (403, 403, plain["message"])
+
+
+def test_what_needs_no_role_needs_none(ana: Node) -> None:
+    """A service admin makes metalakes, a member loads the metalake, and nobody is asked for health."""
+    made = ask(ana, API, "NONE", method="POST", body={"name": "pond"}, user="admin").status
+
+    assert (made, ask(ana, LAKE, "NONE").status, ask(ana, "/api/health", "a,").status) == (200, 200, 200)
+
+
+def test_malformed_header_in_each_protocols_shape(ana: Node) -> None:
+    """400 in the protocol's own words; also where the header means nothing, lest more be done than was asked for."""
+    gravitino, iceberg, lance = (
+        ask(ana, target, "looker,") for target in (f"{TABLES}/t", f"{ICEBERG}/t", "/lance/v1/namespace/main/list")
+    )
+    own, asterix = (ask(ana, target, "looker") for target in ("/api/limnos/v1/tokens", "/query/service"))
+
+    assert [each.status for each in (gravitino, iceberg, lance, own)] == [400] * 4
+    assert (gravitino["code"], gravitino["type"]) == (1001, "IllegalArgumentException")
+    assert iceberg["error"]["type"] == "IllegalArgumentException"
+    assert "not served at this address" in own.body.decode()
+    assert (asterix.status, "not served at this address" in asterix.body.decode()) == (400, True)
+
+
+def test_without_access_control_there_is_nothing_to_narrow(open_node: Node) -> None:
+    """Nobody is asked for a right, so no role is looked at."""
+    assert ask(open_node, f"{LAKE}/catalogs", "absent", user="admin").status == 200
