@@ -46,7 +46,7 @@ RECORDS = st.one_of(
     ),
     st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
-    st.builds(TagRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple)),
+    st.builds(TagRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple), st.booleans()),
     st.builds(DeclaredRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple), TEXT),
     st.builds(ModelRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(FilesetRecord, COMMENT, PROPERTIES, st.booleans(), PROPERTIES),

@@ -50,6 +50,7 @@ from limnos.services.protection import protect
 from limnos.services.scene import Scope
 from limnos.services.statistics import statistics_update
 from limnos.services.tables import table_load
+from limnos.services.tag_values import Pair, pairs_associate
 from limnos.services.users import principal_add
 from limnos.store.imports import Import
 from limnos.store.tx import Tx
@@ -165,13 +166,17 @@ def _access(desk: Desk) -> None:
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=Condition.DENY)
-    table = On(LAKE, Kind.TABLE, "main.a.t")
+    table, column = On(LAKE, Kind.TABLE, "main.a.t"), On(LAKE, Kind.COLUMN, "main.a.t.id")
     for kind, name, record in (
         (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content="{}")),
     ):  # fmt: skip
         desk.run(apart_create(ctx(), metalake=LAKE, kind=kind, name=name, record=record))
         desk.run(associate(ctx(), table, kind=kind, adds=(name,), removes=()))
+        desk.run(associate(ctx(), column, kind=kind, adds=(name,), removes=()))
+    desk.run(pairs_associate(ctx(), column, adds=(Pair("pii", "z"), Pair("pii", "a")), removes=()))
+    desk.run(pairs_associate(ctx(), table, adds=(Pair("pii", "a"),), removes=()))
     desk.run(statistics_update(ctx(), table, values=(("", "custom-rows", 7), ("day=1", "custom-rows", 3))))
+    desk.run(statistics_update(ctx(), column, values=(("", "custom-nulls", 0),)))
     owned = owner_set(ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.GROUP, owner="crew")
     desk.run(owned)
     desk.run(protect(ctx(), metalake=LAKE, kind=Kind.NAMESPACE, full_name="main.a", below=True))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from limnos.model.attachments import Attachment
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
-from limnos.model.records import TagRecord
+from limnos.model.records import PolicyRecord, TagRecord
 from limnos.store.attachments import attached_objects_read, attached_read
 from limnos.store.changes import changes_read
 from limnos.store.tx import Tx
@@ -46,8 +47,13 @@ def test_objects_are_named_whatever_catalog_they_lie_in(lab: Lab, world: World) 
     lab.write(lambda tx: tx.nodes.drop(space), zone=world.side.id)
     after = lab.load(attached_objects_read(Kind.TAG, tag.id))
 
-    assert ids == (world.main.id, space.id)
-    assert [nodes[each][2] for each in (*ids, world.side.id, world.lake.id)] == ["main", "a", "side", "lake"]
+    assert ids == ((world.main.id, 0), (space.id, 0))
+    assert [nodes[each][2] for each in (world.main.id, space.id, world.side.id, world.lake.id)] == [
+        "main",
+        "a",
+        "side",
+        "lake",
+    ]
     assert after[0] == ids
     assert space.id not in after[1]
 
@@ -62,5 +68,61 @@ def test_sweep_takes_what_was_dropped(lab: Lab, world: World) -> None:
     lab.write(lambda tx: tx.nodes.drop(blue), zone=world.lake.id)
 
     assert lab.write(orphans_sweep, zone=world.lake.id) == 2
-    assert lab.load(attached_read(Kind.TAG, world.main.id)) == (red.id,)
+    assert lab.load(attached_read(Kind.TAG, world.main.id)) == (Attachment(red.id, 0),)
     assert lab.load(attached_read(Kind.TAG, space.id)) == ()
+
+
+def test_columns_and_values(lab: Lab, world: World) -> None:
+    """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which they were written."""
+    lake = world.lake.id
+    tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
+    record = PolicyRecord(None, {}, "custom", enabled=True, content="{}")
+    made = {"kind": Kind.POLICY, "space": "policy", "name": "p", "parent_id": lake, "zone": lake, "record": record}
+    policy = lab.write(lambda tx: tx.nodes.create(**made), zone=lake)
+    table = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id).id
+
+    def fill(tx: Tx) -> list[bool]:
+        rows = tx.attachments(Kind.TAG)
+        told = [rows.attach(tag.id, table, field_id=field) for field in (0, 3, 3)]
+        told.append(tx.attachments(Kind.POLICY).attach(policy.id, table, field_id=3))
+        rows.set_values(tag.id, table, ("b", "a"), field_id=3)
+        rows.set_values(tag.id, table, ("b",))
+        return told
+
+    told = lab.write(fill, zone=lake)
+    read = [lab.load(attached_read(kind, table)) for kind in (Kind.TAG, Kind.POLICY)]
+    there = [lab.load(attached_objects_read(Kind.TAG, tag.id, value=value))[0] for value in (None, "a", "b", "B")]
+    values = lab.write(
+        lambda tx: [tx.attachments(Kind.TAG).values(tag.id, table, field_id=field) for field in (0, 3, 4)], zone=lake
+    )
+    names = lab.write(lambda tx: [tx.attachments(Kind.TAG).on(table, field_id=field) for field in (0, 3, 4)], zone=lake)
+    gone = lab.write(
+        lambda tx: [tx.attachments(Kind.TAG).detach(tag.id, table, field_id=field) for field in (3, 3)], zone=lake
+    )
+
+    assert told == [True, True, False, True]
+    assert read == [(Attachment(tag.id, 0, ("b",)), Attachment(tag.id, 3, ("b", "a"))), (Attachment(policy.id, 3),)]
+    assert there == [((table, 0), (table, 3)), ((table, 3),), ((table, 0), (table, 3)), ()]
+    assert (values, names) == ([("b",), ("b", "a"), None], [[(tag.id, "red")], [(tag.id, "red")], []])
+    assert (gone, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
+
+
+def test_sweep_takes_columns_and_values(lab: Lab, world: World) -> None:
+    """With a table go the attachments of its columns and all values there; with a tag, those of the tag."""
+    lake = world.lake.id
+    red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=lake) for name in ("r", "b"))
+    spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
+
+    def fill(tx: Tx) -> None:
+        rows = tx.attachments(Kind.TAG)
+        for space in spaces:
+            for tag in (red, blue):
+                rows.attach(tag.id, space.id, field_id=1)
+                rows.set_values(tag.id, space.id, ("v",), field_id=1)
+
+    lab.write(fill, zone=lake)
+    lab.write(lambda tx: tx.nodes.drop(spaces[0]), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(blue), zone=lake)
+
+    assert lab.write(orphans_sweep, zone=lake) == 6
+    assert [lab.load(attached_read(Kind.TAG, space.id)) for space in spaces] == [(), (Attachment(red.id, 1, ("v",)),)]

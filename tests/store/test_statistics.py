@@ -41,3 +41,18 @@ def test_sweep_takes_those_of_what_was_dropped(lab: Lab, world: World) -> None:
 
     assert lab.write(orphans_sweep, zone=world.lake.id) == 1
     assert [len(lab.load(statistics_read(space.id))) for space in spaces] == [0, 1]
+
+
+def test_of_columns(lab: Lab, world: World) -> None:
+    """Statistics of a column stand apart from the table's and from another column's, and are swept with the table."""
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    for field, value in ((0, "0"), (1, "1"), (2, "2"), (1, "3")):
+        put = [("", "custom-n", value)]
+        lab.write(lambda tx, p=put, f=field: tx.statistics.put(space.id, p, field_id=f), zone=world.main.id)
+    read = [[each.value for each in lab.load(statistics_read(space.id, field_id=field))] for field in (0, 1, 2, 3)]
+    gone = [("", "custom-n"), ("", "custom-gone")]
+    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone, field_id=1), zone=world.main.id) for _ in "ab"]
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
+
+    assert (read, deleted) == ([["0"], ["3"], ["2"], []], [1, 0])
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 2

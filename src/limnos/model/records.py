@@ -201,17 +201,19 @@ class ViewRecord:
 
 @dataclass(frozen=True, slots=True)
 class TagRecord:
-    """A tag of a metalake, and the values that it may have where it is attached; none of them means any."""
+    """A tag of a metalake, and the values that it may have where it is attached: any if none are named, none if it is valueless."""
 
     comment: str | None
     properties: Mapping[str, str]
     allowed_values: tuple[str, ...] = ()
+    valueless: bool = False
     unknown: bytes = field(default=b"", repr=False, kw_only=True)
 
     def message(self) -> records_pb2.TagRecord:
         """Build the message: what was not understood when it was read, then every field we know."""
         message = _described(records_pb2.TagRecord.FromString(self.unknown), self)
         message.allowed_values.extend(self.allowed_values)
+        message.valueless = self.valueless
         return message
 
     @classmethod
@@ -219,7 +221,7 @@ class TagRecord:
         """Read stored bytes. Raises UnreadableRecord."""
         message = _parsed(records_pb2.TagRecord(), data, kind="tag")
         values = tuple(message.allowed_values)
-        return cls(_comment(message), dict(message.properties), values, unknown=_unknown(message))
+        return cls(_comment(message), dict(message.properties), values, message.valueless, unknown=_unknown(message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,14 +164,16 @@ class _Export:
         async for rows in self._moment.pages((exports.MODEL_VERSIONS, self._params), NODES_AT_ONCE):
             versions = await exports.model_versions_of(self._moment, rows)
             yield partial(_each, versions, lambda found: messages.model_version(*found))
+        async for rows in self._moment.pages((exports.TAGGED, self._params), ROWS_AT_ONCE):
+            yield partial(_tagged, rows, await exports.tag_values_of(self._moment, rows))
         plain: tuple[tuple[Sql, Callable[[Row], ExportRecord]], ...] = (
             (exports.LANCE_VERSIONS, lambda row: messages.lance_version(*exports.lance_version_of(row))),
             (exports.DECLARATIONS, messages.declaration),
             (exports.USES, lambda row: messages.link("uses", from_id=row[0], to_id=row[1])),
             (exports.MEMBERS, lambda row: messages.link("member", from_id=row[0], to_id=row[1])),
-            (exports.TAGGED, lambda row: messages.link("tagged", from_id=row[0], to_id=row[1])),
-            (exports.POLICED, lambda row: messages.link("policed", from_id=row[0], to_id=row[1])),
+            (exports.POLICED, lambda row: messages.attached("policed", row)),
             (exports.STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[1:]))),
+            (exports.COLUMN_STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[2:]), field_id=row[1])),
             (exports.PROTECTED, lambda row: messages.protected(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3])),
             (exports.ROLES, _role),
             (exports.GRANTS, lambda row: messages.grant(row[0], row[1], privilege=Privilege(row[2]).word, allowed=bool(row[3]))),
@@ -186,6 +188,10 @@ class _Export:
     ) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
         async for rows in self._moment.pages((statement, self._params), ROWS_AT_ONCE):
             yield partial(_each, rows, make)
+
+
+def _tagged(rows: Sequence[Row], values: dict[tuple[int, int, int], list[str]]) -> list[ExportRecord]:
+    return [messages.attached("tagged", row, values=values.get((row[0], row[1], row[2]), ())) for row in rows]
 
 
 def _each(rows: Sequence[Row], make: Callable[[Row], ExportRecord]) -> list[ExportRecord]:

@@ -21,6 +21,7 @@ from limnos.model.records import CatalogRecord, MetalakeRecord, RoleRecord, View
 from limnos.names.path import PARTS_MAX
 from limnos.services.import_checks import KINDS, is_lance, told_of
 from limnos.services.nested import nests
+from limnos.services.tag_values import check_value
 from limnos.services.users import check_principal_name
 from limnos.store import imports
 from limnos.store.imports import Import, Ref
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from limnos.model.entities import Document
-    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, Link
     from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
     from limnos.model.records import NodeRecord
     from limnos.services.import_checks import Ready
@@ -41,11 +42,12 @@ _DEFINE: Final = ("principal", "metalake", "catalog", "namespace", "table", "ent
 _LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
     "member": (imports.MEMBER, Kind.USER, (Kind.GROUP,)),
     "holder": (imports.HOLDER, None, (Kind.ROLE,)),
-    "tagged": (imports.TAGGED, None, (Kind.TAG,)),
-    "policed": (imports.POLICED, None, (Kind.POLICY,)),
     "uses": (imports.USES, None, ()),
 }
 """For each kind of link its statement, and what it leads from and to where that is of one kind."""
+_ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.POLICED, Kind.POLICY)}
+"""For each kind of link that attaches something, the statement for objects, and what is attached."""
+FIELD_ID_MAX: Final = 2**31 - 1
 _METALAKE_ONLY: Final = (Kind.TAG, Kind.POLICY, Kind.JOB_TEMPLATE)
 _IN_ICEBERG: Final = (Kind.VIEW, Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET)
 
@@ -263,6 +265,9 @@ class Part:
                 "id": target.new_id, "zone": zone, "below": message.below, "set_by": message.set_by, "set_at": millis(message.set_at),
             })  # fmt: skip
             return
+        if message.kind in _ATTACHED:
+            self._attach(message, *_ATTACHED[message.kind])
+            return
         if message.kind not in _LINKS:
             raise BadRequest(f"'{message.kind[:50]}' is no kind of link that this version imports")
         statement, begins, ends = _LINKS[message.kind]
@@ -270,6 +275,20 @@ class Part:
         if message.kind == "holder" and first.kind not in (Kind.USER, Kind.GROUP):
             raise BadRequest("a role is held by users and groups")
         self._row(statement, {"from": first.new_id, "to": last.new_id})
+
+    def _attach(self, message: Link, statement: Sql, kind: Kind) -> None:
+        """Put a tag or policy on an object or column, with a tag's values."""
+        first = self._require(message.from_id, *((Kind.TABLE,) if message.field_id else ()))
+        row: Params = {"from": first.new_id, "to": self._require(message.to_id, kind).new_id}
+        if message.field_id:
+            self._row(imports.ON_COLUMN, {**row, "field": _field_id(message.field_id), "kind": int(kind)})
+        else:
+            self._row(statement, row)
+        if message.values and kind is not Kind.TAG:
+            raise BadRequest("only tags have values where they are attached")
+        for position, value in enumerate(message.values):
+            place: Params = {**row, "field": message.field_id, "value": check_value(value), "position": position}
+            self._row(imports.TAG_VALUE, place)
 
     def model_version(self, ready: Ready) -> None:
         """Put a version of a model, with its aliases."""
@@ -298,20 +317,23 @@ class Part:
         }, what=f"version {message.number} of the table")  # fmt: skip
 
     def statistic(self, ready: Ready) -> None:
-        """Put a statistic of a table."""
+        """Put a statistic of a table, of one of its partitions or columns."""
         message = ready.record.statistic
         try:
             msgspec.json.decode(message.value)
         except msgspec.DecodeError:
             raise BadRequest(f"the value of statistic {message.name[:100]} is no JSON") from None
-        self._alone(
-            imports.STATISTIC,
-            {
-                "id": self._require(message.table_id, Kind.TABLE).new_id, "partition": message.partition, "name": message.name,
-                "value": message.value, **self._audit(message.audit_info),
-            },
-            what=f"statistic {message.name[:100]} of the table",
-        )  # fmt: skip
+        row: Params = {
+            "id": self._require(message.table_id, Kind.TABLE).new_id, "name": message.name, "value": message.value,
+            **self._audit(message.audit_info),
+        }  # fmt: skip
+        what = f"statistic {message.name[:100]} of the table"
+        if not message.field_id:
+            self._alone(imports.STATISTIC, {**row, "partition": message.partition}, what=what)
+            return
+        if message.partition:
+            raise BadRequest(f"{what} is of a partition and of a column at once")
+        self._alone(imports.COLUMN_STATISTIC, {**row, "field": _field_id(message.field_id)}, what=what)
 
     def declaration(self, ready: Ready) -> None:
         """Put a version of what a pipeline declares."""
@@ -416,6 +438,13 @@ class Part:
             )
         self._tx.imports.end(self._held.id)
         self._held = self._held._replace(state=imports.WHOLE)
+
+
+def _field_id(sent: int) -> int:
+    """Refuse what is no id of a column in any table's format."""
+    if sent > FIELD_ID_MAX:
+        raise BadRequest(f"{sent} is no id of a column")
+    return sent
 
 
 def _check_held(kind: Kind, above: Ref) -> None:

@@ -92,6 +92,10 @@ def target_find(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
         return Target(scene.catalog.id, kind, scene.settled.outer, scene.catalog, scene.metalake, catalog_type)
     if kind is Kind.NAMESPACE or kind in LEAVES:
         return _in_catalog(scene, kind, full_name, codec)
+    if kind is Kind.COLUMN:
+        raise BadRequest(
+            "A column has tags, policies and statistics of its own, and for the rest what its table has: name the table"
+        )
     raise BadRequest(f"Objects of type {kind.word} do not exist here yet")
 
 

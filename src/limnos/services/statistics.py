@@ -1,12 +1,12 @@
-"""Statistics of tables and of their partitions, that engines and people keep beside them: list, update, drop.
+"""Statistics of tables, of their partitions and of their columns, that engines and people keep beside them: list, update, drop.
 
-May import the rooms below. Knows no wire format. Who may load a table reads them, who may alter it writes them. Only custom ones are taken: the names
+May import the rooms below. Knows no wire format. Who may load a table reads them, its columns' too, who may alter it writes them. Only custom ones are taken: the names
 of others are kept for what a server might count itself.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -14,18 +14,20 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, IllegalStatistic, Unsupported
 from limnos.model.kinds import Kind
+from limnos.services.columns import column_require
 from limnos.services.objects import codec_of, target_require
 from limnos.services.shadows import shadowed
+from limnos.store.attachments import OWN
 from limnos.store.statistics import partition_statistics_read, statistics_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from limnos.model.decisions import Chain
     from limnos.model.permits import Permit
     from limnos.model.statistics import Range, Statistic
     from limnos.services.attachments import On
     from limnos.services.context import Context
-    from limnos.services.objects import Target
     from limnos.services.scene import Scene
     from limnos.store.tx import Tx
 
@@ -41,50 +43,64 @@ Value = object
 
 
 class StatisticsUpdate(msgspec.Struct, frozen=True):
-    """Write statistics of a table: partition (empty for the table), name, value as JSON."""
+    """Write statistics of a table or of one of its columns: partition (empty for the table), name, value as JSON."""
 
     table: Node
+    field_id: int
     values: tuple[tuple[str, str, str], ...]
 
 
 class StatisticsDrop(msgspec.Struct, frozen=True):
-    """Drop statistics of a table: partition (empty for the table) and name."""
+    """Drop statistics of a table or of one of its columns: partition (empty for the table) and name."""
 
     table: Node
+    field_id: int
     names: tuple[tuple[str, str], ...]
 
 
-def _table(scene: Scene, on: On, *, action: Action) -> Target:
-    """Find the table for who may do the action to it. Raises Unsupported for another kind, NotFound, Forbidden."""
+class _Kept(NamedTuple):
+    """What statistics are kept of: a table, the links from it up, and a column's field id (`OWN` for the table)."""
+
+    table: Node
+    chain: Chain
+    field_id: int
+
+
+def _kept(scene: Scene, on: On, *, action: Action) -> _Kept:
+    """Find the table or column for who may do the action to the table. Raises Unsupported for another kind, NotFound, Forbidden."""
     scene.require_in_metalake_use()
+    if on.kind is Kind.COLUMN:
+        column = column_require(scene, on.full_name, action)
+        scene.require_in_use()
+        return _Kept(column.table, column.chain[1:], column.field_id)
     is_table = on.kind is Kind.TABLE
     found = target_require(scene, on.kind, on.full_name, codec_of(scene), action if is_table else Action.METADATA_LOAD)
-    if not is_table:
-        raise Unsupported(f"Statistics are kept of tables, not of a {on.kind.word}")
+    if not is_table or found.node is None:
+        raise Unsupported(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
     scene.require_in_use()
-    return found
+    return _Kept(found.node, found.chain, OWN)
 
 
-def _node(target: Target) -> Node:
-    if target.node is None:
-        raise Unsupported("Statistics are kept of tables")
-    return target.node
+def _of_partitions(on: On) -> None:
+    if on.kind is Kind.COLUMN:
+        raise Unsupported("A column has no partitions of its own: name the table")
 
 
 @shadowed
 async def statistics_list(ctx: Context, on: On) -> list[Statistic]:
-    """Return a table's own statistics, by name. Raises NotFound, Forbidden, Unsupported."""
-    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
-    return await ctx.look_up(lambda: statistics_read(table.id))
+    """Return a table's own statistics, or a column's, by name. Raises NotFound, Forbidden, Unsupported."""
+    kept = await ctx.read(on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD))
+    return await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
 
 
 @shadowed
 async def partition_statistics_list(ctx: Context, on: On, *, within: Range) -> list[Statistic]:
     """Return the statistics of a range of partitions. Raises BadRequest for no range, or for more than an answer holds."""
-    table = _node(await ctx.read(on.scope, lambda scene: _table(scene, on, action=Action.TABLE_LOAD)))
+    kept = await ctx.read(on.scope, lambda scene: _kept(scene, on, action=Action.TABLE_LOAD))
+    _of_partitions(on)
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
-    found = await ctx.look_up(lambda: partition_statistics_read(table.id, within, limit=READ_MAX + 1))
+    found = await ctx.look_up(lambda: partition_statistics_read(kept.table.id, within, limit=READ_MAX + 1))
     if len(found) > READ_MAX:
         raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")
     return found
@@ -100,16 +116,19 @@ async def statistics_update(ctx: Context, on: On, *, values: Iterable[tuple[str,
 @shadowed
 async def _update(ctx: Context, on: On, *, texts: tuple[tuple[str, str, str], ...]) -> None:
     def decide(scene: Scene) -> Permit[StatisticsUpdate]:
-        target = _table(scene, on, action=Action.TABLE_ALTER)
-        decision = scene.require(Action.TABLE_ALTER, target.chain)
-        return scene.permit(StatisticsUpdate(_node(target), texts), decision)
+        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+        if any(partition for partition, _, _ in texts):
+            _of_partitions(on)
+        decision = scene.require(Action.TABLE_ALTER, kept.chain)
+        return scene.permit(StatisticsUpdate(kept.table, kept.field_id, texts), decision)
 
     await ctx.write(on.scope, decide, statistics_put)
 
 
 def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
     """Write the statistics, if the table is still there."""
-    tx.statistics.put(tx.nodes.confirm(permit.command.table).id, permit.command.values)
+    command = permit.command
+    tx.statistics.put(tx.nodes.confirm(command.table).id, command.values, field_id=command.field_id)
 
 
 async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, str]]) -> bool:
@@ -122,16 +141,19 @@ async def statistics_drop(ctx: Context, on: On, *, names: Iterable[tuple[str, st
 @shadowed
 async def _drop(ctx: Context, on: On, *, gone: tuple[tuple[str, str], ...]) -> bool:
     def decide(scene: Scene) -> Permit[StatisticsDrop]:
-        target = _table(scene, on, action=Action.TABLE_ALTER)
-        decision = scene.require(Action.TABLE_ALTER, target.chain)
-        return scene.permit(StatisticsDrop(_node(target), gone), decision)
+        kept = _kept(scene, on, action=Action.TABLE_ALTER)
+        if any(partition for partition, _ in gone):
+            _of_partitions(on)
+        decision = scene.require(Action.TABLE_ALTER, kept.chain)
+        return scene.permit(StatisticsDrop(kept.table, kept.field_id, gone), decision)
 
     return await ctx.write(on.scope, decide, statistics_delete)
 
 
 def statistics_delete(tx: Tx, permit: Permit[StatisticsDrop]) -> bool:
     """Delete the statistics, if the table is still there."""
-    return tx.statistics.delete(tx.nodes.confirm(permit.command.table).id, permit.command.names) > 0
+    command = permit.command
+    return tx.statistics.delete(tx.nodes.confirm(command.table).id, command.names, field_id=command.field_id) > 0
 
 
 def _check_count(count: int) -> None:

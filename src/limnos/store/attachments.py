@@ -1,13 +1,15 @@
-"""What tags and policies are on: rows between one of them and an object. They themselves are nodes of the metalake.
+"""What tags and policies are on: rows between one of them and an object, or a column of a table; and values of tags there.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. An attachment is on the metalake's clock, whatever the
-object is; it decides nothing, so it moves no access revision.
+May import `model` and the room's `sql`, `changes`, `ancestry`. They themselves are nodes of the metalake, and an attachment is on the metalake's
+clock, whatever the object is; it decides nothing, so it moves no access revision. A column is a table's id and the id that the table's format gives
+it, so a rename of either changes no row; field 0 stands for the object itself.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from limnos.model.attachments import Attachment
 from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
@@ -15,62 +17,111 @@ from limnos.store.sql import Load, Sql
 from limnos.store.trash import KEPT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from limnos.store.tx import Tx
 
+OWN: Final = 0
+"""The field of what is attached to an object itself."""
+
 
 class _Statements(NamedTuple):
-    """What is asked of one kind's table."""
+    """What is asked of one kind's attachments."""
 
     on: Sql
     named_on: Sql
-    object_ids: Sql
+    pairs: Sql
     objects: Sql
     attach: Sql
     detach: Sql
-    sweep: Sql
 
 
-def _of(table: str, column: str) -> _Statements:
-    return _Statements(
-        on=Sql(f"SELECT {column} FROM {table} WHERE object_id = :id ORDER BY {column}"),
-        named_on=Sql(
-            f"SELECT n.id, n.name FROM {table} t JOIN node n ON n.id = t.{column} AND n.deleted = 0"
-            " WHERE t.object_id = :id ORDER BY n.name"
-        ),
-        object_ids=Sql(f"SELECT object_id FROM {table} WHERE {column} = :id ORDER BY object_id"),
-        objects=with_ancestors(f"SELECT t.object_id FROM {table} t WHERE t.{column} = :id"),
-        attach=Sql(f"INSERT INTO {table} (object_id, {column}) VALUES (:object, :attached) ON CONFLICT DO NOTHING"),
-        detach=Sql(f"DELETE FROM {table} WHERE object_id = :object AND {column} = :attached"),
-        sweep=Sql(
-            f"DELETE FROM {table} WHERE (NOT EXISTS"
-            f" (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
-            f" AND NOT {KEPT.format(f'{table}.object_id')}) OR NOT EXISTS"
-            f" (SELECT 1 FROM node n WHERE n.id = {table}.{column} AND n.deleted = 0)"
-        ),
+def _gone(table: str, column: str) -> Sql:
+    """Build the sweep of a table: rows whose object, or what is attached there, is gone for good."""
+    return Sql(
+        f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
+        f" AND NOT {KEPT.format(f'{table}.object_id')})"
+        f" OR NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.{column} AND n.deleted = 0)"
     )
 
 
-_OF: Final[Mapping[Kind, _Statements]] = {
-    Kind.TAG: _of("tag_object", "tag_id"),
-    Kind.POLICY: _of("policy_object", "policy_id"),
-}
+def _of(kind: Kind) -> _Statements:
+    table, column = f"{kind.word}_object", f"{kind.word}_id"
+    of_columns = f"FROM column_attachment x WHERE x.kind = {int(kind)} AND"
+    holders = (
+        f"SELECT object_id FROM {table} WHERE {column} = :id UNION SELECT x.object_id {of_columns} x.attached_id = :id"
+    )
+    return _Statements(
+        on=Sql(
+            f"SELECT {column} AS attached, 0 AS field FROM {table} WHERE object_id = :id"
+            f" UNION ALL SELECT x.attached_id, x.field_id {of_columns} x.object_id = :id ORDER BY field, attached"
+        ),
+        named_on=Sql(
+            "SELECT n.id, n.name FROM node n WHERE n.deleted = 0 AND n.id IN"
+            f" (SELECT {column} FROM {table} WHERE object_id = :object AND :field = 0"
+            f" UNION ALL SELECT x.attached_id {of_columns} x.object_id = :object AND x.field_id = :field) ORDER BY n.name"
+        ),
+        pairs=Sql(
+            f"SELECT object_id, 0 AS field FROM {table} WHERE {column} = :id"
+            f" UNION ALL SELECT x.object_id, x.field_id {of_columns} x.attached_id = :id ORDER BY object_id, field"
+        ),
+        objects=with_ancestors(holders),
+        attach=Sql(f"INSERT INTO {table} (object_id, {column}) VALUES (:object, :attached) ON CONFLICT DO NOTHING"),
+        detach=Sql(f"DELETE FROM {table} WHERE object_id = :object AND {column} = :attached"),
+    )
+
+
+_OF: Final[Mapping[Kind, _Statements]] = {kind: _of(kind) for kind in (Kind.TAG, Kind.POLICY)}
 """The kinds that are attached to objects."""
-SWEEPS = tuple(each.sweep for each in _OF.values())
+ATTACH_COLUMN = Sql(
+    "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:object, :field, :attached, :kind)"
+    " ON CONFLICT DO NOTHING"
+)
+DETACH_COLUMN = Sql(
+    "DELETE FROM column_attachment WHERE object_id = :object AND field_id = :field AND attached_id = :attached"
+)
+VALUES_ON = Sql("SELECT tag_id, field_id, value FROM tag_value WHERE object_id = :id ORDER BY position, value")
+HAVE_VALUE = Sql(
+    "SELECT object_id, field_id FROM tag_value WHERE tag_id = :id AND value = :value ORDER BY object_id, field_id"
+)
+IS_ON = Sql(
+    "SELECT 1 FROM tag_object WHERE object_id = :object AND tag_id = :attached AND :field = 0 UNION ALL"
+    " SELECT 1 FROM column_attachment WHERE object_id = :object AND field_id = :field AND attached_id = :attached"
+)
+VALUES = Sql(
+    "SELECT value FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached ORDER BY position, value"
+)
+ADD_VALUE = Sql(
+    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:object, :field, :attached, :value, :position)"
+)
+CLEAR_VALUES = Sql("DELETE FROM tag_value WHERE object_id = :object AND field_id = :field AND tag_id = :attached")
+SWEEPS = (
+    *(_gone(f"{kind.word}_object", f"{kind.word}_id") for kind in _OF),
+    _gone("column_attachment", "attached_id"),
+    _gone("tag_value", "tag_id"),
+)
 
 
-def attached_read(kind: Kind, object_id: int) -> Load[tuple[int, ...]]:
-    """Read the ids of what is attached to an object itself; some may have been dropped since."""
+def attached_read(kind: Kind, object_id: int) -> Load[tuple[Attachment, ...]]:
+    """Read what is attached to an object itself and to its columns; some of it may have been dropped since."""
     rows = yield _OF[kind].on, {"id": object_id}
-    return tuple([row[0] for row in rows])
+    values: dict[tuple[int, int], tuple[str, ...]] = {}
+    if kind is Kind.TAG and rows:
+        for tag_id, field_id, value in (yield VALUES_ON, {"id": object_id}):
+            values[tag_id, field_id] = (*values.get((tag_id, field_id), ()), value)
+    return tuple([Attachment(row[0], row[1], values.get((row[0], row[1]), ())) for row in rows])
 
 
-def attached_objects_read(kind: Kind, attached_id: int) -> Load[tuple[tuple[int, ...], Ancestry]]:
-    """Read the ids of the objects that something is attached to, and where the live ones lie."""
-    ids = yield _OF[kind].object_ids, {"id": attached_id}
+def attached_objects_read(
+    kind: Kind, attached_id: int, *, value: str | None = None
+) -> Load[tuple[tuple[tuple[int, int], ...], Ancestry]]:
+    """Read what something is attached to, as ids of objects and fields, and where the live ones lie; with a value: that has it there."""
+    if value is None:
+        pairs = yield _OF[kind].pairs, {"id": attached_id}
+    else:
+        pairs = yield HAVE_VALUE, {"id": attached_id, "value": value}
     rows = yield _OF[kind].objects, {"id": attached_id}
-    return tuple([row[0] for row in ids]), ancestry_of(rows)
+    return tuple([(row[0], row[1]) for row in pairs]), ancestry_of(rows)
 
 
 class AttachmentWrites:
@@ -80,21 +131,50 @@ class AttachmentWrites:
         self.tx = tx
         self.kind = kind
 
-    def on(self, object_id: int) -> list[tuple[int, str]]:
-        """Read ids and names of what is live and attached to an object itself, by name, inside the transaction."""
-        return [(row[0], row[1]) for row in self.tx.rows(_OF[self.kind].named_on, {"id": object_id})]
+    def on(self, object_id: int, *, field_id: int = OWN) -> list[tuple[int, str]]:
+        """Read ids and names of what is live and attached to an object or a column itself, by name, inside the transaction."""
+        found = self.tx.rows(_OF[self.kind].named_on, {"object": object_id, "field": field_id})
+        return [(row[0], row[1]) for row in found]
 
-    def attach(self, attached_id: int, object_id: int) -> bool:
-        """Attach something to an object; says whether it was not there before."""
-        return self._changed("attach", _OF[self.kind].attach, attached_id=attached_id, object_id=object_id)
+    def attach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
+        """Attach something; says whether it was not there before."""
+        place = {"object": object_id, "attached": attached_id}
+        if field_id == OWN:
+            done = self.tx.count(_OF[self.kind].attach, place)
+        else:
+            done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
+        return self._told("attach", attached_id, object_id, done=bool(done))
 
-    def detach(self, attached_id: int, object_id: int) -> bool:
-        """Take something from an object; says whether it was there."""
-        return self._changed("detach", _OF[self.kind].detach, attached_id=attached_id, object_id=object_id)
+    def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
+        """Take something off, with its values; says whether it was there."""
+        place = {"object": object_id, "attached": attached_id}
+        if self.kind is Kind.TAG:
+            self.tx.count(CLEAR_VALUES, {**place, "field": field_id})
+        if field_id == OWN:
+            done = self.tx.count(_OF[self.kind].detach, place)
+        else:
+            done = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
+        return self._told("detach", attached_id, object_id, done=bool(done))
 
-    def _changed(self, operation: str, statement: Sql, *, attached_id: int, object_id: int) -> bool:
-        """Run the statement; what it touched is the object: `Change.object_id`."""
-        if not self.tx.count(statement, {"object": object_id, "attached": attached_id}):
-            return False
-        self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))
-        return True
+    def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
+        """Read the values that a tag has at an object or column; None where it is not attached."""
+        place = {"object": object_id, "field": field_id, "attached": tag_id}
+        if not self.tx.rows(IS_ON, place):
+            return None
+        return tuple([row[0] for row in self.tx.rows(VALUES, place)])
+
+    def set_values(
+        self, tag_id: int, object_id: int, values: Sequence[str], *, field_id: int = OWN, told: bool = False
+    ) -> None:
+        """Give a tag that is attached other values, in an order; `told`: the transaction has told of the attachment already."""
+        place = {"object": object_id, "field": field_id, "attached": tag_id}
+        self.tx.count(CLEAR_VALUES, place)
+        for position, value in enumerate(values):
+            self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
+        self._told("attach", tag_id, object_id, done=not told)
+
+    def _told(self, operation: str, attached_id: int, object_id: int, *, done: bool) -> bool:
+        """Tell what was done; what it touched is the object: `Change.object_id`."""
+        if done:
+            self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))
+        return done

@@ -65,13 +65,21 @@ MEMBERS = Sql(
     " JOIN principal u ON u.id = x.user_id AND u.deleted = 0 WHERE g.metalake_id = :metalake ORDER BY x.group_id, x.user_id"
 )
 _ATTACHED = (
-    "SELECT x.object_id, x.{0}_id FROM {0}_object x JOIN node t ON t.id = x.{0}_id AND t.deleted = 0 AND t.zone = :metalake"
-    " JOIN node n ON n.id = x.object_id WHERE " + _LIVE.format("n") + " ORDER BY x.{0}_id, x.object_id"
+    "SELECT x.object_id, x.attached, x.field FROM (SELECT object_id, {0}_id AS attached, 0 AS field FROM {0}_object UNION ALL"
+    " SELECT object_id, attached_id, field_id FROM column_attachment WHERE kind = {1}) x"
+    " JOIN node t ON t.id = x.attached AND t.deleted = 0 AND t.zone = :metalake"
+    " JOIN node n ON n.id = x.object_id WHERE " + _LIVE.format("n") + " ORDER BY x.attached, x.object_id, x.field"
 )
-TAGGED, POLICED = (Sql(_ATTACHED.format(word)) for word in ("tag", "policy"))
+TAGGED, POLICED = (Sql(_ATTACHED.format(kind.word, int(kind))) for kind in (Kind.TAG, Kind.POLICY))
+_VALUES = "SELECT object_id, tag_id, field_id, value FROM tag_value WHERE object_id {} ORDER BY position, value"
+VALUES = Sql(_VALUES.format(_AMONG), on_sqlite=_VALUES.format(_AMONG_ON_SQLITE))
 STATISTICS = Sql(
     "SELECT x.object_id, x.partition_name, x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at FROM statistic x"
     f" JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id, x.partition_name, x.name"
+)
+COLUMN_STATISTICS = Sql(
+    "SELECT x.object_id, x.field_id, '', x.name, x.value, x.created_by, x.created_at, x.modified_by, x.modified_at FROM column_statistic x"
+    f" JOIN node n ON n.id = x.object_id WHERE {_LIVE.format('n')} ORDER BY x.object_id, x.field_id, x.name"
 )
 PROTECTED = Sql(
     "SELECT x.node_id, x.below, x.set_by, x.set_at FROM protection x JOIN node n ON n.id = x.node_id"
@@ -124,6 +132,15 @@ def found_of(row: Row) -> Found:
 def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
     """Build what a row of `LANCE_VERSIONS` says, with the table's id."""
     return row[0], LanceVersion(row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], bool(row[9]))
+
+
+async def tag_values_of(moment: Snapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
+    """Read the values of tags at the objects of rows of `TAGGED`, by object, tag and field, in order."""
+    found: dict[tuple[int, int, int], list[str]] = {}
+    objects = sorted({row[0] for row in rows})
+    for object_id, tag_id, field_id, value in await moment.rows((VALUES, {"ids": json.dumps(objects)})):
+        found.setdefault((object_id, tag_id, field_id), []).append(value)
+    return found
 
 
 async def model_versions_of(moment: Snapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:

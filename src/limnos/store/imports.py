@@ -84,6 +84,17 @@ STATISTIC = Sql(
     f"INSERT INTO statistic (object_id, partition_name, name, value, {_AUDIT})"
     f" VALUES (:id, :partition, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
 )
+ON_COLUMN = Sql(
+    "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:from, :field, :to, :kind) ON CONFLICT DO NOTHING"
+)
+TAG_VALUE = Sql(
+    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:from, :field, :to, :value, :position)"
+    " ON CONFLICT DO NOTHING"
+)
+COLUMN_STATISTIC = Sql(
+    f"INSERT INTO column_statistic (object_id, field_id, name, value, {_AUDIT})"
+    f" VALUES (:id, :field, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
 USES = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
 PROTECTED = Sql(
     "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON CONFLICT DO NOTHING"
@@ -111,7 +122,7 @@ FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
 FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
 _HANGING = (
     ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
-    ("statistic", "object_id"), ("access_grant", "role_id"),
+    ("statistic", "object_id"), ("column_attachment", "object_id"), ("tag_value", "object_id"), ("column_statistic", "object_id"), ("access_grant", "role_id"),
     ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
     ("model_alias", "model_id"), ("lance_version", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
     ("principal", "id"), ("role", "id"), ("node", "id"),

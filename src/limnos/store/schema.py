@@ -195,6 +195,33 @@ policy_object = Table(
 )
 Index("policy_object_policy", policy_object.c.policy_id)
 
+column_attachment = Table(
+    "column_attachment",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("field_id", Id, nullable=False),
+    Column("attached_id", Id, nullable=False),
+    Column("kind", SmallInteger, nullable=False),
+    PrimaryKeyConstraint("object_id", "field_id", "attached_id"),
+    sqlite_with_rowid=False,
+)
+"""Tags and policies on columns: a table, and the id that its format gives the column."""
+Index("column_attachment_attached", column_attachment.c.attached_id)
+
+tag_value = Table(
+    "tag_value",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("field_id", Id, nullable=False),
+    Column("tag_id", Id, nullable=False),
+    Column("value", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    PrimaryKeyConstraint("object_id", "field_id", "tag_id", "value"),
+    sqlite_with_rowid=False,
+)
+"""What a tag says of an object (field 0) or of a column, beside the row that attaches it."""
+Index("tag_value_value", tag_value.c.tag_id, tag_value.c.value)
+
 group_member = Table(
     "group_member",
     metadata,
@@ -568,6 +595,18 @@ statistic = Table(
     Column("value", Text, nullable=False),
     *_audit(),
     PrimaryKeyConstraint("object_id", "partition_name", "name"),
+    sqlite_with_rowid=False,
+)
+
+column_statistic = Table(
+    "column_statistic",
+    metadata,
+    Column("object_id", Id, nullable=False),
+    Column("field_id", Id, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("value", Text, nullable=False),
+    *_audit(),
+    PrimaryKeyConstraint("object_id", "field_id", "name"),
     sqlite_with_rowid=False,
 )
 

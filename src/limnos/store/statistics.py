@@ -1,4 +1,5 @@
-"""Statistics that somebody keeps of a table or of its partitions: rows by the table's node, a partition's name (empty for the table) and their own.
+"""Statistics that somebody keeps of a table, of its partitions or its columns: rows by the table's node, a partition's name (empty for the table)
+or a column's field id, and their own.
 
 May import `model` and the room's `sql`, `trash`. Rows stay while their table is in the trash. No decision and nothing cached rests on one, so none
 leaves a change.
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from limnos.model.statistics import Range
+    from limnos.store.sql import Params
     from limnos.store.tx import Tx
 
 _COLUMNS = "partition_name, name, value, created_by, created_at, modified_by, modified_at"
@@ -32,15 +34,28 @@ PUT = Sql(
     " value = :value, modified_by = :actor, modified_at = :now"
 )
 DELETE = Sql("DELETE FROM statistic WHERE object_id = :id AND partition_name = :partition AND name = :name")
-SWEEP = Sql(
-    "DELETE FROM statistic WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = statistic.object_id AND n.deleted = 0)"
-    f" AND NOT {KEPT.format('statistic.object_id')}"
+OF_COLUMN = Sql(
+    "SELECT '', name, value, created_by, created_at, modified_by, modified_at FROM column_statistic"
+    " WHERE object_id = :id AND field_id = :field ORDER BY name"
+)
+PUT_OF_COLUMN = Sql(
+    "INSERT INTO column_statistic (object_id, field_id, name, value, created_by, created_at) VALUES"
+    " (:id, :field, :name, :value, :actor, :now) ON CONFLICT (object_id, field_id, name) DO UPDATE SET"
+    " value = :value, modified_by = :actor, modified_at = :now"
+)
+DELETE_OF_COLUMN = Sql("DELETE FROM column_statistic WHERE object_id = :id AND field_id = :field AND name = :name")
+SWEEPS = tuple(
+    Sql(
+        f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
+        f" AND NOT {KEPT.format(f'{table}.object_id')}"
+    )
+    for table in ("statistic", "column_statistic")
 )
 
 
-def statistics_read(table_id: int) -> Load[list[Statistic]]:
-    """Read a table's own statistics, by name."""
-    rows = yield OWN, {"id": table_id}
+def statistics_read(table_id: int, *, field_id: int = 0) -> Load[list[Statistic]]:
+    """Read a table's own statistics, or those of a column, by name."""
+    rows = yield (OF_COLUMN, {"id": table_id, "field": field_id}) if field_id else (OWN, {"id": table_id})
     return [Statistic(*row) for row in rows]
 
 
@@ -62,19 +77,20 @@ class StatisticWrites:
     def __init__(self, tx: Tx) -> None:
         self.tx = tx
 
-    def put(self, table_id: int, values: Iterable[tuple[str, str, str]]) -> None:
-        """Write statistics: partition, name and value as JSON."""
+    def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:
+        """Write statistics: partition (of a column there is none), name and value as JSON."""
         for partition, name, value in values:
-            self.tx.count(
-                PUT,
-                {
-                    "id": table_id, "partition": partition, "name": name, "value": value, "actor": self.tx.actor,
-                    "now": self.tx.now_ms,
-                },
-            )  # fmt: skip
+            row: Params = {"id": table_id, "name": name, "value": value, "actor": self.tx.actor, "now": self.tx.now_ms}
+            if field_id:
+                self.tx.count(PUT_OF_COLUMN, {**row, "field": field_id})
+            else:
+                self.tx.count(PUT, {**row, "partition": partition})
 
-    def delete(self, table_id: int, names: Iterable[tuple[str, str]]) -> int:
-        """Delete statistics by partition and name; returns how many were there."""
+    def delete(self, table_id: int, names: Iterable[tuple[str, str]], *, field_id: int = 0) -> int:
+        """Delete statistics by partition (of a column there is none) and name; returns how many were there."""
+        if field_id:
+            place: Params = {"id": table_id, "field": field_id}
+            return sum(self.tx.count(DELETE_OF_COLUMN, {**place, "name": name}) for _, name in names)
         return sum(
             self.tx.count(DELETE, {"id": table_id, "partition": partition, "name": name}) for partition, name in names
         )

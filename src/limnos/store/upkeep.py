@@ -36,7 +36,7 @@ def feed_prune(tx: Tx, *, keep_ms: int) -> int:
 
 SWEEPS: tuple[Sql, ...] = (
     roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *lineage.SWEEPS,
-    lance_versions.SWEEP, statistics.SWEEP,
+    lance_versions.SWEEP, *statistics.SWEEPS,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
 """For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import TypeVar
 
+    from limnos.model.attachments import Attachment
     from limnos.model.entities import Document, Grant, Listing, Node, Principal, RoleEntity, Token
     from limnos.model.kinds import Kind
 
@@ -135,8 +136,8 @@ def roles_on_key(object_id: int, metalake_id: int) -> Key[tuple[str, ...]]:
     return ("roles on", object_id, metalake_id)
 
 
-def attached_key(kind: Kind, object_id: int) -> Key[tuple[int, ...]]:
-    """Ids of the tags, or policies, that are on an object itself, dropped ones among them."""
+def attached_key(kind: Kind, object_id: int) -> Key[tuple[Attachment, ...]]:
+    """The tags, or policies, that are on an object itself or on its columns, dropped ones among them."""
     return ("attached", kind, object_id)
 
 

@@ -36,6 +36,7 @@ CALLERS: dict[str, str] = {
     "modifier": f"{_USE} modify_function",
     "policy_maker": f"{_USE} create_policy",
     "applier": f"{_USE} apply_policy",
+    "describer": f"{_USE} select_table apply_tag apply_policy",
     "user_keeper": "manage_users",
     "creator": f"{_USE} create_table",
     "reader": f"{_USE} select_table",
@@ -102,11 +103,16 @@ def prepare_hung(node: Node) -> None:
         own(node, "leaf_owner", "FUNCTION", f"main.there.{name}")
         node.done("POST", f"{API}/lake/policies", {"name": name, **POLICY})
         own(node, "leaf_owner", "POLICY", name)
+    node.done("POST", f"{API}/lake/policies", {"name": "columned", **COLUMN_POLICY})
+    node.done("POST", f"{API}/lake/tags", {"name": "churn"})
+    for kind, name in (("POLICY", "columned"), ("TAG", "churn")):
+        own(node, "leaf_owner", kind, name)
     for who in CALLERS:
         node.done("POST", f"{API}/lake/users", {"name": f"drop_{who}"})
 
 
 COLUMNS = [{"name": "id", "type": "long"}]
+COLUMN_POLICY = {"policyType": "custom", "content": {"supportedObjectTypes": ["COLUMN"]}}
 
 
 def prepare_tables(node: Node) -> None:
@@ -128,6 +134,7 @@ def cases(_node: Node, who: str) -> Iterator[Case]:
     yield from _of_functions(who)
     yield from _of_policies(who)
     yield from _of_objects()
+    yield from _of_columns(who)
     yield from _of_many(who)
     for kind, catalog in (("fileset", "files"), ("topic", "topics")):
         yield from _of_leaves(who, kind, catalog=catalog)
@@ -250,6 +257,31 @@ def _of_objects() -> Iterator[Case]:
         yield _case(f"GET {OBJECTS}/credentials", thing, *at)
     for on, thing in (("churn", "fileset"), ("gone", "no fileset")):
         yield _case(f"GET {OBJECTS}/credentials", thing, "lake", "FILESET", f"files.there.{on}")
+
+
+def _of_columns(who: str) -> Iterator[Case]:
+    """What hangs on columns: of a table for everybody to look at, and of one for each to change."""
+    for on, column, thing in (
+        ("churn", "id", "column"),
+        ("churn", "none", "no column"),
+        ("gone", "id", "column of no table"),
+    ):
+        changed = f"main.there.{on if on == 'gone' else f'alter_{who}'}.{column}"
+        at = ("lake", "COLUMN", f"main.there.{on}.{column}")
+        for word, names in (("tags", "churn"), ("policies", "columned")):
+            yield _case(f"GET {OBJECTS}/{word}", thing, *at)
+            yield _case(f"GET {OBJECTS}/{word}/{{name}}", thing, *at, names)
+            key = f"{word}ToAdd"
+            yield _case(f"POST {OBJECTS}/{word}", thing, "lake", "COLUMN", changed, body={key: [names]})
+        pairs = {"tagsToAdd": [{"name": "churn", "value": "v"}]}
+        yield _case(f"POST {OBJECTS}/tags", f"{thing}, with a value", "lake", "COLUMN", changed, body=pairs)
+        yield _case(f"GET {OBJECTS}/statistics", thing, *at)
+        yield _case(f"PUT {OBJECTS}/statistics", thing, "lake", "COLUMN", changed, body={"updates": {"custom-n": 1}})
+        yield _case(f"POST {OBJECTS}/statistics", thing, "lake", "COLUMN", changed, body={"names": ["custom-n"]})
+        yield _case(f"GET {OBJECTS}/statistics/partitions", thing, *at, query="?from=p")
+        yield _case(f"GET {OBJECTS}/credentials", thing, *at)
+        yield _case(f"GET {OBJECTS}/roles", thing, *at)
+    yield _case("GET /metalakes/{m}/tags/{tag}/objects", "by value", "lake", "churn", query="?value=v")
 
 
 def _of_many(who: str) -> Iterator[Case]:

@@ -225,6 +225,12 @@ def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
     return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
 
 
+def attached(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
+    """A tag or policy on an object or column: a row of ids of the object, of what is on it, and of the column's field."""
+    message = export_pb2.Link(kind=kind, from_id=row[0], to_id=row[1], field_id=row[2], values=values)
+    return ExportRecord(link=message)
+
+
 def protected(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
     """What protects an object."""
     message = export_pb2.Link(
@@ -251,11 +257,11 @@ def lance_version(table_id: int, found: LanceVersion) -> ExportRecord:
     return ExportRecord(lance_version=message)
 
 
-def statistic(table_id: int, found: Statistic) -> ExportRecord:
-    """A statistic of a table or of one of its partitions."""
+def statistic(table_id: int, found: Statistic, *, field_id: int = 0) -> ExportRecord:
+    """A statistic of a table, of one of its partitions or of a column."""
     message = export_pb2.Statistic(
         table_id=table_id, partition=found.partition, name=found.name, value=found.value,
-        audit_info=_audit(found),
+        audit_info=_audit(found), field_id=field_id,
     )  # fmt: skip
     return ExportRecord(statistic=message)
 

@@ -15,7 +15,7 @@ from limnos.model.errors import BadRequest
 Content = TypeVar("Content")
 CUSTOM: Final = "custom"
 COMPACTION: Final = "system_iceberg_compaction"
-OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION")
+OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
 """What a policy can be attached to, in Gravitino's words."""
 _COMPACTED: Final = ("CATALOG", "SCHEMA", "TABLE")
 

@@ -5,33 +5,26 @@ May import `model`, `services` and this package. Knows neither of the two.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.leaves import dropped
 from limnos.http.gravitino.told import names_of
+from limnos.model.kinds import Kind
 from limnos.services import apart, attachments
 from limnos.services.attachments import PLURAL, On
 from limnos.services.objects import codec_outside, parse_kind
 from limnos.services.scene import Scope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.model.entities import Node
-    from limnos.model.kinds import Kind
+    from limnos.services.attachments import Attached
     from limnos.services.context import Context
-
-
-class Encode(Protocol):
-    """How one is told; `inherited` where the question was about an object."""
-
-    def __call__(self, node: Node, *, inherited: bool | None = None) -> dict[str, object]:
-        """Encode one."""
-        ...
 
 
 def object_of(request: Request) -> On:
@@ -44,13 +37,13 @@ class Apart(NamedTuple):
     """A kind that lies beside the tree, and how one is told: the handlers that are the same for each."""
 
     kind: Kind
-    encode: Encode
+    encode: Callable[[Node], dict[str, object]]
 
     async def list(self, request: Request, ctx: Context) -> Response:
         """Answer each {kind} that the caller may load: its name, or with `details` all of it."""
         details = request.query_flag("details")
         found = await ctx.read(Scope(*names_of(request)), lambda scene: apart.apart_list(scene, self.kind))
-        return self._listed([(each, None) for each in found], details=details)
+        return self._listed([self.encode(each) if details else each.name for each in found], details=details)
 
     async def load(self, request: Request, ctx: Context) -> Response:
         """Answer one {kind}."""
@@ -63,10 +56,10 @@ class Apart(NamedTuple):
         metalake, name = names_of(request)
         return await dropped(apart.apart_drop(ctx, metalake=metalake, kind=self.kind, name=name), self.kind.word)
 
-    async def objects(self, request: Request, ctx: Context) -> Response:
-        """Answer the objects that one {kind} is on, of those that the caller may know of."""
+    async def objects(self, request: Request, ctx: Context, *, value: str | None = None) -> Response:
+        """Answer the objects that one {kind} is on, of those that the caller may know of; a tag with a value: that have it."""
         metalake, name = names_of(request)
-        found = await attachments.holders(ctx, metalake=metalake, kind=self.kind, name=name)
+        found = await attachments.holders(ctx, metalake=metalake, kind=self.kind, name=name, value=value)
         codec = codec_outside(ctx.services.defaults)
         return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in found])
 
@@ -74,19 +67,22 @@ class Apart(NamedTuple):
         """Answer each {kind} of an object, inherited ones among them: its name, or with `details` all of it."""
         details = request.query_flag("details")
         found = await attachments.attached_list(ctx, object_of(request), kind=self.kind)
-        return self._listed(found, details=details)
+        return self._listed([self._on(each) if details else each.node.name for each in found], details=details)
 
     async def load_on(self, request: Request, ctx: Context) -> Response:
         """Answer one {kind} of an object."""
         on, name = object_of(request), names_of(request)[3]
         found = await attachments.attached_load(ctx, on, kind=self.kind, name=name)
-        return self.told(found.node, inherited=found.inherited)
+        return ok(**{self.kind.word: self._on(found)})
 
-    def told(self, node: Node, *, inherited: bool | None = None) -> Response:
+    def told(self, node: Node) -> Response:
         """Answer with one."""
-        return ok(**{self.kind.word: self.encode(node, inherited=inherited)})
+        return ok(**{self.kind.word: self.encode(node)})
 
-    def _listed(self, found: Sequence[tuple[Node, bool | None]], *, details: bool) -> Response:
-        if details:
-            return ok(**{PLURAL[self.kind]: [self.encode(node, inherited=inherited) for node, inherited in found]})
-        return ok(names=[node.name for node, _ in found])
+    def _on(self, found: Attached) -> dict[str, object]:
+        """Encode one as an object has it."""
+        values = {"assignmentValues": found.values} if self.kind is Kind.TAG else {}
+        return {**self.encode(found.node), "inherited": found.inherited, **values}
+
+    def _listed(self, told: Sequence[object], *, details: bool) -> Response:
+        return ok(**{PLURAL[self.kind] if details else "names": told})

@@ -18,6 +18,7 @@ from limnos.model.versions import UNKNOWN_URI
 from limnos.names.fullname import FullName, render_quoted
 from limnos.services.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.functions import function_told
+from limnos.services.tag_values import allowed_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -105,24 +106,24 @@ def schema(node: Node, name: str) -> Json:
     return compact(name=name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
 
 
-def tag(node: Node, *, inherited: bool | None = None) -> Json:
-    """Encode a tag; `inherited` is told where the question was about an object."""
+def tag(node: Node) -> Json:
+    """Encode a tag."""
     record = cast("TagRecord", node.record)
     return compact(
         name=node.name,
         comment=record.comment,
         properties=dict(record.properties),
+        allowedValues=allowed_values(record),
         audit=audit(node),
-        inherited=inherited,
     )
 
 
-def policy(node: Node, *, inherited: bool | None = None) -> Json:
-    """Encode a policy; `inherited` is told where the question was about an object."""
+def policy(node: Node) -> Json:
+    """Encode a policy."""
     record = cast("PolicyRecord", node.record)
     return compact(
         name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,
-        content=msgspec.Raw(record.content.encode()), audit=audit(node), inherited=inherited,
+        content=msgspec.Raw(record.content.encode()), audit=audit(node),
     )  # fmt: skip
 
 
@@ -253,9 +254,10 @@ def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
     head, *rest = path
     if kind is Kind.METALAKE or kind.form is Form.APART:
         return head
+    column = rest.pop() if kind is Kind.COLUMN else None
     leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) else rest.pop()
     spelled = replace(codec, nested=len(rest) > 1)  # a name of one level is spelled as it is, also where none nest
-    return render_quoted(FullName(head, tuple(rest), leaf), codec=spelled)
+    return render_quoted(FullName(head, tuple(rest), leaf, column), codec=spelled)
 
 
 def owner(principal: Principal) -> Json:

@@ -1,4 +1,4 @@
-"""Statistics of tables and of their partitions: list, update, drop; a drop is a POST, as Gravitino has it.
+"""Statistics of tables, of their partitions and columns: list, update, drop; a drop is a POST, as Gravitino has it.
 
 May import `access`, `model`, `services` and this package.
 """

@@ -16,8 +16,8 @@ from limnos.http.gravitino.updates import Updates, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.model.records import TagRecord
-from limnos.services import apart, attachments
+from limnos.services import apart, attachments, tag_values
+from limnos.services.tag_values import Pair, tag_record
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -32,17 +32,18 @@ class TagCreate(Body, frozen=True):
     name: str
     comment: str | None = None
     properties: dict[str, str] | None = None
+    allowed_values: list[str] | None = None
 
 
 class TagItem(Body, frozen=True):
-    """A tag to attach or detach, as version 2 of the protocol spells it; values are not served."""
+    """A tag with a value to add or take away, or without one, as version 2 of the protocol spells it."""
 
     name: str
     value: str | None = None
 
 
 class TagsAssociate(Body, frozen=True):
-    """What to attach to an object and what to detach from it: names, or with version 2 items with names."""
+    """What to attach to an object and what to detach from it: names, or with version 2 pairs of a tag and a value."""
 
     tags_to_add: list[str | TagItem] | None = None
     tags_to_remove: list[str | TagItem] | None = None
@@ -54,7 +55,7 @@ _TAG = Apart(Kind.TAG, dto.tag)
 async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Response:
     """Make a tag."""
     (metalake,) = names_of(request)
-    record = TagRecord(body.comment, body.properties or {})
+    record = tag_record(body.comment, body.properties or {}, body.allowed_values)
     return _TAG.told(await apart.apart_create(ctx, metalake=metalake, kind=Kind.TAG, name=body.name, record=record))
 
 
@@ -69,18 +70,28 @@ async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate)
     """Attach tags to an object and detach others; answer the names of those that are on it then."""
     if body.tags_to_add is None and body.tags_to_remove is None:
         raise BadRequest("Nothing is asked for: give tagsToAdd, tagsToRemove or both")
-    adds, removes = _names(body.tags_to_add), _names(body.tags_to_remove)
-    return ok(names=await attachments.associate(ctx, object_of(request), kind=Kind.TAG, adds=adds, removes=removes))
-
-
-def _names(items: list[str | TagItem] | None) -> tuple[str, ...]:
-    for item in items or ():
-        if isinstance(item, TagItem) and item.value is not None:
-            raise BadRequest(f"Tag {item.name} comes with a value, and tags have none here: leave the value out")
-    names = tuple(item.name if isinstance(item, TagItem) else item for item in items or ())
+    adds, removes = body.tags_to_add or [], body.tags_to_remove or []
+    names = [item if isinstance(item, str) else item.name for item in (*adds, *removes)]
     if not all(name.strip() for name in names):
         raise BadRequest("A tag's name is empty: tagsToAdd and tagsToRemove hold names of tags")
-    return names
+    on, pairs = object_of(request), [_pairs(items) for items in (adds, removes)]
+    count = len(pairs[0]) + len(pairs[1])
+    if count == 0:
+        added, removed = tuple(names[: len(adds)]), tuple(names[len(adds) :])
+        return ok(names=await attachments.associate(ctx, on, kind=Kind.TAG, adds=added, removes=removed))
+    if count < len(names):
+        raise BadRequest("Some tags are names and others are pairs of a name and a value: send one sort")
+    return ok(names=await tag_values.pairs_associate(ctx, on, adds=pairs[0], removes=pairs[1]))
+
+
+def _pairs(items: list[str | TagItem]) -> tuple[Pair, ...]:
+    return tuple(Pair(item.name, item.value) for item in items if isinstance(item, TagItem))
+
+
+async def tag_objects(request: Request, ctx: Context) -> Response:
+    """Answer the objects that a tag is on, or has the given value on, of those that the caller may know of."""
+    value = request.query("value")
+    return await _TAG.objects(request, ctx, value=None if value is None else tag_values.check_value(value))
 
 
 _LIST = "Failed to operate tag(s) operation [LIST] under metalake [{0}]"
@@ -106,7 +117,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         "alter-tag",
     ),
     Route("DELETE", "/metalakes/{m}/tags/{tag}", told(_ONE % "DELETE", _TAG.drop), "drop-tag"),
-    Route("GET", "/metalakes/{m}/tags/{tag}/objects", told(_ONE % "LIST", _TAG.objects), "list-tag-objects"),
+    Route("GET", "/metalakes/{m}/tags/{tag}/objects", told(_ONE % "LIST", tag_objects), "list-tag-objects"),
     Route("GET", _OBJECTS, _list_on, "list-object-tags"),
     Route("POST", _OBJECTS, _associate, "associate-tags"),
     Route("GET", f"{_OBJECTS}/{{tag}}", _load_on, "load-object-tag"),

@@ -173,20 +173,24 @@ class Grant(_message.Message):
     def __init__(self, role_id: _Optional[int] = ..., object_id: _Optional[int] = ..., privilege: _Optional[str] = ..., allowed: _Optional[bool] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("kind", "from_id", "to_id", "below", "set_by", "set_at")
+    __slots__ = ("kind", "from_id", "to_id", "below", "set_by", "set_at", "field_id", "values")
     KIND_FIELD_NUMBER: _ClassVar[int]
     FROM_ID_FIELD_NUMBER: _ClassVar[int]
     TO_ID_FIELD_NUMBER: _ClassVar[int]
     BELOW_FIELD_NUMBER: _ClassVar[int]
     SET_BY_FIELD_NUMBER: _ClassVar[int]
     SET_AT_FIELD_NUMBER: _ClassVar[int]
+    FIELD_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
     kind: str
     from_id: int
     to_id: int
     below: bool
     set_by: str
     set_at: _timestamp_pb2.Timestamp
-    def __init__(self, kind: _Optional[str] = ..., from_id: _Optional[int] = ..., to_id: _Optional[int] = ..., below: _Optional[bool] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    field_id: int
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, kind: _Optional[str] = ..., from_id: _Optional[int] = ..., to_id: _Optional[int] = ..., below: _Optional[bool] = ..., set_by: _Optional[str] = ..., set_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., field_id: _Optional[int] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ModelVersion(_message.Message):
     __slots__ = ("model_id", "number", "comment", "properties", "uris", "aliases", "audit_info")
@@ -261,18 +265,20 @@ class Declaration(_message.Message):
     def __init__(self, pipeline_id: _Optional[int] = ..., number: _Optional[int] = ..., digest: _Optional[str] = ..., text: _Optional[str] = ..., declared_by: _Optional[str] = ..., declared_at: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class Statistic(_message.Message):
-    __slots__ = ("table_id", "partition", "name", "value", "audit_info")
+    __slots__ = ("table_id", "partition", "name", "value", "audit_info", "field_id")
     TABLE_ID_FIELD_NUMBER: _ClassVar[int]
     PARTITION_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     VALUE_FIELD_NUMBER: _ClassVar[int]
     AUDIT_INFO_FIELD_NUMBER: _ClassVar[int]
+    FIELD_ID_FIELD_NUMBER: _ClassVar[int]
     table_id: int
     partition: str
     name: str
     value: str
     audit_info: _schema_pb2.AuditInfo
-    def __init__(self, table_id: _Optional[int] = ..., partition: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ...) -> None: ...
+    field_id: int
+    def __init__(self, table_id: _Optional[int] = ..., partition: _Optional[str] = ..., name: _Optional[str] = ..., value: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., field_id: _Optional[int] = ...) -> None: ...
 
 class ExportTrailer(_message.Message):
     __slots__ = ("records",)

@@ -239,7 +239,7 @@ class RoleRecord(_message.Message):
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., properties: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class TagRecord(_message.Message):
-    __slots__ = ("version", "comment", "properties", "allowed_values")
+    __slots__ = ("version", "comment", "properties", "allowed_values", "valueless")
     class PropertiesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -251,11 +251,13 @@ class TagRecord(_message.Message):
     COMMENT_FIELD_NUMBER: _ClassVar[int]
     PROPERTIES_FIELD_NUMBER: _ClassVar[int]
     ALLOWED_VALUES_FIELD_NUMBER: _ClassVar[int]
+    VALUELESS_FIELD_NUMBER: _ClassVar[int]
     version: _schema_pb2.SchemaVersion
     comment: str
     properties: _containers.ScalarMap[str, str]
     allowed_values: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., allowed_values: _Optional[_Iterable[str]] = ...) -> None: ...
+    valueless: bool
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., allowed_values: _Optional[_Iterable[str]] = ..., valueless: _Optional[bool] = ...) -> None: ...
 
 class JobTemplateRecord(_message.Message):
     __slots__ = ("version", "comment", "properties", "declared", "digest")

@@ -1,0 +1,38 @@
+"""The columns of a stored table by name, with the ids that Iceberg gives them for ever, read without decoding the rest of its metadata.
+
+May import msgspec alone. Pure. Columns are a schema's own fields, not those nested in them.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class _Field(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+
+
+class _Schema(msgspec.Struct, frozen=True):
+    number: int | None = msgspec.field(name="schema-id", default=None)
+    fields: tuple[_Field, ...] = ()
+
+
+class _Table(msgspec.Struct, frozen=True):
+    current: int | None = msgspec.field(name="current-schema-id", default=None)
+    schemas: tuple[_Schema, ...] = ()
+    only: _Schema | None = msgspec.field(name="schema", default=None)
+    """Of version 1, where that is all."""
+
+
+_TABLE = msgspec.json.Decoder(_Table)
+
+
+def field_ids_of(body: bytes) -> dict[str, int]:
+    """Return the ids of the current schema's columns by name; none where the metadata is not as it should be."""
+    try:
+        found = _TABLE.decode(body)
+    except msgspec.DecodeError:
+        return {}
+    current = next((each for each in found.schemas if each.number == found.current), found.only)
+    return {} if current is None else {field.name: field.id for field in current.fields}

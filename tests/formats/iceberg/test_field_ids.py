@@ -1,0 +1,33 @@
+"""Columns of a stored table by name, with their ids."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.formats.iceberg.field_ids import field_ids_of
+
+ONE = {"type": "struct", "fields": [{"id": 1, "name": "a", "type": "long", "required": False}]}
+NESTED = {"id": 4, "name": "s", "type": {"type": "struct", "fields": [{"id": 5, "name": "in", "type": "int"}]}}
+TWO = {"type": "struct", "fields": [{"id": 3, "name": "a", "type": "long"}, NESTED]}
+
+
+@pytest.mark.parametrize(
+    "document, found",
+    [
+        ({"current-schema-id": 2, "schemas": [{**ONE, "schema-id": 1}, {**TWO, "schema-id": 2}]}, {"a": 3, "s": 4}),
+        ({"format-version": 1, "schema": ONE}, {"a": 1}),
+        ({"current-schema-id": 9, "schemas": []}, {}),
+        ({"schema": {"fields": [{"id": "x", "name": 1}]}}, {}),
+        ({}, {}),
+    ],
+)
+def test_current_columns(document: object, found: dict[str, int]) -> None:
+    """The current schema's own fields count, not those of an older one nor nested ones; nonsense has none."""
+    assert field_ids_of(json.dumps(document).encode()) == found
+
+
+def test_what_is_no_json_has_none() -> None:
+    """A document that cannot be read names no column."""
+    assert field_ids_of(b"{") == {}

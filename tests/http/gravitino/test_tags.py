@@ -1,0 +1,254 @@
+"""Tags over Gravitino REST: their values, and tags, policies and statistics on columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.driver import API, OWN, Answer, Node, grant
+from tests.http.iceberg.wire import make_table, table_path
+
+LAKE = f"{API}/lake"
+TABLE = "main.a.t"
+COLUMN = f"{TABLE}.city"
+V2 = "application/vnd.gravitino.v2+json"
+CUSTOM = {"supportedObjectTypes": ["COLUMN", "TABLE"], "customRules": {"keep": 7}}
+
+
+@pytest.fixture
+def made(node: Node) -> Node:
+    """A node with a table of columns `id` and `city`, tags and a policy."""
+    make_table(node, "a", "t")
+    for name, more in (("red", {}), ("blue", {}), ("domain", {"allowedValues": ["sales", "risk"]})):
+        node.done("POST", f"{LAKE}/tags", {"name": name, **more})
+    node.done("POST", f"{LAKE}/policies", {"name": "keep", "policyType": "custom", "content": CUSTOM})
+    return node
+
+
+def on(kind: str, name: str, what: str = "tags") -> str:
+    """The address of what is on an object."""
+    return f"{LAKE}/objects/{kind}/{name}/{what}"
+
+
+def associate(node: Node, target: str, *adds: object, removes: tuple[object, ...] = ()) -> Answer:
+    """Attach tags, and detach others, as version 2 of the protocol says."""
+    body = {"tagsToAdd": list(adds), "tagsToRemove": list(removes)}
+    return node.ask("POST", target, body, Accept=V2, Content_Type=V2)
+
+
+def pair(name: str, value: str | None = None) -> dict[str, object]:
+    """A tag with a value."""
+    return {"name": name, "value": value}
+
+
+def told(node: Node, target: str) -> list[tuple[object, ...]]:
+    """Name, inherited and values of the tags that an answer holds."""
+    found = node.done("GET", f"{target}?details=true")["tags"]
+    return [(each["name"], each["inherited"], each["assignmentValues"]) for each in found]
+
+
+def commit(node: Node, *updates: dict[str, object]) -> None:
+    """Commit to the table over Iceberg REST."""
+    node.done("POST", table_path("a", "t"), {"requirements": [], "updates": list(updates)})
+
+
+def alter(node: Node, *updates: dict[str, object]) -> None:
+    """Alter the table over Gravitino REST."""
+    node.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": list(updates)})
+
+
+def test_tags_are_told_with_what_they_allow(made: Node) -> None:
+    """Allowed values come back as they were sent; a tag that takes any says nothing, one that takes none an empty list."""
+    made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
+    tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
+
+    assert {name: each.get("allowedValues") for name, each in tags.items()} == {
+        "bare": [], "blue": None, "domain": ["sales", "risk"], "red": None
+    }  # fmt: skip
+    assert not any({"assignmentValues", "inherited"} & each.keys() for each in tags.values())
+    renamed = made.done("PUT", f"{LAKE}/tags/domain", {"updates": [{"@type": "rename", "newName": "d"}]})["tag"]
+    assert renamed["allowedValues"] == ["sales", "risk"]
+
+
+def test_values_come_down_with_the_nearest_tag(made: Node) -> None:
+    """An object's own tag hides the inherited one with its values; names alone are told as before."""
+    first = associate(made, on("catalog", "main"), pair("domain", "sales"), pair("red"))
+    associate(made, on("table", TABLE), pair("domain", "risk"), pair("domain", "sales"))
+
+    assert first["names"] == ["domain", "red"]
+    assert told(made, on("schema", "main.a")) == [("red", True, []), ("domain", True, ["sales"])]
+    assert told(made, on("table", TABLE)) == [("domain", False, ["risk", "sales"]), ("red", True, [])]
+    assert made.done("GET", on("table", TABLE))["names"] == ["domain", "red"]
+    one = made.done("GET", f"{on('table', TABLE)}/domain")["tag"]
+    assert (one["assignmentValues"], one["allowedValues"]) == (["risk", "sales"], ["sales", "risk"])
+
+
+def test_objects_by_value(made: Node) -> None:
+    """With a value an answer holds where the tag has exactly that; without one, all that it is on."""
+    associate(made, on("catalog", "main"), pair("red"))
+    associate(made, on("table", TABLE), pair("red", "x"), pair("red", "y"))
+    associate(made, on("column", COLUMN), pair("red", "y"))
+    queries = ("", "?value=x", "?value=y", "?value=Y")
+
+    found = [made.done("GET", f"{LAKE}/tags/red/objects{query}")["metadataObjects"] for query in queries]
+
+    assert [[each["fullName"] for each in objects] for objects in found] == [
+        ["main", TABLE, COLUMN], [TABLE], [TABLE, COLUMN], []
+    ]  # fmt: skip
+    assert [each["type"] for each in found[0]] == ["catalog", "table", "column"]
+    assert made.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
+
+
+def test_names_stay_what_they_were(made: Node) -> None:
+    """Version 1 attaches without a value, refuses what is on the object, and takes a tag off with all its values."""
+    associate(made, on("table", TABLE), pair("red", "x"))
+    again = made.post(on("table", TABLE), {"tagsToAdd": ["red"]})
+    mixed = made.post(on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": [pair("red")]})
+    gone = made.done("POST", on("table", TABLE), {"tagsToAdd": ["blue"], "tagsToRemove": ["red"]})["names"]
+    made.done("POST", on("table", TABLE), {"tagsToAdd": ["red"]})
+
+    assert (again.status, again["type"]) == (409, "TagAlreadyAssociatedException")
+    assert (mixed.status, mixed["code"]) == (400, 1001)
+    assert (gone, told(made, on("table", TABLE))) == (["blue"], [("red", False, []), ("blue", False, [])])
+
+
+@pytest.mark.parametrize(
+    "pairs, status, kind, words",
+    [
+        ([pair("domain", "other")], 400, "IllegalArgumentException", "takes one of sales, risk"),
+        ([pair("red", "x"), pair("red")], 400, "IllegalArgumentException", "with a value and without one"),
+        ([pair("red", "")], 400, "IllegalArgumentException", "1 to 256"),
+        ([pair("")], 400, "IllegalArgumentException", "name is empty"),
+        ([pair("absent", "x")], 404, "NoSuchTagException", "does not exist"),
+        ([{"name": "red", "values": ["x"]}], 400, "IllegalArgumentException", "Malformed json"),
+    ],
+)
+def test_wrong_pairs(made: Node, pairs: list[dict[str, object]], status: int, kind: str, words: str) -> None:
+    """Each is told in its own words, and the good pair beside it is not added."""
+    answer = associate(made, on("table", TABLE), pair("blue", "good"), *pairs)
+
+    assert (answer.status, answer["type"]) == (status, kind)
+    assert words in str(answer["message"])
+    assert told(made, on("table", TABLE)) == []
+
+
+def test_columns_take_tags_policies_and_statistics(made: Node) -> None:
+    """What is on a column is told there, beside what comes down from its table; the table itself has none of it."""
+    associate(made, on("table", TABLE), pair("blue", "t"))
+    associate(made, on("column", COLUMN), pair("red", "c"))
+    made.done("POST", on("column", COLUMN, "policies"), {"policiesToAdd": ["keep"]})
+    made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-nulls": 3}})
+    policies = [made.done("GET", on(*which, "policies"))["names"] for which in (("column", COLUMN), ("table", TABLE))]
+    statistics = [made.done("GET", on(*which, "statistics"))["statistics"] for which in (("column", COLUMN), ("table", TABLE))]  # fmt: skip
+
+    assert told(made, on("column", COLUMN)) == [("red", False, ["c"]), ("blue", True, ["t"])]
+    assert told(made, on("column", f"{TABLE}.id")) == [("blue", True, ["t"])]
+    assert told(made, on("table", TABLE)) == [("blue", False, ["t"])]
+    assert policies == [["keep"], []]
+    assert [[(each["name"], each["value"]) for each in found] for found in statistics] == [[("custom-nulls", 3)], []]
+    assert made.done("GET", f"{LAKE}/policies/keep/objects")["metadataObjects"] == [{"fullName": COLUMN, "type": "column"}]  # fmt: skip
+    dropped = [made.done("POST", on("column", COLUMN, "statistics"), {"names": ["custom-nulls"]})["dropped"] for _ in "ab"]  # fmt: skip
+    assert dropped == [True, False]
+
+
+def test_what_is_on_a_column_follows_its_id(made: Node) -> None:
+    """Renames of column and table keep it, over either protocol; a new column of an old name has nothing, and a rollback gives it back."""
+    associate(made, on("column", COLUMN), pair("red", "c"))
+    made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
+    alter(made, {"@type": "renameColumn", "oldFieldName": ["city"], "newFieldName": "town"})
+    renamed = told(made, on("column", f"{TABLE}.town"))
+    alter(made, {"@type": "rename", "newName": "u"})
+    moved = made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
+    made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/u", {"updates": [{"@type": "rename", "newName": "t"}]})
+    alter(made, {"@type": "deleteColumn", "fieldName": ["town"], "ifExists": False})
+    gone = made.get(on("column", f"{TABLE}.town"))
+    listed = made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"]
+    alter(made, {"@type": "addColumn", "fieldName": ["town"], "type": "string", "nullable": True})
+    successor = told(made, on("column", f"{TABLE}.town"))
+    commit(made, {"action": "set-current-schema", "schema-id": 0})
+
+    assert renamed == [("red", False, ["c"])]
+    assert moved == [{"fullName": "main.a.u.town", "type": "column"}]
+    assert (gone.status, gone["type"], listed) == (404, "NoSuchMetadataObjectException", [])
+    assert successor == []
+    assert told(made, on("column", COLUMN)) == [("red", False, ["c"])]
+    assert len(made.done("GET", on("column", COLUMN, "statistics"))["statistics"]) == 1
+
+
+def test_a_table_from_the_trash_has_its_columns_tags(made: Node) -> None:
+    """They are kept with the table, and a successor of its name has none."""
+    associate(made, on("column", COLUMN), pair("red"))
+    made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/t")
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    (gone,) = made.get(trash).json()["trash"]
+    make_table(made, "a", "t")
+    fresh = told(made, on("column", COLUMN))
+    made.done("POST", f"{trash}/{gone['id']}/undrop", {"to": ["a", "old"]})
+
+    assert (fresh, told(made, on("column", "main.a.old.city"))) == ([], [("red", False, [])])
+
+
+@pytest.mark.parametrize(
+    "name, status, kind",
+    [
+        (f"{TABLE}.absent", 404, "NoSuchMetadataObjectException"),
+        ("main.a.absent.city", 404, "NoSuchMetadataObjectException"),
+        (TABLE, 400, "IllegalNameIdentifierException"),
+        (f"{TABLE}.`city", 400, "IllegalNameIdentifierException"),
+    ],
+)
+def test_columns_that_are_not_there(made: Node, name: str, status: int, kind: str) -> None:
+    """Tags, policies and statistics say so alike."""
+    for what in ("tags", "policies", "statistics"):
+        answer = made.get(on("column", name, what))
+
+        assert (answer.status, answer["type"]) == (status, kind), what
+
+
+def test_who_may_load_the_table_knows_its_columns(made: Node) -> None:
+    """To others a column that is there and one that is not are refused in the same words; statistics are written by who may alter the table."""
+    for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
+        made.done("POST", f"{LAKE}/users", {"name": who})
+        grant(made, who, rights, kind="CATALOG", on="main")
+    ways = ("tags", "policies", "statistics", "tags/red", "statistics/partitions?from=a")
+    told = [
+        [made.get(on("column", name, way), user="ana") for way in ways] for name in (COLUMN, f"{TABLE}.none")
+    ]  # fmt: skip
+    write = made.ask("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}}, user="bob")
+
+    assert [[each.status for each in row] for row in told] == [[403] * 5] * 2
+    assert [each["message"] for each in told[1]] == [str(each["message"]).replace(COLUMN, f"{TABLE}.none") for each in told[0]]  # fmt: skip
+    assert made.get(on("column", COLUMN), user="bob").status == 200
+    assert write.status == 403
+
+
+def test_names_with_dots(made: Node) -> None:
+    """Every reading of a full name counts; one that fits two columns wants back-quotes, from those who may know of both."""
+    schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
+    other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
+    make_table(made, "a", "x", schema=schema)
+    make_table(made, "a", "x.b", schema=other)
+    fits = made.get(on("column", "main.a.x.b.c"))
+    associate(made, on("column", "main.a.x.%60b.c%60"), pair("red"))
+    made.done("POST", f"{LAKE}/users", {"name": "ana"})
+    refused = made.get(on("column", "main.a.x.b.c"), user="ana")
+
+    assert (fits.status, "fits 2 objects" in str(fits["message"])) == (400, True)
+    assert made.done("GET", f"{LAKE}/tags/red/objects")["metadataObjects"][0]["fullName"] == "main.a.x.`b.c`"
+    assert (refused.status, "fits" in str(refused["message"])) == (403, False)
+
+
+def test_columns_of_others_than_tables(made: Node) -> None:
+    """A view has none here, a column has no partitions and no owner, and a policy says whether it is for columns."""
+    made.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
+    answers = (
+        made.get(on("column", COLUMN, "statistics/partitions?from=a")),
+        made.ask("PUT", on("column", COLUMN, "statistics/partitions"), {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
+        made.ask("POST", on("column", COLUMN, "statistics/partitions"), {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]}),
+        made.post(on("column", COLUMN, "policies"), {"policiesToAdd": ["wide"]}),
+        made.get(f"{LAKE}/owners/column/{COLUMN}"),
+        made.get(on("column", COLUMN, "roles")),
+    )  # fmt: skip
+
+    assert [(each.status, each["code"]) for each in answers] == [
+        (405, 1006), (405, 1006), (405, 1006), (400, 1001), (400, 1001), (400, 1001)
+    ]  # fmt: skip
