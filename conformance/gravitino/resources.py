@@ -174,12 +174,7 @@ def tables(steps: Steps) -> None:
 def _column(steps: Steps, column: object) -> None:
     for name in ("name", "data_type", "comment", "nullable", "auto_increment", "default_value"):
         steps.see(f"GenericColumn.{name}", getattr(column, name))
-    on = column.supports_tags()
-    refused = "IllegalArgumentException"
-    steps.see("GenericColumn.list_tags", on.list_tags, refused)
-    steps.see("GenericColumn.list_tags_info", on.list_tags_info, refused)
-    steps.see("GenericColumn.get_tag", lambda: on.get_tag("none"), refused)
-    steps.see("GenericColumn.associate_tags", lambda: on.associate_tags([], []), refused)
+    hang(steps, column)
 
 
 def partitions(steps: Steps) -> None:
