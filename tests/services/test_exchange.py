@@ -166,7 +166,7 @@ def _access(desk: Desk) -> None:
     desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=Condition.DENY)
-    table, column = On(LAKE, Kind.TABLE, "main.a.t"), On(LAKE, Kind.COLUMN, "main.a.t.id")
+    table, column = On(LAKE, Kind.TABLE, "main.a.t"), On(LAKE, Kind.COLUMN, "main.a.t.x")
     for kind, name, record in (
         (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content="{}")),
     ):  # fmt: skip
