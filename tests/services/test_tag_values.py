@@ -19,7 +19,7 @@ HERE = On(LAKE, Kind.CATALOG, "main")
 
 def make(desk: Desk, name: str, allowed: tuple[str, ...] | None = None) -> None:
     """Make a tag."""
-    record = tag_record(None, {}, allowed)
+    record = tag_record(None, {}, allowed_values=allowed)
     desk.run(apart_create(desk.ctx(ADMIN), metalake=LAKE, kind=Kind.TAG, name=name, record=record))
 
 
@@ -98,11 +98,15 @@ def test_what_cannot_be_is_refused_whole(desk: Desk) -> None:
 
 def test_what_a_tag_allows() -> None:
     """Each value once, in order; none named is any, an empty list none."""
-    assert tag_record(None, {}, ["b", "a", "b"]).allowed_values == ("b", "a")
-    assert [tag_record(None, {}, allowed).valueless for allowed in (None, [], ["a"])] == [False, True, False]
+    assert tag_record(None, {}, allowed_values=["b", "a", "b"]).allowed_values == ("b", "a")
+    assert [tag_record(None, {}, allowed_values=allowed).valueless for allowed in (None, [], ["a"])] == [
+        False,
+        True,
+        False,
+    ]
     for wrong in ([" "], ["x" * 257], [str(each) for each in range(VALUES_MAX + 1)]):
         with pytest.raises(BadRequest):
-            tag_record(None, {}, wrong)
+            tag_record(None, {}, allowed_values=wrong)
 
 
 def test_a_crowd_adds_each_its_own(desk: Desk) -> None:

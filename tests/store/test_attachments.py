@@ -85,8 +85,8 @@ def test_columns_and_values(lab: Lab, world: World) -> None:
         rows = tx.attachments(Kind.TAG)
         told = [rows.attach(tag.id, table, field_id=field) for field in (0, 3, 3)]
         told.append(tx.attachments(Kind.POLICY).attach(policy.id, table, field_id=3))
-        rows.set_values(tag.id, table, ("b", "a"), field_id=3)
-        rows.set_values(tag.id, table, ("b",))
+        rows.set_values(tag.id, table, values=("b", "a"), field_id=3)
+        rows.set_values(tag.id, table, values=("b",))
         return told
 
     told = lab.write(fill, zone=lake)
@@ -118,7 +118,7 @@ def test_sweep_takes_columns_and_values(lab: Lab, world: World) -> None:
         for space in spaces:
             for tag in (red, blue):
                 rows.attach(tag.id, space.id, field_id=1)
-                rows.set_values(tag.id, space.id, ("v",), field_id=1)
+                rows.set_values(tag.id, space.id, values=("v",), field_id=1)
 
     lab.write(fill, zone=lake)
     lab.write(lambda tx: tx.nodes.drop(spaces[0]), zone=world.main.id)

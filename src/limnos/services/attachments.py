@@ -96,7 +96,7 @@ def place_require(scene: Scene, on: On, *, kind: Kind) -> Place:
         raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
     scene.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
-        column = column_require(scene, on.full_name, Action.METADATA_LOAD)
+        column = column_require(scene, on.full_name, action=Action.METADATA_LOAD)
         return Place(column.table, column.chain, column.field_id)
     target = target_require(scene, on.kind, on.full_name, codec_of(scene), Action.METADATA_LOAD)
     if target.node is None:
@@ -193,20 +193,20 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
     target = tx.nodes.confirm(command.target)
     for node in command.attached:
         if not rows.attach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id):
-            raise already_on(command.kind, node, target, field_id=command.field_id)
+            raise already_on(node, target, field_id=command.field_id)
     for node in command.detached:
         rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)
-    return names_on(tx, command.kind, target, field_id=command.field_id, shown=command.shown)
+    return names_on(tx, target, kind=command.kind, field_id=command.field_id, shown=command.shown)
 
 
-def already_on(kind: Kind, node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
+def already_on(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
     """Say that something is attached already, and how."""
     where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
-    told = f"{kind.word.capitalize()} {node.name} is on {where} already{how}"
-    return AlreadyExists(told, kind=f"{kind.word}_attachment")
+    told = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
+    return AlreadyExists(told, kind=f"{node.kind.word}_attachment")
 
 
-def names_on(tx: Tx, kind: Kind, target: Node, *, field_id: int, shown: frozenset[int]) -> tuple[str, ...]:
+def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozenset[int]) -> tuple[str, ...]:
     """Return the names of what is on an object or column itself, of what may be told, by name."""
     found = tx.attachments(kind).on(target.id, field_id=field_id)
     return tuple([name for attached_id, name in found if attached_id in shown])

@@ -34,7 +34,7 @@ class Column(NamedTuple):
     field_id: int
 
 
-def column_require(scene: Scene, full_name: str, action: Action) -> Column:
+def column_require(scene: Scene, full_name: str, *, action: Action) -> Column:
     """Find a column for who may do the action to it, or to its table. Raises NotFound, Forbidden, Unsupported, InvalidName (ambiguous).
 
     A missing column, and one of a missing table, are refused in the words that an existing one would be.

@@ -266,7 +266,7 @@ class Part:
             })  # fmt: skip
             return
         if message.kind in _ATTACHED:
-            self._attach(message, *_ATTACHED[message.kind])
+            self._attach(message)
             return
         if message.kind not in _LINKS:
             raise BadRequest(f"'{message.kind[:50]}' is no kind of link that this version imports")
@@ -276,8 +276,9 @@ class Part:
             raise BadRequest("a role is held by users and groups")
         self._row(statement, {"from": first.new_id, "to": last.new_id})
 
-    def _attach(self, message: Link, statement: Sql, kind: Kind) -> None:
+    def _attach(self, message: Link) -> None:
         """Put a tag or policy on an object or column, with a tag's values."""
+        statement, kind = _ATTACHED[message.kind]
         first = self._require(message.from_id, *((Kind.TABLE,) if message.field_id else ()))
         row: Params = {"from": first.new_id, "to": self._require(message.to_id, kind).new_id}
         if message.field_id:

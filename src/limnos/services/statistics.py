@@ -70,7 +70,7 @@ def _kept(scene: Scene, on: On, *, action: Action) -> _Kept:
     """Find the table or column for who may do the action to the table. Raises Unsupported for another kind, NotFound, Forbidden."""
     scene.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
-        column = column_require(scene, on.full_name, action)
+        column = column_require(scene, on.full_name, action=action)
         scene.require_in_use()
         return _Kept(column.table, column.chain[1:], column.field_id)
     is_table = on.kind is Kind.TABLE

@@ -64,7 +64,7 @@ def check_value(value: str) -> str:
     return value
 
 
-def tag_record(comment: str | None, properties: dict[str, str], allowed_values: Sequence[str] | None) -> TagRecord:
+def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
     """Build the record of a tag that allows any value (None), none (empty), or some. Raises BadRequest."""
     values = tuple(dict.fromkeys(check_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
@@ -149,7 +149,7 @@ def pairs_change(tx: Tx, permit: Permit[PairsChange]) -> tuple[str, ...]:
         before = rows.values(tag_id, target.id, field_id=field_id)
         after = values_after(before, adds=tag.adds, removes=tag.removes)
         if after is None and None in tag.adds:
-            raise already_on(Kind.TAG, tag.tag, target, field_id=field_id, how=" with values: remove these, or add one")
+            raise already_on(tag.tag, target, field_id=field_id, how=" with values: remove these, or add one")
         if after == before:
             continue
         if after is None:
@@ -159,8 +159,8 @@ def pairs_change(tx: Tx, permit: Permit[PairsChange]) -> tuple[str, ...]:
             raise BadRequest(f"Tag {tag.tag.name} would have {len(after)} values there; {VALUES_MAX} are taken")
         is_new = rows.attach(tag_id, target.id, field_id=field_id)
         if after != (before or ()):
-            rows.set_values(tag_id, target.id, after, field_id=field_id, told=is_new)
-    return names_on(tx, Kind.TAG, target, field_id=field_id, shown=command.shown)
+            rows.set_values(tag_id, target.id, values=after, field_id=field_id, told=is_new)
+    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, shown=command.shown)
 
 
 def values_after(

@@ -143,7 +143,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].attach, place)
         else:
             done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
-        return self._told("attach", attached_id, object_id, done=bool(done))
+        return self._told("attach", attached_id, object_id=object_id, done=bool(done))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Take something off, with its values; says whether it was there."""
@@ -154,7 +154,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].detach, place)
         else:
             done = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
-        return self._told("detach", attached_id, object_id, done=bool(done))
+        return self._told("detach", attached_id, object_id=object_id, done=bool(done))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
         """Read the values that a tag has at an object or column; None where it is not attached."""
@@ -164,16 +164,16 @@ class AttachmentWrites:
         return tuple([row[0] for row in self.tx.rows(VALUES, place)])
 
     def set_values(
-        self, tag_id: int, object_id: int, values: Sequence[str], *, field_id: int = OWN, told: bool = False
+        self, tag_id: int, object_id: int, *, values: Sequence[str], field_id: int = OWN, told: bool = False
     ) -> None:
         """Give a tag that is attached other values, in an order; `told`: the transaction has told of the attachment already."""
         place = {"object": object_id, "field": field_id, "attached": tag_id}
         self.tx.count(CLEAR_VALUES, place)
         for position, value in enumerate(values):
             self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
-        self._told("attach", tag_id, object_id, done=not told)
+        self._told("attach", tag_id, object_id=object_id, done=not told)
 
-    def _told(self, operation: str, attached_id: int, object_id: int, *, done: bool) -> bool:
+    def _told(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
         """Tell what was done; what it touched is the object: `Change.object_id`."""
         if done:
             self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))

@@ -55,7 +55,7 @@ _TAG = Apart(Kind.TAG, dto.tag)
 async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Response:
     """Make a tag."""
     (metalake,) = names_of(request)
-    record = tag_record(body.comment, body.properties or {}, body.allowed_values)
+    record = tag_record(body.comment, body.properties or {}, allowed_values=body.allowed_values)
     return _TAG.told(await apart.apart_create(ctx, metalake=metalake, kind=Kind.TAG, name=body.name, record=record))
 
 
