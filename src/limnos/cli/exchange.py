@@ -18,7 +18,7 @@ from limnos.cli.common import DEFAULTS, Common, Yes, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.errors import ClientError, UnavailableError
-from limnos.client.exchange import Form, Part, cut, form_of
+from limnos.client.exchange import Form, Part, cut, form_of, rest_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -70,7 +70,9 @@ def export(
 
 
 def import_(
-    file: Annotated[Path | None, Parameter(help="What `limnos export` wrote; - is standard input.")] = None,
+    file: Annotated[
+        Path | None, Parameter(allow_leading_hyphen=True, help="What `limnos export` wrote; - is standard input.")
+    ] = None,
     /,
     *,
     name: Annotated[str | None, Parameter(name="--as", help="The name that the metalake gets.")] = None,
@@ -114,7 +116,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
             else client.imports.begin(name or "", format=form, ids=ids)
         )
         try:
-            done = _fed(client, found, parts=parts)
+            done = _fed(client, found, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt):
             note = f"import {found.id} is open: go on with 'limnos import {file} --resume {found.id}', or 'limnos import --give-up {found.id}'"
             print(visible(note), file=sys.stderr)
@@ -126,16 +128,12 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
     )
 
 
-def _fed(client: Client, found: ImportInfo, *, parts: Iterator[Part]) -> Imported:
-    """Give an import what it lacks, and finish it. Parts are the same whenever a file is cut, so they are left out whole."""
+def _fed(client: Client, found: ImportInfo, *, parts: Iterator[Part], form: Form) -> Imported:
+    """Give an import the records that it lacks, and finish it."""
     before = 0
     for part in parts:
         if before + part.records > found.records:
-            if before != found.records:
-                raise StoppedError(
-                    f"import {found.id} has {found.records} records of another file, or of one that was changed"
-                )
-            found = client.imports.feed(found, part)
+            found = client.imports.feed(found, rest_of(part, found.records - before, form=form))
         before += part.records
     return client.imports.finish(found.id)
 

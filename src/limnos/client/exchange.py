@@ -74,6 +74,14 @@ def cut(pieces: Iterable[bytes], form: Form) -> Iterator[Part]:
         yield Part(1, bytes(buffer[at:]))
 
 
+def rest_of(part: Part, count: int, *, form: Form) -> Part:
+    """Leave out the first records of a part: those of a file that ended within it when they were taken."""
+    buffer, at = bytearray(part.data), 0
+    for _ in range(count):
+        at = _end_of(buffer, at, form=form) or len(buffer)
+    return Part(part.records - count, bytes(buffer[at:]))
+
+
 def _end_of(buffer: bytearray, at: int, *, form: Form) -> int | None:
     """Return where the record at a place ends, None when it is not all there."""
     if form == "json":

@@ -1,0 +1,159 @@
+"""`limnos export` into `limnos import`, as a user types it: two real servers, two processes and a pipe between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pytest
+
+from tests.integration.live import LIMNOS, LiveServer, serving
+from tests.integration.test_pyiceberg import basic, connect
+from tests.nodes.wire import (
+    GRAVITINO,
+    PREFIX,
+    Wire,
+    namespace_body,
+    namespace_path,
+    rights_body,
+    rights_path,
+    table_body,
+)
+
+Record = dict[str, dict[str, object]]
+ROWS = [{"id": 1}, {"id": 2}]
+MANY = 300
+"""Topics, so that records go in more than one part."""
+
+
+class Pair(NamedTuple):
+    """A server with a metalake, and one with nothing."""
+
+    old: LiveServer
+    new: LiveServer
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """Two servers; the second may read the files of the first."""
+    folder = tmp_path_factory.mktemp("pair")
+    with (
+        serving(folder / "old") as old,
+        serving(folder / "new", "--bare", "--allow-root", str(old.data / "warehouse")) as new,
+    ):
+        fill(old)
+        yield Pair(old, new)
+
+
+def fill(server: LiveServer) -> None:
+    """Make a table with rows that ana may read by a role, and a tag, a model, a view and topics beside it."""
+    with closing(Wire(server.uri, token=server.token)) as admin, closing(connect(server)) as catalog:
+        admin.do("POST", f"{PREFIX}/namespaces", namespace_body("a", "b"))
+        admin.do("POST", f"{namespace_path('a', 'b')}/tables", table_body("t"))
+        schema = pa.schema([pa.field("id", pa.int64(), nullable=False)])
+        catalog.load_table(("a", "b", "t")).append(pa.Table.from_pylist(ROWS, schema=schema))
+        admin.do("POST", f"{GRAVITINO}/users", {"name": "ana"})
+        admin.do("POST", f"{GRAVITINO}/roles", {"name": "reading", "properties": {}, "securableObjects": []})
+        admin.do("PUT", f"{GRAVITINO}/permissions/users/ana/grant", {"roleNames": ["reading"]})
+        rights = rights_body("use_catalog", "use_schema", "select_table")
+        admin.do("PUT", rights_path("reading", "catalog", "main", "grant"), rights)
+        admin.do("POST", f"{GRAVITINO}/tags", {"name": "secret", "properties": {"k": "v"}})
+        admin.do("POST", f"{GRAVITINO}/objects/table/main.a:b.t/tags", {"tagsToAdd": ["secret"]})
+        for kind, name in (("model", "ml"), ("messaging", "bus")):
+            admin.do("POST", f"{GRAVITINO}/catalogs", {"name": name, "type": kind, "properties": {}})
+            admin.do("POST", f"{GRAVITINO}/catalogs/{name}/schemas", {"name": "s", "properties": {}})
+        admin.do("POST", f"{GRAVITINO}/catalogs/ml/schemas/s/models", {"name": "m", "properties": {}})
+        version = {"uri": "s3://models/m/1", "aliases": ["best"], "properties": {}}
+        admin.do("POST", f"{GRAVITINO}/catalogs/ml/schemas/s/models/m/versions", version)
+        for number in range(MANY):
+            admin.do("POST", f"{GRAVITINO}/catalogs/bus/schemas/s/topics", {"name": f"topic{number}", "properties": {}})
+
+
+def environment(server: LiveServer) -> dict[str, str]:
+    """What tells a command which server is meant, and who asks."""
+    kept = {name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS")}
+    return kept | {"LIMNOS_URI": server.uri, "LIMNOS_TOKEN_FILE": str(server.data / "admin.token")}
+
+
+def said(server: LiveServer, *words: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Type a command."""
+    return subprocess.run(
+        [*LIMNOS, *words], input=given, env=environment(server), capture_output=True, timeout=120, check=False
+    )
+
+
+def piped(pair: Pair, *words: str, format: str) -> subprocess.CompletedProcess[bytes]:
+    """`limnos export lake | limnos import -`, each to its server."""
+    export = [*LIMNOS, "export", "lake", "--format", format]
+    with subprocess.Popen(export, stdout=subprocess.PIPE, env=environment(pair.old)) as source:
+        done = subprocess.run(
+            [*LIMNOS, "import", "-", *words], stdin=source.stdout, env=environment(pair.new), capture_output=True,
+            timeout=120, check=False,
+        )  # fmt: skip
+        if source.stdout is not None:
+            source.stdout.close()
+    assert source.returncode == 0, done.stderr
+    return done
+
+
+def records(server: LiveServer, metalake: str) -> list[Record]:
+    """Everything that a metalake's export has, as JSON."""
+    done = said(server, "export", metalake, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_what_goes_through_the_pipe_is_the_same_there(pair: Pair) -> None:
+    """With ids kept the copy's export has the same records; only the metalake has another name, and the header another time."""
+    done = piped(pair, "--as", "copy", "--ids", "keep", format="proto")
+
+    assert done.returncode == 0, done.stderr
+    old, new = records(pair.old, "lake"), records(pair.new, "copy")
+    assert len(old) == len(new) > MANY
+    assert [list(record) for record in old] == [list(record) for record in new]
+    assert old[1]["metalake"] | {"name": "copy"} == new[1]["metalake"]
+    assert old[2:] == new[2:]
+
+
+def test_rights_and_rows_are_there(pair: Pair) -> None:
+    """In a copy with ids of its own ana reads the rows by the role that she had, and somebody else does not."""
+    done = piped(pair, "--as", "mapped", format="json")
+
+    assert done.returncode != 0, "two tables lie at one place"
+    assert b"lies" in done.stderr or b"location" in done.stderr, done.stderr
+    found = re.search(rb"import (\d+) is open", done.stderr)
+    assert found is not None, done.stderr
+    assert said(pair.new, "import", "--give-up", found[1].decode(), "--yes").returncode == 0
+    with closing(connect(pair.new, **{"warehouse": "copy/main", **basic("ana")})) as catalog:
+        assert catalog.load_table(("a", "b", "t")).scan().to_arrow().to_pylist() == ROWS
+    with closing(Wire(pair.new.uri, user="eve")) as eve:
+        assert eve.ask("GET", "/iceberg/v1/copy.main/namespaces/a%1Fb/tables/t").status == 403
+
+
+def test_a_cut_file_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+    """Half a file is refused with the import's number; the whole file goes on from there, and then the metalake is there."""
+    with (
+        serving(tmp_path / "old") as old,
+        serving(tmp_path / "new", "--bare", "--allow-root", str(old.data / "warehouse")) as new,
+    ):
+        fill(old)
+        whole = said(old, "export", "lake").stdout
+        cut = said(new, "import", "-", "--as", "copy", given=whole[: len(whole) * 9 // 10])
+        found = re.search(rb"import (\d+) is open", cut.stderr)
+        assert cut.returncode != 0
+        assert found is not None, cut.stderr
+        file = tmp_path / "lake.export"
+        file.write_bytes(whole)
+        assert said(new, "export", "copy").returncode != 0
+
+        done = said(new, "import", str(file), "--resume", found[1].decode())
+
+        assert done.returncode == 0, done.stderr
+        assert len(records(new, "copy")) == len(records(old, "lake"))
