@@ -22,6 +22,7 @@ from limnos.pipeline.keys import FILE
 from limnos.pipeline.shapes import Cases, Key, ListOf, MapOf, Record, Shape
 from limnos.services.sqlpp_statements import kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
+from limnos.sqlpp.functions.absent import ABSENT
 
 ROOT = Path(__file__).parents[1]
 MARKER = "<!-- Below here: written by `make docs` from the code. -->\n"
@@ -153,7 +154,8 @@ def pages() -> dict[Path, str]:
     tables["sqlpp.md"] = [
         "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
         "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
-        "", "Not built in: intervals and what relates them, shapes, time zones, what makes words or grams of text.",
+        "", "`current_date`, `current_time` and `current_datetime` (0) are the statement's own moment. Functions of AsterixDB that are not built in:", "",
+        "| about | functions |", "|---|---|", *(f"| {family} | {', '.join(sorted(names))} |" for family, names in ABSENT.items()),
     ]  # fmt: skip
     docs = ROOT / "docs"
     found = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}

@@ -14,6 +14,12 @@ from tests.sqlpp.asking import value
     "text,expected",
     [
         ("if_missing(missing, 1)", 1),
+        ("switch_case(2, 1, 'a', 2, 'b', 'c')", "b"),
+        ("switch_case(3, 1, 'a', 2, 'b', 'c')", "c"),
+        ("switch_case(3, 1, 'a', 2, 'b')", None),
+        ("switch_case(2.0, 1, 'a', 2, 'b')", "b"),
+        ("switch_case(null, null, 'a', 'b')", "b"),
+        ("switch_case(missing, 1, 'a', 'b')", "b"),
         ("if_missing(null, 1)", None),
         ("if_missing(missing, missing)", None),
         ("if_null(null, missing, 2)", MISSING),

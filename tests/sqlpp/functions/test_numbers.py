@@ -14,6 +14,9 @@ from tests.sqlpp.asking import value
     "text,expected",
     [
         ("abs(-3)", 3),
+        ("round_half_up(2.345, 2)", 2.35),
+        ("round_half_up(-2.5, 0)", -3.0),
+        ("round_half_up(7, 1)", 7),
         ("abs(-2.5)", 2.5),
         ("abs('x')", None),
         ("abs(null)", None),

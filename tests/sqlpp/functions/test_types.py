@@ -14,6 +14,12 @@ from tests.sqlpp.asking import value
     "text,expected",
     [
         ("is_array([1])", True),
+        ("is_temporal(date('2020-01-01'))", True),
+        ("is_temporal(duration('P1D'))", True),
+        ("istemporal('2020-01-01')", False),
+        ("is_temporal(null)", None),
+        ("is_timestamp(datetime('2020-01-01T00:00:00'))", True),
+        ("tobigint('3')", 3),
         ("is_array({{1}})", False),
         ("is_array(null)", None),
         ("is_array(missing)", MISSING),

@@ -17,6 +17,7 @@ from limnos.sqlpp.functions import (
     strings,
     times,
     types,
+    vectors,
     windows,
 )
 from limnos.sqlpp.functions.table import ANY_NUMBER, FUNCTIONS, Function, find, normal, unknown
@@ -41,5 +42,6 @@ __all__ = [
     "times",
     "types",
     "unknown",
+    "vectors",
     "windows",
 ]

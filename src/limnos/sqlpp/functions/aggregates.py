@@ -7,6 +7,7 @@ NULL and MISSING. `strict_sum(a)` does not: one unknown value makes the result N
 from __future__ import annotations
 
 import math
+import statistics
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import distinct, items
@@ -124,6 +125,12 @@ def kurtosis(values: list[Value]) -> Value:
     return size * fourth / second**2 - 3
 
 
+def median(values: list[Value]) -> Value:
+    """The middle of numbers, or the mean of the two in the middle."""
+    numbers = _numbers(values)
+    return None if numbers is None else statistics.median(numbers)
+
+
 def gathered(values: list[Value]) -> Value:
     """All values, as an array."""
     return tuple(values)
@@ -141,6 +148,7 @@ _WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
     "var_pop": (variance_of_population, ("variance_pop",)),
     "skewness": (skewness, ()),
     "kurtosis": (kurtosis, ()),
+    "median": (median, ()),
 }
 
 

@@ -7,6 +7,8 @@ NULL, and so does a position outside. A result is an array where the argument wa
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.numbers import number, whole
@@ -14,6 +16,9 @@ from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of
 from limnos.sqlpp.values.order import key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ITEMS_MAX = 1_000_000
 """Most items that a function makes out of numbers."""
@@ -295,6 +300,59 @@ def symmetric_difference(*values: Value) -> Value:
         for found, item in one.items():
             counted.setdefault(found, []).append(item)
     return like(values[0], [same[0] for same in counted.values() if len(same) == 1])
+
+
+@scalar("array_symdiffn", least=2, most=ANY_NUMBER)
+def odd_difference(*values: Value) -> Value:
+    """Each item that an odd number of them has."""
+    sets = _sets(values)
+    if sets is None:
+        return None
+    counted: dict[bytes, list[Value]] = {}
+    for one in sets:
+        for found, item in one.items():
+            counted.setdefault(found, []).append(item)
+    return like(values[0], [same[0] for same in counted.values() if len(same) % 2])
+
+
+def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
+    """A function of a collection and two positions in it, counted from the end when they are negative."""
+
+    def run(value: Value, *wanted: Value) -> Value:
+        held, places = items(value), tuple(map(whole, wanted))
+        if held is None or None in places:
+            return None
+        one, other = (place + len(held) if place < 0 else place for place in places if place is not None)
+        if not (0 <= one < len(held) and 0 <= other < len(held)):
+            return None
+        made = list(held)
+        work(made, (one, other))
+        return like(value, made)
+
+    scalar(name, least=3)(run)
+
+
+def _move(held: list[Value], places: tuple[int, int]) -> None:
+    held.insert(places[1], held.pop(places[0]))
+
+
+def _swap(held: list[Value], places: tuple[int, int]) -> None:
+    one, other = places
+    held[one], held[other] = held[other], held[one]
+
+
+_moving("array_move", _move)
+_moving("array_swap", _swap)
+
+
+@scalar("array_binary_search", least=2)
+def binary_search(value: Value, wanted: Value) -> Value:
+    """The first position of a value in an array that is in order; -1 where it is not."""
+    held = items(value)
+    if held is None:
+        return None
+    at = bisect_left(held, key(wanted), key=key)
+    return at if at < len(held) and key(held[at]) == key(wanted) else -1
 
 
 @scalar("array_star", least=1)

@@ -103,6 +103,15 @@ def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
     return best
 
 
+@scalar("switch_case", least=3, most=ANY_NUMBER, strict=False)
+def switch_case(value: Value, *more: Value) -> Value:
+    """Of pairs of a value and a result the result of the first that is equal; what stands after the pairs where none is, or NULL."""
+    for at in range(0, len(more) - 1, 2):
+        if comparison.equal(value, more[at]) is True:
+            return more[at + 1]
+    return more[-1] if len(more) % 2 else None
+
+
 @scalar("deep_equal", least=2)
 def deep_equal(value: Value, other: Value) -> Value:
     """Whether two values are the same all the way down, unknown parts included."""

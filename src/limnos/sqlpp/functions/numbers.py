@@ -72,6 +72,12 @@ def half_up(value: float) -> float:
     return math.copysign(math.floor(abs(value) + 0.5), value)
 
 
+@scalar("round_half_up", least=2)
+def rounded_half_up(value: Value, digits: Value) -> Value:
+    """To so many digits after the point; halves go away from zero."""
+    return _to_digits(value, digits, how=half_up)
+
+
 @scalar("round", least=1, most=2)
 def rounded(value: Value, digits: Value = 0) -> Value:
     """To so many digits after the point; halves go away from zero."""

@@ -76,7 +76,7 @@ def remove(value: Value, name: Value) -> Value:
     return {key: held for key, held in value.items() if key != name}
 
 
-@scalar("object_remove_fields", least=2)
+@scalar("object_remove_fields", "record_remove_fields", least=2)
 def remove_fields(value: Value, unwanted: Value) -> Value:
     """Without the fields of these names."""
     held = items(unwanted)
@@ -93,7 +93,7 @@ def rename(value: Value, old: Value, new: Value) -> Value:
     return {new if key == old else key: held for key, held in value.items()}
 
 
-@scalar("object_concat", least=2, most=ANY_NUMBER)
+@scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER)
 def concat(*values: Value) -> Value:
     """The fields of all; of two with one name, the last."""
     made: dict[str, Value] = {}
@@ -104,7 +104,7 @@ def concat(*values: Value) -> Value:
     return made
 
 
-@scalar("object_merge", least=2)
+@scalar("object_merge", "record_merge", least=2)
 def merge(value: Value, other: Value) -> Value:
     """The fields of both; of two with one name, the first, and objects among them are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
@@ -130,7 +130,7 @@ def unwrap(value: Value) -> Value:
     return next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else None
 
 
-@scalar("object_add_fields", least=2)
+@scalar("object_add_fields", "record_add_fields", least=2)
 def add_fields(value: Value, added: Value) -> Value:
     """With more fields, given as objects of `name` and `value`; those that are there stay."""
     held = items(added)

@@ -108,9 +108,11 @@ _function(
     "regexp_pos0",
     "regex_position",
     "regex_position0",
+    "regex_pos",
+    "regex_pos0",
     run=partial(_position, first=0),
 )
-_function("regexp_position1", "regexp_pos1", "regex_position1", run=partial(_position, first=1))
+_function("regexp_position1", "regexp_pos1", "regex_position1", "regex_pos1", run=partial(_position, first=1))
 _function("regexp_matches", "regex_matches", run=_matches)
 _function("regexp_split", "regex_split", run=_split)
 

@@ -116,6 +116,23 @@ def repeat(value: Value, count: Value) -> Value:
     return value * times
 
 
+def _padded(name: str, join: Callable[[str, str], str]) -> None:
+    def run(value: Value, *more: Value) -> Value:
+        length, fill = more
+        size = whole(length)
+        if not isinstance(value, str) or not isinstance(fill, str) or size is None or size < 0:
+            return None
+        fits(size)
+        room = size - len(value)
+        return value[:size] if room <= 0 or not fill else join(value, (fill * (room // len(fill) + 1))[:room])
+
+    scalar(name, least=3)(run)
+
+
+_padded("lpad", lambda value, fill: fill + value)
+_padded("rpad", lambda value, fill: value + fill)
+
+
 @scalar("replace", least=3, most=4)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Every occurrence replaced, or the first so many."""

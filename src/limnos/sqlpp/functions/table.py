@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec import Struct
 
 from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.absent import about
 from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
@@ -66,7 +67,9 @@ def find(name: str) -> Function | None:
 def unknown(name: str, count: int, *, place: Place | None) -> SqlppError:
     """A call of what there is not, or not with so many arguments."""
     arguments = f"{count} argument" + ("" if count == 1 else "s")
-    return SqlppError(UNKNOWN_FUNCTION, f"Cannot find function with signature {name}({arguments})", place)
+    family = about(normal(name).replace("`", ""))
+    more = "" if family is None else f": functions about {family} are not built in here"
+    return SqlppError(UNKNOWN_FUNCTION, f"Cannot find function with signature {name}({arguments}){more}", place)
 
 
 def scalar(

@@ -234,11 +234,35 @@ def _of_day(name: str, work: Callable[[int], Value]) -> None:
     scalar(name, least=1)(run)
 
 
+WEEKDAYS = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+
+
+@scalar("week_of_year", least=1, most=2)
+def week_of_year(value: Value, start: Value = 1) -> Value:
+    """The week of its year, of which the first is the one that has 1 January; weeks begin on Sunday, or on the day that is told by its name or number."""
+    days, first = _day(value), _weekday(start)
+    if days is None or first is None:
+        return None
+    begins = days - (days + 4 - first) % 7
+    year = civil(begins + 6)[0]
+    january = days_of(year, 1, day=1)
+    return (begins - (january - (january + 4 - first) % 7)) // 7 + 1
+
+
+def _weekday(value: Value) -> int | None:
+    """The number of a day from Sunday, which is 0."""
+    if isinstance(value, str):
+        return WEEKDAYS.index(value.lower()) if value.lower() in WEEKDAYS else None
+    found = whole(value)
+    return None if found is None or not 1 <= found <= len(WEEKDAYS) else found - 1
+
+
 _of_day("day_of_week", lambda days: (days + 4) % 7 + 1)
 _of_day("day_of_year", lambda days: days - days_of(civil(days)[0], 1, day=1) + 1)
 _of_day("quarter_of_year", lambda days: (civil(days)[1] + 2) // 3)
 _of_day("get_date_from_datetime", Date)
 _of_day("unix_time_from_date_in_days", lambda days: days)
+_of_day("unix_time_from_date_in_ms", lambda days: days * DAY_MS)
 
 
 @scalar("get_time_from_datetime", least=1)
@@ -287,6 +311,33 @@ def from_unix_days(value: Value) -> Value:
 def _moment(count: int | None, unit_ms: int) -> DateTime | None:
     edge = days_of(YEAR_MAX, 12, day=31) * DAY_MS
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
+
+
+@scalar("unix_time_from_time_in_ms", least=1)
+def time_ms(value: Value) -> Value:
+    """Milliseconds from midnight."""
+    return value.ms if isinstance(value, Time) else None
+
+
+@scalar("time_from_unix_time_in_ms", least=1)
+def from_time_ms(value: Value) -> Value:
+    """The time of day so many milliseconds from midnight."""
+    found = whole(value)
+    return None if found is None or not 0 <= found < DAY_MS else Time(found)
+
+
+@scalar("duration_from_ms", least=1)
+def from_ms(value: Value) -> Value:
+    """The duration of so many milliseconds."""
+    found = whole(value)
+    return None if found is None or abs(found) >= 1 << 63 else Duration(0, found)
+
+
+@scalar("duration_from_months", least=1)
+def from_months(value: Value) -> Value:
+    """The duration of so many months."""
+    found = whole(value)
+    return None if found is None or abs(found) >= 1 << 31 else Duration(found, 0)
 
 
 @scalar("get_year_month_duration", least=1)

@@ -49,6 +49,9 @@ _MADE: dict[TypeName, Callable[[int], int]] = {
 }
 
 
+DURATIONS: tuple[TypeName, ...] = ("duration", "year-month-duration", "day-time-duration")
+
+
 def _is(name: str, *types: TypeName, also: tuple[str, ...] = ()) -> None:
     wanted = frozenset(types)
     scalar(f"is_{name}", f"is{name}", *also, least=1)(lambda value: type_name(value) in wanted)
@@ -60,12 +63,13 @@ _is("object", "object", also=("is_obj", "isobj"))
 _is("string", "string", also=("is_str", "isstr"))
 _is("boolean", "boolean", also=("is_bool", "isbool"))
 _is("number", *NUMERIC, also=("is_num", "isnum"))
-_is("binary", "binary")
+_is("binary", "binary", also=("is_bin", "isbin"))
 _is("uuid", "uuid")
 _is("date", "date")
 _is("time", "time")
-_is("datetime", "datetime")
-_is("duration", "duration", "year-month-duration", "day-time-duration")
+_is("datetime", "datetime", also=("is_timestamp", "istimestamp"))
+_is("duration", *DURATIONS)
+_is("temporal", *DURATIONS, "date", "time", "datetime", also=("istemporal",))
 _is(
     "atomic",
     *NUMERIC,
@@ -168,8 +172,8 @@ def _wholes(kind: TypeName, *names: str) -> None:
 _wholes("tinyint", "tinyint", "int8", "to_tinyint")
 _wholes("smallint", "smallint", "int16", "to_smallint")
 _wholes("integer", "integer", "int32", "to_integer")
-_wholes("bigint", "bigint", "int", "int64", "to_bigint")
-scalar("double", "to_double", least=1)(_real)
+_wholes("bigint", "bigint", "int", "int64", "to_bigint", "tobigint")
+scalar("double", "to_double", "todouble", least=1)(_real)
 
 
 @scalar("float", "to_float", least=1)

@@ -1,0 +1,52 @@
+"""Functions of vectors: arrays of as many numbers.
+
+May import the table and `values`. What is no such pair of arrays gives NULL.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.numbers import number
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def _vector(value: Value) -> list[float] | None:
+    """The numbers of an array; None for what has others."""
+    found = [number(item) for item in items(value) or ()]
+    known = [float(item) for item in found if item is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _of_two(*names: str, work: Callable[[list[float], list[float]], float | None]) -> None:
+    def run(value: Value, other: Value) -> Value:
+        left, right = _vector(value), _vector(other)
+        return work(left, right) if left and right and len(left) == len(right) else None
+
+    scalar(*names, least=2)(run)
+
+
+def _dot(left: list[float], right: list[float]) -> float:
+    return math.fsum(one * other for one, other in zip(left, right, strict=True))
+
+
+def _squared(left: list[float], right: list[float]) -> float:
+    return math.fsum((one - other) ** 2 for one, other in zip(left, right, strict=True))
+
+
+def _cosine(left: list[float], right: list[float]) -> float | None:
+    """None for a vector of zeros, which has no direction."""
+    lengths = math.hypot(*left) * math.hypot(*right)
+    return _dot(left, right) / lengths if lengths else None
+
+
+_of_two("dot_product", work=_dot)
+_of_two("cosine_similarity", work=_cosine)
+_of_two("euclidean_distance", "l2_distance", work=math.dist)
+_of_two("euclidean_squared_distance", "l2_squared_distance", work=_squared)

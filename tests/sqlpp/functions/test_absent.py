@@ -1,0 +1,37 @@
+"""The functions that AsterixDB's users may call, by their names, against those that are here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions import FUNCTIONS
+from limnos.sqlpp.functions.absent import ABSENT, about
+from tests.sqlpp.asking import value
+
+NAMES = frozenset((Path(__file__).parent / "asterixdb.txt").read_text(encoding="utf-8").split())
+MOMENT = frozenset({"current_date", "current_time", "current_datetime"})
+"""The binder's own: a statement's moment."""
+
+
+def test_each_name_is_here_or_told_to_be_absent() -> None:
+    """Never both; of what its own compiler alone calls nothing is listed."""
+    absent = frozenset().union(*ABSENT.values())
+
+    assert NAMES - FUNCTIONS.keys() - absent == MOMENT
+    assert absent & FUNCTIONS.keys() == set()
+    assert absent <= NAMES
+
+
+def test_an_absent_function_says_what_it_is_about() -> None:
+    """In AsterixDB's words, and then in ours; under any spelling. Of another name nothing is said."""
+    with pytest.raises(
+        SqlppError, match=r"signature `ST-Area`\(1 argument\): functions about shapes are not built in here"
+    ):
+        value("`ST-Area`(1)")
+    with pytest.raises(SqlppError, match=r"signature nonsense\(1 argument\) \(in line") as told:
+        value("nonsense(1)")
+    assert told.value.number == 1081
+    assert about("nonsense") is None
