@@ -14,7 +14,7 @@ from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.flow import Flow, Resource, S, Scope, decode, request, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Json, Parts, SourceTable
-from limnos.model.kinds import SOURCED
+from limnos.model.kinds import FEDERATED, SOURCED
 
 
 class _Identifier(msgspec.Struct):
@@ -39,7 +39,8 @@ def sourced(scope: Scope, catalog: str) -> Flow[bool]:
         reply = yield request("GET", metalake_url(scope.metalake, "catalogs", catalog))
     except (NotFoundError, DeniedError):
         return False
-    return decode(reply, OneAnswer).catalog.provider in SOURCED
+    provider = decode(reply, OneAnswer).catalog.provider
+    return provider in SOURCED and provider not in FEDERATED  # those are Iceberg's, as the server's own
 
 
 class Schemas(Resource[S]):

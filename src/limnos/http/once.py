@@ -27,6 +27,7 @@ from limnos.model.errors import (
 from limnos.names.errors import InvalidName
 from limnos.services.once import Once, Repeated
 from limnos.services.repeats import GRACE_MS, entry_decide, is_decided, key_find, outcome_find, refusal_keep
+from limnos.services.table_formats import Elsewhere
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -46,8 +47,8 @@ HEADER: Final = b"idempotency-key"
 INLINE_BYTES_MAX: Final = 256 << 10
 """So much is hashed in less than a millisecond."""
 _KEY: Final = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
-_PASSING: Final = (Forbidden, NotInUse, Throttled, Unauthenticated)
-"""Refusals that say who asks, or what an administrator has switched off: they are decided again and never kept."""
+_PASSING: Final = (Elsewhere, Forbidden, NotInUse, Throttled, Unauthenticated)
+"""Refusals that say who asks, what an administrator has switched off, or that it is another system's: they are decided again and never kept."""
 REPEATS = Counter(
     "limnos_repeats_total", "Requests that came again under their key, by operation and how they were answered.",
     ("operation", "outcome"),

@@ -297,6 +297,12 @@ class SourceFailed(StorageFailed):
     code = "source-failed"
 
 
+class SourceRefused(SourceFailed):
+    """The outside system does not let this server do what was asked: certain that nothing was changed."""
+
+    code = "source-refused"
+
+
 class InvalidTable(LimnosError):
     """A table's own files are not what they should be: there is no table, or none that can be read."""
 

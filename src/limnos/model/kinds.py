@@ -105,6 +105,7 @@ MODEL_PROVIDER = "model"
 MESSAGING_PROVIDER = "messaging"
 POSTGRESQL_PROVIDER = "jdbc-postgresql"
 KAFKA_PROVIDER = "kafka"
+REST_PROVIDER = "iceberg-rest"
 SHARED_SPACE = "object"
 """The name space that everything below one parent shares in a Lance catalog."""
 TABLE_FORMATS: Final[Mapping[str, str]] = {ICEBERG_PROVIDER: "iceberg", GENERIC_PROVIDER: "lance"}
@@ -117,8 +118,14 @@ HELD: Final[Mapping[str, Kind]] = {
 """What a catalog of each of the other providers holds, beside functions; its schemas do not nest."""
 
 
-SOURCED: Final[Mapping[str, str]] = {POSTGRESQL_PROVIDER: "RELATIONAL", KAFKA_PROVIDER: "STREAM"}
+SOURCED: Final[Mapping[str, str]] = {
+    POSTGRESQL_PROVIDER: "RELATIONAL",
+    KAFKA_PROVIDER: "STREAM",
+    REST_PROVIDER: "RELATIONAL",
+}
 """Providers whose catalogs show what an outside system has, with their type: what it has is no row of `node` until something hangs on it."""
+FEDERATED: Final = frozenset({REST_PROVIDER})
+"""Those of them that show another Iceberg catalog: Iceberg's clients are served, and namespaces nest."""
 
 
 @cache

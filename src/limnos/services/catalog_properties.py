@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.model.errors import BadRequest
+from limnos.model.kinds import SOURCED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +33,7 @@ FOR_READERS = frozenset(
 _NO_SECRETS = frozenset(
     {
         "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
-        "s3.token-expire-in-secs", "s3-token-service-endpoint", "s3.token-service-endpoint",
+        "s3.token-expire-in-secs", "vended-credentials", "s3-token-service-endpoint", "s3.token-service-endpoint",
     }
 )  # fmt: skip
 """Names that sound like secrets and are none."""
@@ -66,10 +67,15 @@ def shown_to_owner(properties: Mapping[str, str]) -> dict[str, str]:
     return {key: MASK if is_secret(key) else without_password(value) for key, value in properties.items()}
 
 
+def _nothing(_properties: Mapping[str, str]) -> dict[str, str]:
+    """Where an outside system is, is nothing for who may only use it: an engine would go there, past the rights that are kept here."""
+    return {}
+
+
 def catalog_shown(node: Node, *, may_alter: bool) -> Node:
     """Return a catalog as somebody may see it. Never write what comes from here."""
     record = cast("CatalogRecord", node.record)
-    show = shown_to_owner if may_alter else shown_to_reader
+    show = shown_to_owner if may_alter else _nothing if record.provider in SOURCED else shown_to_reader
     return msgspec.structs.replace(node, record=replace(record, properties=show(record.properties)))
 
 

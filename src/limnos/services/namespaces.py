@@ -25,7 +25,7 @@ from limnos.services.objects import codec_of
 from limnos.services.pages import EVERY, NO_PAGE, Asked, Page, page_of
 from limnos.services.places import Place, place_of
 from limnos.services.scene import Scope
-from limnos.services.table_formats import is_sourced, refuse_making, refuse_sourced
+from limnos.services.table_formats import is_sourced, refuse_federated, refuse_making, refuse_sourced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -109,6 +109,7 @@ def namespaces_list(scene: Scene, parent: Levels, asked: Asked = EVERY) -> Page:
     scene.require_in_use()
     scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
     chain = scene.settled.outer
+    refuse_federated(scene)
     if is_sourced(scene):
         return NO_PAGE
     if parent:

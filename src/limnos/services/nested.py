@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from limnos.model.errors import BadRequest, CannotStart, IllegalName
-from limnos.model.kinds import TABLE_FORMATS
+from limnos.model.kinds import FEDERATED, TABLE_FORMATS
 from limnos.names.display import render
 from limnos.names.parts import quoted
 
@@ -29,7 +29,8 @@ _WORDS: Final = ("true", "false")
 
 def nests(record: CatalogRecord) -> bool:
     """Say whether a catalog's namespaces nest."""
-    return record.provider in TABLE_FORMATS and record.properties.get(NESTED, "true") != "false"
+    can = record.provider in TABLE_FORMATS or record.provider in FEDERATED
+    return can and record.properties.get(NESTED, "true") != "false"
 
 
 def check_nested(properties: Mapping[str, str]) -> None:

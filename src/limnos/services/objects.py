@@ -16,8 +16,7 @@ from limnos.names.logical import LogicalCodec
 from limnos.services.lance_roots import means_catalog, no_object, stands_for_catalog
 from limnos.services.nested import nests
 from limnos.services.scene import Scope
-from limnos.services.shadows import SHADOWED, Unshadowed
-from limnos.services.table_formats import is_sourced
+from limnos.services.shadows import Unshadowed, has_shadows
 from limnos.view.cold import need
 from limnos.view.keys import role_key
 
@@ -147,13 +146,16 @@ def _in_catalog(scene: Scene, kind: Kind, full_name: str, codec: LogicalCodec) -
         ):
             raise Unsupported(no_object(scene))
         missing = f"{kind.word.capitalize()} {full_name} does not exist"
-        if kind in SHADOWED and is_sourced(scene):
+        if has_shadows(scene, kind):
             readings = tuple(_levels(each) for each in fullname.candidates(full_name, parts, codec=codec))
             raise Unshadowed(missing, scope=scene.scope, object_kind=kind, readings=readings)
         raise NotFound(missing, kind="object")
     node, chain = _found(scene, reading, kind=kind)
     if node is None or node.kind is not kind:
-        raise NotFound(f"{kind.word.capitalize()} {full_name} does not exist", kind="object")
+        missing = f"{kind.word.capitalize()} {full_name} does not exist"
+        if has_shadows(scene, kind):  # what stands there was of another kind
+            raise Unshadowed(missing, scope=scene.scope, object_kind=kind, readings=(_levels(reading),))
+        raise NotFound(missing, kind="object")
     parent = scene.catalog if node.parent_id == scene.catalog.id else scene.node(node.parent_id)
     return Target(node.id, kind, chain, node, parent, scene.catalog_record.type)
 

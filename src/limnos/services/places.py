@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.files import allowed_roots, check_size, check_within, is_within, normalise
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import FILESET_PROVIDER, TABLE_FORMATS
+from limnos.model.kinds import FEDERATED, FILESET_PROVIDER, TABLE_FORMATS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -101,7 +101,12 @@ def place_within(record: CatalogRecord, fallback: str, allowed: Allowed) -> Plac
 
 
 def warehouse_of(record: CatalogRecord, fallback: str) -> str:
-    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own."""
+    """Return where a catalog's tables go: its `warehouse` property, else a directory of the server's own.
+
+    Of a catalog that shows another one the property is that one's word, and no place of ours.
+    """
+    if record.provider in FEDERATED:
+        return fallback.rstrip("/")
     return (record.properties.get(WAREHOUSE) or fallback).rstrip("/")
 
 
@@ -125,7 +130,7 @@ def check_places(properties: Mapping[str, str], allowed: Allowed, *, provider: s
     """Refuse a warehouse, root or endpoint that is none, or that the server does not allow. Raises BadRequest."""
     allowed.check_endpoints(properties)
     for location in (
-        properties.get(WAREHOUSE),
+        None if provider in FEDERATED else properties.get(WAREHOUSE),
         properties.get(DIRECTORY),
         *(properties.get(ALLOWED_LOCATIONS) or "").split(","),
         *_bases(properties, provider=provider),

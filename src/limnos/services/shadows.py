@@ -14,13 +14,14 @@ import msgspec
 
 from limnos.model.decisions import Link
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, NotFound
-from limnos.model.kinds import Kind
-from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord
+from limnos.model.errors import AlreadyExists, Forbidden, NotFound
+from limnos.model.kinds import FEDERATED, Kind
+from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord, ViewRecord
+from limnos.names.iceberg import render
 from limnos.services.scene import Scope
 from limnos.services.sources import ask, origin_of
-from limnos.services.table_formats import SOURCE
-from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics
+from limnos.services.table_formats import SOURCE, is_sourced
+from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics, with_views
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-SHADOWED: Final = (Kind.NAMESPACE, Kind.TABLE, Kind.TOPIC)
 _RECORDS: Final[Mapping[Kind, NodeRecord]] = {
     Kind.NAMESPACE: BLANK_NAMESPACE,
     Kind.TABLE: BLANK_TABLE,
     Kind.TOPIC: TopicRecord(None, {}),
+    Kind.VIEW: ViewRecord(None, {}, 0),
 }
 MADE_MAX: Final = 2_100
 """How many shadows one request makes: as many as it may name objects."""
@@ -57,6 +58,9 @@ class Sought(NamedTuple):
     nearest: int
     """The nearest node that is there: itself, or what it lies in."""
     decision: Decision
+    kind: Kind
+    refusal: Forbidden | None = None
+    """What is said when it is there: the caller may only learn that it is not."""
 
 
 class Unshadowed(NotFound):
@@ -87,22 +91,57 @@ class ShadowCreate(msgspec.Struct, frozen=True):
     """Of the last one."""
 
 
-def seek(scene: Scene, kind: Kind, *, path: Levels, action: Action) -> Sought:
-    """Decide on an object of a source by its name. Raises Forbidden: never NotFound, which is the source's to say."""
+def has_shadows(scene: Scene, kind: Kind) -> bool:
+    """Say whether nodes may stand for objects of a kind in the scene's catalog."""
+    if not is_sourced(scene):
+        return False
+    return kind in (Kind.NAMESPACE, Kind.TABLE, Kind.TOPIC) or (
+        kind is Kind.VIEW and scene.catalog_record.provider in FEDERATED
+    )
+
+
+def seek(scene: Scene, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None) -> Sought:
+    """Decide on an object of a source by its name. Raises Forbidden: never NotFound, which is the source's to say.
+
+    Who may `probe` and not do it is told by `require_there` whether there is such a thing.
+    """
     scene.require_in_use()
+    node, chain = stand_in(scene, kind, path=path)
+    nearest = next(link.id for link in chain if link.id > 0)
+    decision = scene.decide(action, chain)
+    if not decision.allowed and probe is not None:
+        probed = scene.decide(probe, chain)
+        if probed.allowed:
+            return Sought(origin_of(scene), path, node, nearest, probed, kind, scene.refusal(decision))
+    return Sought(origin_of(scene), path, node, nearest, scene.require(action, chain), kind)
+
+
+def stand_in(scene: Scene, kind: Kind, *, path: Levels) -> tuple[Node | None, Chain]:
+    """Return what stands for an object, if anything of its kind does, and the chain of links from the object up; its own may be absent."""
     node, chain = scene.find(path, kind)
-    full = chain if node is not None else (Link.absent(kind, path[-1]), *chain)
-    decision = scene.require(action, full)
-    return Sought(origin_of(scene), path, node, next(link.id for link in full if link.id > 0), decision)
+    if node is not None and node.kind is not kind:  # a view that has become a table, or the reverse
+        node, chain = None, chain[1:]
+    return node, chain if node is not None else (Link.absent(kind, path[-1]), *chain)
+
+
+async def require_there(ctx: Context, sought: Sought) -> None:
+    """Let who may only learn that something is missing learn that. Raises Forbidden when it is there, else NotFound."""
+    if sought.refusal is None:
+        return
+    if await exists(ctx, sought.origin, kind=sought.kind, path=sought.path):
+        raise sought.refusal
+    raise NotFound(f"{sought.kind.word.capitalize()} does not exist: {render(sought.path)}", kind=sought.kind.word)
 
 
 async def exists(ctx: Context, origin: Origin, *, kind: Kind, path: Levels) -> bool:
     """Ask the source whether it has an object."""
     if kind is Kind.NAMESPACE:
-        return await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_exists(path[0]))
+        return await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_exists(path))
     if kind is Kind.TOPIC:
         return await ask(ctx, origin, of=with_topics, question=lambda found: found.topic_exists(path[0], path[1]))
-    return await ask(ctx, origin, of=with_tables, question=lambda found: found.table_exists(path[0], path[1]))
+    if kind is Kind.VIEW:
+        return await ask(ctx, origin, of=with_views, question=lambda found: found.view_exists(path[:-1], path[-1]))
+    return await ask(ctx, origin, of=with_tables, question=lambda found: found.table_exists(path[:-1], path[-1]))
 
 
 def shadowed(
@@ -151,9 +190,8 @@ async def shadow_make(
     """
 
     def decide(scene: Scene) -> Permit[ShadowCreate]:
-        node, chain = scene.find(path, kind)
-        decision = allowed(scene, chain if node is not None else (Link.absent(kind, path[-1]), *chain))
-        steps = tuple((each, scene.space(each), name) for each, name in zip(_kinds(kind), path, strict=True))
+        decision = allowed(scene, stand_in(scene, kind, path=path)[1])
+        steps = steps_of(scene, kind, path=path)
         owner_id = scene.maker_id if made_here else None
         command = ShadowCreate(scene.catalog, steps, owner_id, made_here, record or _RECORDS[kind])
         return scene.permit(command, decision, zone=scene.catalog.id)
@@ -165,8 +203,10 @@ async def shadow_make(
             continue
 
 
-def _kinds(kind: Kind) -> tuple[Kind, ...]:
-    return (Kind.NAMESPACE,) if kind is Kind.NAMESPACE else (Kind.NAMESPACE, kind)
+def steps_of(scene: Scene, kind: Kind, *, path: Levels) -> tuple[tuple[Kind, str, str], ...]:
+    """Return kinds, name spaces and names of what lies on a path."""
+    kinds = (*(Kind.NAMESPACE for _ in path[:-1]), kind)
+    return tuple((each, scene.space(each), name) for each, name in zip(kinds, path, strict=True))
 
 
 def shadow_insert(tx: Tx, permit: Permit[ShadowCreate]) -> Node:
@@ -176,11 +216,12 @@ def shadow_insert(tx: Tx, permit: Permit[ShadowCreate]) -> Node:
     for position, (kind, space, name) in enumerate(command.steps, 1):
         last = position == len(command.steps)
         found = tx.nodes.find(at.id, space, name)
-        if found is not None and last and command.renews:
+        if found is not None and (found.kind is not kind or (last and command.renews)):
             tx.nodes.drop(found)
             found = None
         at = found or tx.nodes.create(
-            kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, node_format=SOURCE if kind is Kind.TABLE else "",
+            kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone,
+            node_format=SOURCE if kind in (Kind.TABLE, Kind.VIEW) else "",
             record=command.record if last else _RECORDS[kind], owner_id=command.owner_id if last else None,
         )  # fmt: skip
     return at

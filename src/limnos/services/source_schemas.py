@@ -11,16 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.access.actions import Action
 from limnos.access.policy import ITEMS
 from limnos.model.decisions import Link
-from limnos.model.errors import Protected, Unsupported
+from limnos.model.errors import Protected
 from limnos.model.kinds import Kind
 from limnos.names.path import check_gravitino_name
 from limnos.services.pages import EVERY, NO_PAGE, every_name, page_of
-from limnos.services.shadows import seek, shadow_make
+from limnos.services.shadows import seek, shadow_make, stand_in
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import with_schemas
 from limnos.store.protection import protection_read
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from limnos.model.decisions import Chain, Decision
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
@@ -63,75 +65,83 @@ def seen_in(scene: Scene, path: Levels, *, chain: Chain, kind: Kind, action: Act
     return Seen(origin_of(scene), path, frozenset(listed.texts()), others, frozenset(known))
 
 
-def container_chain(scene: Scene, schema: Levels) -> Chain:
-    """Return the chain of a schema, whether anything stands for it or not."""
-    node, chain = scene.find(schema, Kind.NAMESPACE)
-    return chain if node is not None else (Link.absent(Kind.NAMESPACE, schema[-1]), *chain)
-
-
-def schemas_seen(scene: Scene) -> Seen:
-    """Decide on listing schemas. Raises Forbidden."""
+def schemas_seen(scene: Scene, parent: Levels = ()) -> Seen:
+    """Decide on listing schemas, those in another one or the outermost. Raises Forbidden."""
     scene.require_in_use()
     scene.require(Action.NAMESPACE_LIST, scene.settled.outer)
-    return seen_in(scene, (), chain=scene.settled.outer, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
+    chain = stand_in(scene, Kind.NAMESPACE, path=parent)[1] if parent else scene.settled.outer
+    return seen_in(scene, parent, chain=chain, kind=Kind.NAMESPACE, action=Action.NAMESPACE_LIST)
 
 
 async def schemas_list(ctx: Context, seen: Seen) -> list[str]:
     """Return the schemas that the source has and the caller sees."""
-    return seen.of(await ask(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names()))
+    return seen.of(await ask(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names(seen.path)))
 
 
 async def schema_load(ctx: Context, sought: Sought) -> Loaded:
     """Return a schema that was decided on. Raises NotFound."""
-    told = await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_load(sought.path[0]))
+    told = await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_load(sought.path))
     return Loaded(told, sought.node, sought.origin.catalog)
 
 
 async def schema_create(
-    ctx: Context, scope: Scope, *, name: str, comment: str | None, properties: dict[str, str]
+    ctx: Context, scope: Scope, *, path: Levels, comment: str | None, properties: dict[str, str]
 ) -> Loaded:
-    """Make a schema in the source; its maker owns what stands for it. Raises AlreadyExists, Forbidden, Unsupported."""
-    check_gravitino_name(name)
+    """Make a schema in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (parent), Forbidden, Unsupported."""
+    check_gravitino_name(path[-1])
+
+    def may(scene: Scene, _chain: Chain = ()) -> Decision:
+        return scene.require(Action.NAMESPACE_CREATE, above_of(scene, path))
 
     def decide(scene: Scene) -> Origin:
         scene.require_in_use()
-        scene.require(Action.NAMESPACE_CREATE, scene.settled.outer)
+        may(scene)
         return origin_of(scene)
 
-    def still(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.NAMESPACE_CREATE, scene.settled.outer)
-
     origin = await ctx.read(scope, decide)
-    await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_create(name, comment=comment, properties=properties),
+    await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_create(path, comment=comment, properties=properties),
         changes=True,
     )  # fmt: skip
-    node = await shadow_make(ctx, scope, kind=Kind.NAMESPACE, path=(name,), allowed=still, made_here=True)
-    told = await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(name))
+    node = await shadow_make(ctx, scope, kind=Kind.NAMESPACE, path=path, allowed=may, made_here=True)
+    told = await ask(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(path))
     return Loaded(told, node, origin.catalog)
 
 
-async def schema_alter(ctx: Context, scope: Scope, *, path: Levels) -> None:
-    """Refuse to change a schema, to who may. Raises Unsupported, NotFound, Forbidden."""
+def above_of(scene: Scene, path: Levels) -> Chain:
+    """Return the chain of what an object lies in, as far as anything stands for that."""
+    return stand_in(scene, Kind.NAMESPACE, path=path[:-1])[1] if path[:-1] else scene.settled.outer
+
+
+async def schema_alter(
+    ctx: Context, scope: Scope, *, path: Levels, sets: dict[str, str], removes: Sequence[str]
+) -> Loaded:
+    """Set and remove properties of a schema. Raises Unsupported where it has none, NotFound, Forbidden."""
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_ALTER))
-    await schema_load(ctx, sought)
-    raise Unsupported("Schemas of this source have nothing that can be changed here")
+    await ask(
+        ctx,
+        sought.origin,
+        of=with_schemas,
+        question=lambda found: found.schema_alter(path, sets=sets, removes=removes),
+        changes=True,
+    )
+    return await schema_load(ctx, sought)
 
 
 async def schema_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Drop an empty schema in the source, and what stands for it. Raises NotFound, NotEmpty, Protected, Forbidden."""
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP))
-    await refuse_protected(ctx, sought, kind=Kind.NAMESPACE)
-    await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_drop(path[0]), changes=True)
+    await refuse_protected(ctx, sought)
+    await ask(ctx, sought.origin, of=with_schemas, question=lambda found: found.schema_drop(path), changes=True)
     await shadow_drop(ctx, scope, sought=sought, action=Action.NAMESPACE_DROP)
 
 
-async def refuse_protected(ctx: Context, sought: Sought, *, kind: Kind) -> None:
+async def refuse_protected(ctx: Context, sought: Sought) -> None:
     """Refuse to drop what lies in something that is protected with all that is below. Raises Protected."""
     found = await ctx.look_up(lambda: protection_read(sought.nearest))
     if found is not None and (found.below or (sought.node is not None and found.node_id == sought.node.id)):
         raise Protected(
             f"{sought.path[-1]} lies in what is protected with all that is below: end that protection first",
-            kind=kind.word,
+            kind=sought.kind.word,
         )
 
 

@@ -6,14 +6,17 @@ then asks the source.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.errors import Unsupported
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_NAMESPACE
 from limnos.names.path import check_gravitino_name
-from limnos.services.shadows import seek, shadow_make
-from limnos.services.source_schemas import Seen, container_chain, refuse_protected, seen_in, shadow_drop
+from limnos.services.shadows import seek, shadow_make, stand_in, steps_of
+from limnos.services.source_schemas import Seen, above_of, refuse_protected, seen_in, shadow_drop
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import with_tables
 
@@ -33,6 +36,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 
+_MOVES: Final = {
+    Kind.TABLE: (Action.TABLE_RENAME, Action.TABLE_MOVE, Action.TABLE_CREATE),
+    Kind.VIEW: (Action.VIEW_RENAME, Action.VIEW_MOVE, Action.VIEW_CREATE),
+}
+"""What another name takes, another namespace, and making something there."""
+
+
 class Loaded(NamedTuple):
     """A table, and what stands for it."""
 
@@ -44,30 +54,30 @@ class Loaded(NamedTuple):
 def tables_seen(scene: Scene, schema: Levels) -> Seen:
     """Decide on listing the tables of a schema. Raises Forbidden."""
     scene.require_in_use()
-    chain = container_chain(scene, schema)
+    chain = stand_in(scene, Kind.NAMESPACE, path=schema)[1]
     scene.require(Action.TABLE_LIST, chain)
     return seen_in(scene, schema, chain=chain, kind=Kind.TABLE, action=Action.TABLE_LIST)
 
 
 async def tables_list(ctx: Context, seen: Seen) -> list[str]:
     """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
-    return seen.of(await ask(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path[0])))
+    return seen.of(await ask(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path)))
 
 
 async def table_load(ctx: Context, sought: Sought) -> Loaded:
     """Return a table that was decided on. Raises NotFound."""
-    schema, name = sought.path
+    schema, name = sought.path[:-1], sought.path[-1]
     told = await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_load(schema, name))
     return Loaded(told, sought.node, sought.origin.catalog)
 
 
 async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked) -> Loaded:
     """Make a table in the source; its maker owns what stands for it. Raises AlreadyExists, NotFound (schema), BadRequest, Forbidden."""
-    schema, name = path
+    schema, name = path[:-1], path[-1]
     check_gravitino_name(name)
 
     def may(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.TABLE_CREATE, container_chain(scene, path[:-1]))
+        return scene.require(Action.TABLE_CREATE, above_of(scene, path))
 
     def decide(scene: Scene) -> Origin:
         scene.require_in_use()
@@ -85,7 +95,7 @@ async def table_create(ctx: Context, scope: Scope, *, path: Levels, asked: Asked
 
 async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequence[TableChange]) -> Loaded:
     """Change a table in the source, all at once. Raises NotFound, BadRequest, Unsupported, Forbidden."""
-    schema, name = path
+    schema, name = path[:-1], path[-1]
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_ALTER))
     await ask(
         ctx,
@@ -97,51 +107,91 @@ async def table_alter(ctx: Context, scope: Scope, *, path: Levels, changes: Sequ
     return await table_load(ctx, sought)
 
 
-async def table_rename(ctx: Context, scope: Scope, *, path: Levels, name: str) -> Loaded:
-    """Give a table another name in its schema, and what stands for it. Raises NotFound, AlreadyExists, Forbidden."""
-    schema, old = path
-    check_gravitino_name(name)
-    sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_RENAME))
+async def table_rename(ctx: Context, scope: Scope, *, path: Levels, target: Levels) -> Loaded:
+    """Give a table another name or schema, and what stands for it. Raises NotFound, AlreadyExists, Unsupported, Forbidden."""
+    check_gravitino_name(target[-1])
+    sought = await ctx.read(scope, lambda scene: moving(scene, Kind.TABLE, source=path, target=target).sought)
     await ask(
         ctx,
         sought.origin,
         of=with_tables,
-        question=lambda found: found.table_rename(schema, old, name=name),
+        question=lambda found: found.table_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
-    if sought.node is not None:
-        await _follow(ctx, scope, node=sought.node, path=path, name=name)
-    return await table_load(ctx, sought._replace(path=(schema, name)))
+    await shadow_follow(ctx, scope, kind=Kind.TABLE, source=path, target=target)
+    return await table_load(ctx, sought._replace(path=target))
 
 
-async def _follow(ctx: Context, scope: Scope, *, node: Node, path: Levels, name: str) -> None:
-    """Give what stands for a table its new name; what stood for a predecessor of that name goes."""
+class Moving(NamedTuple):
+    """A table or view that the caller may put elsewhere, and the decisions that say so."""
 
-    def decide(scene: Scene) -> Permit[tuple[Node, str]]:
-        sought = seek(scene, Kind.TABLE, path=path, action=Action.TABLE_RENAME)
-        return scene.permit((sought.node or node, name), sought.decision, zone=scene.catalog.id)
-
-    await ctx.write(scope, decide, _rename)
+    sought: Sought
+    decisions: tuple[Decision, ...]
 
 
-def _rename(tx: Tx, permit: Permit[tuple[Node, str]]) -> None:
-    node, name = permit.command
-    held = tx.nodes.confirm(node)
-    stale = tx.nodes.find(held.parent_id, held.name_space, name)
-    if stale is not None and stale.id != held.id:
+def moving(scene: Scene, kind: Kind, *, source: Levels, target: Levels) -> Moving:
+    """Decide on another name or schema of a table or view. Raises Forbidden, BadRequest."""
+    if min(len(source), len(target)) < 2:
+        raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
+    stays = source[:-1] == target[:-1]
+    rename, move, make = _MOVES[kind]
+    sought = seek(scene, kind, path=source, action=rename if stays else move)
+    if stays:
+        return Moving(sought, (sought.decision,))
+    return Moving(sought, (sought.decision, scene.require(make, above_of(scene, target))))
+
+
+class ShadowMove(msgspec.Struct, frozen=True):
+    """Let what stands for an object follow it: kinds, name spaces and names on its new path; without a `node` what stood there goes."""
+
+    node: Node | None
+    catalog: Node
+    steps: tuple[tuple[Kind, str, str], ...]
+
+
+async def shadow_follow(ctx: Context, scope: Scope, *, kind: Kind, source: Levels, target: Levels) -> None:
+    """Give what stands for a table or view its new place; what stood for a predecessor of that name goes."""
+
+    def decide(scene: Scene) -> Permit[ShadowMove]:
+        found = moving(scene, kind, source=source, target=target)
+        command = ShadowMove(found.sought.node, scene.catalog, steps_of(scene, kind, path=target))
+        return scene.permit(command, *found.decisions, zone=scene.catalog.id)
+
+    await ctx.write(scope, decide, shadow_move)
+
+
+def shadow_move(tx: Tx, permit: Permit[ShadowMove]) -> None:
+    """Move a node to where its object is now, with what has to stand above it."""
+    command = permit.command
+    at = tx.nodes.confirm(command.catalog)
+    held = None if command.node is None else tx.nodes.confirm(command.node)
+    for kind, space, name in command.steps[:-1]:
+        found = tx.nodes.find(at.id, space, name)
+        if found is None and held is None:
+            return  # nothing stands where it goes, nor for it
+        at = found or tx.nodes.create(
+            kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, record=BLANK_NAMESPACE, owner_id=None
+        )
+    _, space, name = command.steps[-1]
+    stale = tx.nodes.find(at.id, space, name)
+    if stale is not None and (held is None or stale.id != held.id):
         tx.nodes.drop(stale)
-    tx.nodes.move(held, parent_id=held.parent_id, name=name, moves_access=True)
+    if held is not None:
+        tx.nodes.move(held, parent_id=at.id, name=name, moves_access=True)
 
 
 async def table_drop(ctx: Context, scope: Scope, *, path: Levels, purge: bool) -> None:
     """Drop a table in the source with its rows, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden.
 
-    A purge is refused, as upstream refuses it: there are no files of which this server would know.
+    A purge takes the files away, where the source has some.
     """
-    schema, name = path
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TABLE, path=path, action=Action.TABLE_DROP))
-    if purge:
-        raise Unsupported("Tables of this source have no files to purge: drop the table, which takes its rows away")
-    await refuse_protected(ctx, sought, kind=Kind.TABLE)
-    await ask(ctx, sought.origin, of=with_tables, question=lambda found: found.table_drop(schema, name), changes=True)
+    await refuse_protected(ctx, sought)
+    await ask(
+        ctx,
+        sought.origin,
+        of=with_tables,
+        question=lambda found: found.table_drop(path[:-1], path[-1], purge=purge),
+        changes=True,
+    )
     await shadow_drop(ctx, scope, sought=sought, action=Action.TABLE_DROP)

@@ -13,8 +13,8 @@ from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.records import TopicRecord
 from limnos.names.path import check_gravitino_name
-from limnos.services.shadows import seek, shadow_make
-from limnos.services.source_schemas import container_chain, refuse_protected, seen_in, shadow_drop
+from limnos.services.shadows import seek, shadow_make, stand_in
+from limnos.services.source_schemas import above_of, refuse_protected, seen_in, shadow_drop
 from limnos.services.sources import ask, origin_of
 from limnos.sources.connectors.capabilities import with_topics
 
@@ -49,7 +49,7 @@ class Loaded(NamedTuple):
 def topics_seen(scene: Scene, schema: Levels) -> Seen:
     """Decide on listing the topics of a schema. Raises Forbidden."""
     scene.require_in_use()
-    chain = container_chain(scene, schema)
+    chain = stand_in(scene, Kind.NAMESPACE, path=schema)[1]
     scene.require(Action.TOPIC_LIST, chain)
     return seen_in(scene, schema, chain=chain, kind=Kind.TOPIC, action=Action.TOPIC_LIST)
 
@@ -74,7 +74,7 @@ async def topic_create(
     check_gravitino_name(name)
 
     def may(scene: Scene, _chain: Chain) -> Decision:
-        return scene.require(Action.TOPIC_CREATE, container_chain(scene, path[:-1]))
+        return scene.require(Action.TOPIC_CREATE, above_of(scene, path))
 
     def decide(scene: Scene) -> Origin:
         scene.require_in_use()
@@ -130,6 +130,6 @@ async def topic_drop(ctx: Context, scope: Scope, *, path: Levels) -> None:
     """Drop a topic in the source with what is in it, and what stands for it. Raises NotFound, Protected, Unsupported, Forbidden."""
     schema, name = path
     sought = await ctx.read(scope, lambda scene: seek(scene, Kind.TOPIC, path=path, action=Action.TOPIC_DROP))
-    await refuse_protected(ctx, sought, kind=Kind.TOPIC)
+    await refuse_protected(ctx, sought)
     await ask(ctx, sought.origin, of=with_topics, question=lambda found: found.topic_drop(schema, name), changes=True)
     await shadow_drop(ctx, scope, sought=sought, action=Action.TOPIC_DROP)

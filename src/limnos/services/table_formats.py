@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.model.decisions import Link
 from limnos.model.errors import BadRequest, NotFound, Unsupported
-from limnos.model.kinds import HELD, SOURCED, TABLE_FORMATS, Kind
+from limnos.model.kinds import FEDERATED, HELD, SOURCED, TABLE_FORMATS, Kind
 from limnos.names.iceberg import render
 from limnos.services.places import DIRECTORY
 
@@ -50,15 +50,41 @@ def is_sourced(scene: Scene) -> bool:
     return scene.settled.catalog is not None and scene.catalog_record.provider in SOURCED
 
 
-def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action) -> None:
-    """Refuse what the tree alone serves for a catalog that shows another system, to who may do it. Raises Unsupported, Forbidden."""
+class Elsewhere(Unsupported):
+    """What was asked of the tree is another system's: whoever can ask that goes on there."""
+
+    def __init__(self, message: str, *, provider: str) -> None:
+        super().__init__(message)
+        self.provider = provider
+
+
+def refuse_sourced(scene: Scene, kind: Kind, *, levels: Levels, action: Action, probe: Action | None = None) -> None:
+    """Refuse what the tree alone serves for a catalog that shows another system, to who may do it. Raises Elsewhere, Forbidden.
+
+    `probe`: who may do that may learn from the source that a thing is missing.
+    """
     if not is_sourced(scene):
         return
     node, chain = scene.find(levels, kind)
-    scene.require(action, chain if node is not None else (Link.absent(kind, levels[-1]), *chain))
-    raise Unsupported(
-        f"Catalog {scene.catalog.name} of provider {scene.catalog_record.provider} shows another system: its schemas and tables are served over "
-        "Gravitino REST, and nothing else of it"
+    full = chain if node is not None else (Link.absent(kind, levels[-1]), *chain)
+    if probe is None or not scene.decide(probe, full).allowed:
+        scene.require(action, full)
+    raise _elsewhere(scene)
+
+
+def refuse_federated(scene: Scene) -> None:
+    """Refuse what the tree alone serves for a catalog that shows another Iceberg catalog; whoever calls has decided. Raises Elsewhere."""
+    if scene.settled.catalog is not None and scene.catalog_record.provider in FEDERATED:
+        raise _elsewhere(scene)
+
+
+def _elsewhere(scene: Scene) -> Elsewhere:
+    provider = scene.catalog_record.provider
+    doors = "Iceberg REST and Gravitino REST" if provider in FEDERATED else "Gravitino REST"
+    return Elsewhere(
+        f"Catalog {scene.catalog.name} of provider {provider} shows another system: its schemas and tables are served over "
+        f"{doors}, and nothing else of it",
+        provider=provider,
     )
 
 
@@ -84,6 +110,7 @@ def least_levels(scene: Scene) -> int:
 
 def require_format(scene: Scene, wanted: str) -> None:
     """Refuse to make something in a catalog that holds tables of another format. Raises BadRequest."""
+    refuse_federated(scene)
     held = format_of(scene)
     if held == NO_TABLES:
         kept = HELD[scene.catalog_record.provider].word
@@ -95,6 +122,7 @@ def require_format(scene: Scene, wanted: str) -> None:
 
 def refuse_making(scene: Scene) -> None:
     """Refuse to make something in a catalog that shows a directory. Raises Unsupported."""
+    refuse_federated(scene)
     if is_sourced(scene):
         raise Unsupported(
             f"Catalog {scene.catalog.name} shows another system, in which schemas and tables are made there or over Gravitino REST: choose another "

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import Document, Node
-from limnos.model.errors import AlreadyExists, BadRequest
+from limnos.model.errors import AlreadyExists, BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE, TableRecord
 from limnos.names.iceberg import render
@@ -29,6 +29,7 @@ from limnos.services.table_formats import (
     format_of,
     least_levels,
     of_other_format,
+    refuse_federated,
     refuse_sourced,
     require_format,
 )
@@ -80,8 +81,13 @@ def table_find(
 ) -> Found[Node]:  # fmt: skip
     """Find a table for who may do the action to it; of any format when none is wanted. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    found = scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+    try:
+        found = scene.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+    except NotFound:
+        refuse_federated(scene)
+        raise
     if wanted is not None and found.entity.format != wanted:
+        refuse_federated(scene)
         raise of_other_format((*namespace, name), found.entity.format)
     return found
 
@@ -95,8 +101,13 @@ def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()
     """Return a table's document, also by a right that views lend. Raises NotFound, Forbidden."""
     if through:
         thing = Thing(_TABLE, (*namespace, name), _LOAD, _MAY_PROBE)
-        found = look_up_through(scene, thing, through).entity
+        try:
+            found = look_up_through(scene, thing, through).entity
+        except NotFound:
+            refuse_federated(scene)
+            raise
         if found.format != ICEBERG:
+            refuse_federated(scene)
             raise of_other_format((*namespace, name), found.format)
         return scene.document(found.id)
     return scene.document(table_find(scene, namespace, name, _LOAD).entity.id)
@@ -105,7 +116,12 @@ def table_load(scene: Scene, namespace: Levels, name: str, through: Through = ()
 def tables_list(scene: Scene, namespace: Levels, asked: Asked = EVERY) -> Page:
     """Return a page of what the caller sees of a namespace's Iceberg tables."""
     scene.require_in_use()
-    found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+    try:
+        found = scene.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+    except NotFound:
+        refuse_federated(scene)
+        raise
+    refuse_federated(scene)
     if format_of(scene) != ICEBERG:
         return NO_PAGE
     return page_of(scene, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
@@ -156,7 +172,11 @@ def new_table_of(scene: Scene, namespace: Levels, name: str, action: Action) -> 
     """Decide on making a table. Raises NotFound (namespace), AlreadyExists (a table or view has the name)."""
     scene.require_in_use()
     check_levels((*namespace, name))
-    node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+    try:
+        node, chain, decision = scene.look_up(Kind.NAMESPACE, namespace, action)
+    except NotFound:
+        refuse_federated(scene)
+        raise
     require_format(scene, ICEBERG)
     require_free(scene, node.id, (*namespace, name), wanted=Kind.TABLE)
     permit = scene.permit(None, decision)

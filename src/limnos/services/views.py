@@ -22,7 +22,7 @@ from limnos.services.lending import Thing, look_up_through
 from limnos.services.namespaces import parent_of
 from limnos.services.pages import EVERY, Asked, Page, page_of
 from limnos.services.places import place_of
-from limnos.services.table_formats import ICEBERG, refuse_sourced, require_format
+from limnos.services.table_formats import ICEBERG, refuse_federated, refuse_sourced, require_format
 from limnos.services.tables import NewTable, in_the_way, require_free
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ViewMove(msgspec.Struct, frozen=True):
 def view_find(scene: Scene, namespace: Levels, name: str, action: Action) -> Found[Node]:
     """Find a view for who may do the action to it. Raises NotFound, Forbidden."""
     scene.require_in_use()
-    refuse_sourced(scene, Kind.VIEW, levels=(*namespace, name), action=action)
+    refuse_sourced(scene, Kind.VIEW, levels=(*namespace, name), action=action, probe=Action.VIEW_MAY_PROBE)
     return scene.look_up(Kind.VIEW, (*namespace, name), action, probe=Action.VIEW_MAY_PROBE)
 
 
@@ -87,6 +87,7 @@ def view_exists(scene: Scene, namespace: Levels, name: str) -> None:
 def view_load(scene: Scene, namespace: Levels, name: str, through: Through = ()) -> Document:
     """Return a view's document, also by a right that views lend. Raises NotFound, Forbidden."""
     if through:
+        refuse_federated(scene)
         thing = Thing(Kind.VIEW, (*namespace, name), Action.VIEW_LOAD, Action.VIEW_MAY_PROBE)
         return scene.document(look_up_through(scene, thing, through).entity.id)
     return scene.document(view_find(scene, namespace, name, Action.VIEW_LOAD).entity.id)

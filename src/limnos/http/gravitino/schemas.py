@@ -17,6 +17,7 @@ from limnos.http.gravitino.updates import PropertyUpdates, checked, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, NotFound, Unsupported
 from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
 from limnos.names.path import check_gravitino_name
 from limnos.names.percent import unquote_once_if_encoded
 from limnos.services import namespaces, source_schemas
@@ -55,6 +56,21 @@ class _Directory(NamedTuple):
     beside: tuple[str, ...]
 
 
+class _Source(NamedTuple):
+    """A catalog that shows another system: what the caller sees of its schemas."""
+
+    seen: Seen
+    codec: LogicalCodec
+
+
+def _spelled(codec: LogicalCodec, levels: Levels) -> str | None:
+    """Spell a schema of a source; None for a name that would read as another one."""
+    try:
+        return codec.join(levels)
+    except InvalidName:
+        return None
+
+
 class SchemaCreate(Body, frozen=True):
     """The body of a create."""
 
@@ -68,16 +84,16 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
     metalake, catalog = names_of(request)
     parent = (request.query("parentSchema") or "").strip()
 
-    def read(scene: Scene) -> list[str] | _Directory | Seen:
+    def read(scene: Scene) -> list[str] | _Directory | _Source:
         codec = codec_of(scene)
         if parent and not codec.nested:
             raise Unsupported(
                 f"The catalog [{metalake}.{catalog}] does not support hierarchical schemas, so listing schemas under a "
                 "parent schema is not supported."
             )
-        if is_sourced(scene):
-            return source_schemas.schemas_seen(scene)
         levels = codec.split(parent, what="parentSchema") if parent else ()
+        if is_sourced(scene):
+            return _Source(source_schemas.schemas_seen(scene, levels), codec)
         beside = (scene.defaults.root_schema,) if not parent and root_is_shown(scene) else ()
         sight = sight_of(scene, Action.NAMESPACE_LIST)
         if sight is not None:
@@ -86,8 +102,9 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
     found = await ctx.read(Scope(metalake, catalog), read)
-    if isinstance(found, Seen):
-        found = await source_schemas.schemas_list(ctx, found)
+    if isinstance(found, _Source):
+        names = await source_schemas.schemas_list(ctx, found.seen)
+        found = [each for name in names if (each := _spelled(found.codec, (*found.seen.path, name))) is not None]
     if isinstance(found, _Directory):
         shown = spaces_in(await contents(ctx, found.sight), found.levels, asked=EVERY).names
         found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
@@ -108,21 +125,12 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)
     if sourced:
-        made = await source_schemas.schema_create(
-            ctx, scope, name=_single(levels), comment=comment, properties=properties
-        )
-        return ok(schema=_source_schema(made, levels[-1]))
+        made = await source_schemas.schema_create(ctx, scope, path=levels, comment=comment, properties=properties)
+        return ok(schema=_source_schema(made, codec.join(levels)))
     node, _ = await namespaces.namespace_create(
         ctx, scope, levels=levels, comment=comment, properties=properties, check=check_gravitino_name
     )
     return ok(schema=dto.schema(node, codec.join(levels)))
-
-
-def _single(levels: Levels) -> str:
-    """Return the one name of a schema of a source, where they do not nest. Raises Unsupported."""
-    if len(levels) > 1:
-        raise Unsupported(f"Schemas of this source do not nest: {levels[0]} can hold none")
-    return levels[0]
 
 
 def _source_schema(found: source_schemas.Loaded, name: str) -> dict[str, object]:
@@ -161,9 +169,13 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
     metalake, catalog, name = names_of(request)
     scope = Scope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
-    if sourced:
-        await source_schemas.schema_alter(ctx, scope, path=levels)
-    edits = _without_comment(edits_of(body.updates))
+    edits = edits_of(body.updates)
+    if sourced:  # there the comment is a property like any other
+        altered = await source_schemas.schema_alter(
+            ctx, scope, path=levels, sets=dict(edits.sets), removes=edits.removes
+        )
+        return ok(schema=_source_schema(altered, name))
+    edits = _without_comment(edits)
     return ok(schema=dto.schema(await namespaces.namespace_alter(ctx, scope, levels=levels, edits=edits), name))
 
 

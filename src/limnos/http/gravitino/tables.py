@@ -223,9 +223,11 @@ async def _renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTa
 
 
 async def _source_renamed(ctx: Context, place: Place, *, path: Levels, rename: RenameTable) -> Response:
-    if rename.new_schema_name not in (None, place.schema):
-        raise Unsupported("Tables of this source stay in their schema: leave newSchemaName out")
-    found = await source_tables.table_rename(ctx, place.scope, path=path, name=rename.new_name)
+    into = path[:-1]
+    if rename.new_schema_name is not None:
+        other = place._replace(schema=rename.new_schema_name)
+        into = await ctx.read(place.scope, other.levels)
+    found = await source_tables.table_rename(ctx, place.scope, path=path, target=(*into, rename.new_name))
     return ok(table=_source_table(found, name=rename.new_name))
 
 
@@ -263,10 +265,16 @@ def _iceberg_table(node: Node, document: Document) -> Json:
 def _source_table(found: source_tables.Loaded, *, name: str) -> Json:
     """Tell a table of a source; who made it is known of what stands for it."""
     told, audit = found.told, dto.audit(found.catalog if found.node is None else found.node)
-    return compact(
-        name=name, comment=told.comment, columns=told.columns, properties=told.properties, audit=audit, indexes=told.indexes,
-        distribution=distribution_of(None), sortOrders=[], partitioning=[],
-    )  # fmt: skip
+    layout = told.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
+    shown = compact(
+        name=name,
+        comment=told.comment,
+        columns=told.columns,
+        properties=told.properties,
+        audit=audit,
+        indexes=told.indexes,
+    )
+    return {**shown, **layout}
 
 
 def _lance_table(state: Told, *, name: str) -> Json:

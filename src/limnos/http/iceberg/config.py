@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.access.actions import Action
+from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
 from limnos.http.refusals import lacks_credential
 from limnos.http.response import Response, json_response
 from limnos.model.errors import Forbidden, NotFound
+from limnos.model.kinds import FEDERATED
 from limnos.names import iceberg
 from limnos.services.catalog_properties import without_password
+from limnos.services.federation import endpoints as source_endpoints
 from limnos.services.scene import Scene, Scope
 from limnos.services.table_formats import ICEBERG, require_format
 
@@ -21,9 +24,6 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.services.context import Context
 
-PASSED_ON = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
-"""Catalog properties that clients need and may know: no secrets."""
-
 
 async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]) -> Response:
     """Answer for the catalog that `warehouse` names; one that the caller may not use does not exist."""
@@ -31,9 +31,11 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
     scope = Scope(metalake or defaults.metalake, catalog)
 
-    def read(scene: Scene) -> CatalogRecord:
+    def read(scene: Scene) -> CatalogRecord | None:
         scene.require_in_use()
         scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+        if scene.catalog_record.provider in FEDERATED:
+            return None
         require_format(scene, ICEBERG)
         return scene.catalog_record
 
@@ -47,6 +49,8 @@ async def config_load(request: Request, ctx: Context, endpoints: tuple[str, ...]
             "if an administrator sees it; then ask for USE_CATALOG",
             kind="catalog",
         ) from None
+    if record is None:
+        return await _federated(ctx, scope, served=endpoints)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
     passed_on = {key: without_password(record.properties[key]) for key in PASSED_ON if key in record.properties}
     told: dict[str, object] = {
@@ -63,3 +67,16 @@ def lifetime_text(seconds: int) -> str:
     """Spell a duration as ISO 8601 does: hours, minutes and seconds, each if there are some."""
     parts = ((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
     return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)
+
+
+async def _federated(ctx: Context, scope: Scope, *, served: tuple[str, ...]) -> Response:
+    """Answer for a catalog that shows another one: of what is served here, that which the source offers."""
+    offered = await source_endpoints(ctx, scope)
+    told = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]
+    prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
+    overrides = {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED}
+    return json_response({"defaults": {}, "overrides": overrides, "endpoints": told})
+
+
+def _is_offered(endpoint: str, offered: frozenset[str]) -> bool:
+    return endpoint in offered or endpoint == CREDENTIALS or endpoint.replace("HEAD ", "GET ", 1) in offered

@@ -72,7 +72,18 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
         return (405, "UnsupportedOperationException") if operation == "unknown-method" else (
             406, "UnsupportedOperationException",
         )  # fmt: skip
+    if isinstance(error, errors.SourceFailed):
+        return _of_source(error, operation)
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             return status, name
     return 500, "CommitStateUnknownException" if operation in _COMMITS else "ServiceFailureException"
+
+
+def _of_source(error: errors.SourceFailed, operation: str) -> tuple[int, str]:
+    """Say that a source failed: 502, which for a commit would mean that nobody knows what became of it, while it is certain that nothing did."""
+    if operation not in _COMMITS:
+        return 502, "BadGatewayException"
+    if isinstance(error, errors.SourceRefused):
+        return 403, "ForbiddenException"
+    return 503, "ServiceUnavailableException"

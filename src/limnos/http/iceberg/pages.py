@@ -35,10 +35,11 @@ def asked_of(request: Request) -> Asked:
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
         return EVERY
-    return Asked(_decode(token) if token else "", _size(size))
+    return Asked(_decode(token) if token else "", size_of(size))
 
 
-def _size(text: str | None) -> int:
+def size_of(text: str | None) -> int:
+    """Read a pageSize, the customary one when none is sent. Raises BadRequest."""
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:

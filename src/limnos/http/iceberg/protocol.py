@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from limnos.access.actions import Action
 from limnos.http.iceberg import config, credentials, namespaces, tables, transactions, vended, views
 from limnos.http.iceberg.errors import error_response
+from limnos.http.iceberg.federated import passing
 from limnos.http.iceberg.paths import levels_of, name_of, split
 from limnos.http.iceberg.prefixless import prefixless
 from limnos.http.once import Keyed, Terms, once
@@ -160,10 +161,10 @@ class IcebergProtocol:
         token_route: Route[Handler] = Route(
             "POST", "/oauth/tokens", credentials.token_issue, "issue-token", takes="form"
         )
-        reads, writes = prefixless(CATALOG_ROUTES)
+        reads, writes = prefixless([passing(route) for route in CATALOG_ROUTES])
         terms = Terms(lambda request, ctx: split(request, ctx, 0)[0], _error)
         routes = [
-            once(route, KEYED[route.operation], terms) if route.operation in KEYED else route
+            passing(once(route, KEYED[route.operation], terms) if route.operation in KEYED else route)
             for route in CATALOG_ROUTES
         ]
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)

@@ -96,10 +96,10 @@ async def view_create(request: Request, ctx: Context) -> Response:
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
         large = request.glance(data, LargeCreate)
-        wanted = iceberg_views.ViewRequest(_new_name(request, large.name), large.location, {}, {}, None, data)
+        wanted = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
     else:
         body = request.decode(data, CreateView)
-        name = _new_name(request, body.name)
+        name = new_view_name(request, body.name)
         wanted = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
     made = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
     return _loaded(made.document)
@@ -110,7 +110,7 @@ async def view_register(request: Request, ctx: Context) -> Response:
     scope, params = split(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     made = await iceberg_views.view_register(
-        ctx, scope, namespace=levels_of(params[0]), name=_new_name(request, body.name),
+        ctx, scope, namespace=levels_of(params[0]), name=new_view_name(request, body.name),
         metadata_location=body.metadata_location,
     )  # fmt: skip
     return _loaded(made.document)
@@ -148,7 +148,7 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 async def view_shown(request: Request, ctx: Context, view_id: int) -> Response:
     """Answer a create or register again, with the view as it is now. Raises NotFound when its name means it no more."""
     scope, params = split(request, ctx, 1)
-    name = _new_name(request, request.glance(await request.body(), NewName).name)
+    name = new_view_name(request, request.glance(await request.body(), NewName).name)
     return _loaded(await _kept(ctx, scope, levels_of(params[0]), name, view_id=view_id))
 
 
@@ -184,7 +184,7 @@ async def view_rename(request: Request, ctx: Context) -> Response:
     return no_content()
 
 
-def _new_name(request: Request, name: str) -> str:
+def new_view_name(request: Request, name: str) -> str:
     """Check a new view's name, which one client quotes as in a path."""
     if not name:
         raise IllegalName("A view needs a name")

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _HOST: Final = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]{0,253})|\[[0-9A-Fa-f:.]{2,45}\]")
 
+_PORTS: Final = {"http": 80, "https": 443}
+
 
 class Address(NamedTuple):
     """A host and a port; IPv6 in brackets."""
@@ -27,6 +29,14 @@ class Address(NamedTuple):
     def __str__(self) -> str:
         """As settings and flags have it."""
         return f"{self.host.lower()}:{self.port}"
+
+
+class HttpUrl(NamedTuple):
+    """What an HTTP URL says."""
+
+    address: Address
+    url: str
+    """Without a slash at its end."""
 
 
 class DatabaseUrl(NamedTuple):
@@ -77,3 +87,23 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
             raise BadRequest(f"{told} has the parameter {name[:60]!r}: known here are {', '.join(sorted(parameters))}")
     database = unquote(parts.path.strip("/")) or None
     return DatabaseUrl(address_of(host, stated or port, told=told), database, found)
+
+
+def http_url(text: str, *, name: str) -> HttpUrl:
+    """Read `https://host:port/path`, the value of a property. Raises BadRequest."""
+    told = f"Property {name}"
+    try:
+        parts = urlsplit(text)
+        host, stated = parts.hostname, parts.port
+    except ValueError:
+        raise BadRequest(f"{told} is no URL of one host and one port: write https://HOST:PORT/PATH") from None
+    if parts.scheme not in _PORTS or not text.isascii() or not text.isprintable() or " " in text:
+        raise BadRequest(f"{told} is no address of HTTP: write https://HOST:PORT/PATH")
+    if parts.username is not None or parts.password is not None:
+        raise BadRequest(f"{told} holds a user or a password: say them in token or credential")
+    if parts.query or parts.fragment or "?" in text or "#" in text:
+        raise BadRequest(f"{told} goes on after its path: leave out what begins with ? or #")
+    if any(part in (".", "..") for part in unquote(parts.path).split("/")):
+        raise BadRequest(f"{told} has a step such as .. in its path: write where it leads")
+    address = address_of(host, stated or _PORTS[parts.scheme], told=told)
+    return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))

@@ -1,6 +1,6 @@
 """A Kafka cluster as a catalog: one schema, `default`, whose topics are looked at and changed by Kafka's own requests of administration.
 
-May import confluent-kafka, this package, `formats` for typed JSON, and `model`. Each question has a deadline of its own. Brokers tell one another's addresses: before anything is
+May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Each question has a deadline of its own. Brokers tell one another's addresses: before anything is
 asked of them it is seen that each is one that the server talks to. Comments are none of Kafka's.
 """
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from confluent_kafka.admin import TopicDescription
 
+    from limnos.names.path import Levels
     from limnos.sources.connectors.broker_settings import BrokerSettings
 
 T = TypeVar("T")
@@ -75,29 +76,36 @@ class Brokers:
 
     # -- the schema ------------------------------------------------------------------------------------------------
 
-    def schema_names(self) -> list[str]:
+    def schema_names(self, parent: Levels) -> list[str]:
         """Return the one schema, if the cluster answers."""
+        if parent:
+            raise Unsupported("Schemas of this source do not nest")
         self.check()
         return [SCHEMA]
 
-    def schema_exists(self, schema: str) -> bool:
+    def schema_exists(self, schema: Levels) -> bool:
         """Say whether it is the one."""
         self.check()
-        return schema == SCHEMA
+        return schema == (SCHEMA,)
 
-    def schema_load(self, schema: str) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SchemaTold:
         """Return the one schema."""
         self.check()
-        _require_schema(schema)
+        _require_schema(".".join(schema))
         return SchemaTold("The topics of the cluster", {})
 
-    def schema_create(self, schema: str, *, comment: str | None, properties: dict[str, str]) -> None:
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Refuse."""
         raise Unsupported(f"A Kafka cluster has the schema {SCHEMA} and no other one: make topics in that")
 
-    def schema_drop(self, schema: str) -> None:
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Refuse."""
-        _require_schema(schema)
+        _require_schema(".".join(schema))
+        raise Unsupported("Schemas of this source have nothing that can be changed here")
+
+    def schema_drop(self, schema: Levels) -> None:
+        """Refuse."""
+        _require_schema(".".join(schema))
         raise Unsupported(f"Schema {SCHEMA} stands for the whole cluster and cannot be dropped: drop its topics")
 
     # -- topics ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What a connector can do, as protocols (seed 2, "catalog interfaces"), and the values that go through them.
 
-May import `formats` for the words of columns and changes, and `model`. A connector has what it can do and nothing else: who asks looks at its
+May import `formats` for the words of columns and changes, `model`, and `names` for paths. A connector has what it can do and nothing else: who asks looks at its
 type. Calls block, have deadlines of their own, and know nothing of names of the tree, of callers and of their rights. Errors are those of
 `model.errors`; a source that does not answer is SourceFailed. Nothing is cached: each answer is what the source says now.
 """
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from limnos.formats.gravitino.tables import Asked, TableChange
     from limnos.formats.iceberg.json_types import Json
+    from limnos.names.path import Levels
 
 
 class SchemaTold(NamedTuple):
@@ -23,6 +24,54 @@ class SchemaTold(NamedTuple):
     properties: dict[str, str]
 
 
+class Call(NamedTuple):
+    """A request of Iceberg REST, as one catalog sends it to another."""
+
+    endpoint: str
+    """Method and path, as servers list them, without the prefix: `GET /namespaces/{namespace}/tables`."""
+    namespace: Levels = ()
+    """What `{namespace}` stands for."""
+    name: str = ""
+    """What `{table}` or `{view}` stands for."""
+    query: tuple[tuple[str, str], ...] = ()
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+    missing: str = "namespace"
+    """The kind of what is not there when the source says no more than that."""
+    taken: str = "conflict"
+    """What 409 means when the source says no more: `conflict` of a commit, `empty` for a namespace that is not, or the kind of what has a name."""
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        return self.endpoint.partition(" ")[0]
+
+    @property
+    def changes(self) -> bool:
+        """Whether it does something."""
+        return self.method not in ("GET", "HEAD")
+
+    @property
+    def path(self) -> Levels:
+        """What it is about."""
+        return (*self.namespace, self.name) if self.name else self.namespace
+
+
+class Reply(NamedTuple):
+    """An answer that is a success; 304 is one."""
+
+    status: int
+    etag: str | None
+    body: bytes
+
+
+class Names(NamedTuple):
+    """A page of names, and the source's token for the next one."""
+
+    names: list[str]
+    token: str | None
+
+
 class TableTold(NamedTuple):
     """A table as its source tells it; columns and indexes in Gravitino's words."""
 
@@ -30,6 +79,8 @@ class TableTold(NamedTuple):
     columns: list[Json]
     indexes: list[Json]
     properties: dict[str, str]
+    layout: Json | None = None
+    """How its files lie, where it has some: `distribution`, `sortOrders`, `partitioning`."""
 
 
 class TopicTold(NamedTuple):
@@ -53,25 +104,29 @@ class BaseCatalog(Protocol):
 
 @runtime_checkable
 class SupportsNamespaces(BaseCatalog, Protocol):
-    """Schemas of one level."""
+    """Schemas: of one level, or within one another."""
 
-    def schema_names(self) -> list[str]:
-        """Return all names, sorted."""
+    def schema_names(self, parent: Levels) -> list[str]:
+        """Return the names of all in a schema, of the outermost for no levels, sorted. Raises NotFound, Unsupported where they do not nest."""
         ...
 
-    def schema_exists(self, schema: str) -> bool:
+    def schema_exists(self, schema: Levels) -> bool:
         """Say whether there is one."""
         ...
 
-    def schema_load(self, schema: str) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SchemaTold:
         """Return a schema. Raises NotFound."""
         ...
 
-    def schema_create(self, schema: str, *, comment: str | None, properties: dict[str, str]) -> None:
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Make a schema. Raises AlreadyExists, Unsupported for properties that the source cannot keep."""
         ...
 
-    def schema_drop(self, schema: str) -> None:
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
+        """Set and remove properties. Raises NotFound, Unsupported where schemas have none."""
+        ...
+
+    def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema. Raises NotFound, NotEmpty."""
         ...
 
@@ -80,32 +135,62 @@ class SupportsNamespaces(BaseCatalog, Protocol):
 class TableCatalog(BaseCatalog, Protocol):
     """Tables in schemas."""
 
-    def table_names(self, schema: str) -> list[str]:
+    def table_names(self, schema: Levels) -> list[str]:
         """Return all names, sorted. Raises NotFound for the schema."""
         ...
 
-    def table_exists(self, schema: str, table: str) -> bool:
+    def table_exists(self, schema: Levels, table: str) -> bool:
         """Say whether there is one."""
         ...
 
-    def table_load(self, schema: str, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> TableTold:
         """Return a table. Raises NotFound of the schema or the table."""
         ...
 
-    def table_create(self, schema: str, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
         """Make a table, whole or not at all. Raises AlreadyExists, NotFound, BadRequest, Unsupported."""
         ...
 
-    def table_alter(self, schema: str, table: str, *, changes: Sequence[TableChange]) -> None:
+    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Carry out all changes or none. Raises NotFound, BadRequest, Unsupported."""
         ...
 
-    def table_rename(self, schema: str, table: str, *, name: str) -> None:
-        """Give a table another name in its schema. Raises NotFound, AlreadyExists."""
+    def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
+        """Give a table another name, or another schema too. Raises NotFound, AlreadyExists, Unsupported."""
         ...
 
-    def table_drop(self, schema: str, table: str) -> None:
-        """Drop a table with its rows. Raises NotFound, BadRequest where something else needs it."""
+    def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
+        """Drop a table with its rows. Raises NotFound, BadRequest where something else needs it, Unsupported for a purge without files."""
+        ...
+
+
+@runtime_checkable
+class ViewCatalog(BaseCatalog, Protocol):
+    """Views in schemas."""
+
+    def view_names(self, schema: Levels) -> list[str]:
+        """Return all names, sorted. Raises NotFound for the schema."""
+        ...
+
+    def view_exists(self, schema: Levels, view: str) -> bool:
+        """Say whether there is one."""
+        ...
+
+
+@runtime_checkable
+class RestCatalog(BaseCatalog, Protocol):
+    """What speaks Iceberg REST: requests are passed on to it."""
+
+    def endpoints(self) -> frozenset[str]:
+        """Return what it serves, such as `GET /namespaces/{namespace}`."""
+        ...
+
+    def names(self, call: Call) -> Names:
+        """Return what a list names: the page that `call` asks for by `pageToken`, else all of it. Raises NotFound, SourceFailed."""
+        ...
+
+    def exchange(self, call: Call) -> Reply:
+        """Pass a request on and return its answer, if that is a success. Raises what the source's refusal means."""
         ...
 
 
@@ -141,6 +226,16 @@ class TopicCatalog(BaseCatalog, Protocol):
 def with_schemas(connector: BaseCatalog) -> SupportsNamespaces | None:
     """Return a connector as one with schemas, if it is."""
     return connector if isinstance(connector, SupportsNamespaces) else None
+
+
+def with_views(connector: BaseCatalog) -> ViewCatalog | None:
+    """Return a connector as one with views, if it is."""
+    return connector if isinstance(connector, ViewCatalog) else None
+
+
+def with_rest(connector: BaseCatalog) -> RestCatalog | None:
+    """Return a connector as one that speaks Iceberg REST, if it is."""
+    return connector if isinstance(connector, RestCatalog) else None
 
 
 def with_tables(connector: BaseCatalog) -> TableCatalog | None:

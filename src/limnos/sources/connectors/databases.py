@@ -1,6 +1,6 @@
 """A relational database as a catalog: SQLAlchemy's inspection to look, its DDL and Alembic's operations to change.
 
-May import SQLAlchemy, this package, `formats` for the shapes of requests, and `model`. Each call is one transaction with deadlines of its own, on a
+May import SQLAlchemy, this package, `formats` for the shapes of requests, `model`, and `names` for paths. Each call is one transaction with deadlines of its own, on a
 connection of this catalog's pool. System schemas are not shown. What differs between databases is in `Manner`.
 """
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from limnos.formats.gravitino.tables import Asked, TableChange
     from limnos.formats.iceberg.json_types import Json
+    from limnos.names.path import Levels
 
 IDLE_S: Final = 300
 """How old a connection gets before another one takes its place."""
@@ -80,41 +81,54 @@ class Database:
 
     # -- schemas ---------------------------------------------------------------------------------------------------
 
-    def schema_names(self) -> list[str]:
+    def schema_names(self, parent: Levels) -> list[str]:
         """Return all schemas but the system's."""
+        if parent:
+            raise Unsupported("Schemas of this source do not nest")
         with self._looking("the database") as connection:
             names = sa.inspect(connection).get_schema_names()
         return sorted(name for name in names if not self._manner.hides(name))
 
-    def schema_exists(self, schema: str) -> bool:
+    def schema_exists(self, schema: Levels) -> bool:
         """Say whether there is one that is not the system's."""
-        with self._looking(f"Schema {shown(schema)}") as connection:
-            return self._has_schema(connection, schema)
+        single = _single(schema)
+        with self._looking(f"Schema {shown(single)}") as connection:
+            return self._has_schema(connection, single)
 
-    def schema_load(self, schema: str) -> SchemaTold:
+    def schema_load(self, schema: Levels) -> SchemaTold:
         """Return a schema's comment."""
-        with self._looking(f"Schema {shown(schema)}") as connection:
-            self._require_schema(connection, schema)
-            comment = connection.scalar(sa.text(self._manner.schema_comment), {"schema": schema})
+        single = _single(schema)
+        with self._looking(f"Schema {shown(single)}") as connection:
+            self._require_schema(connection, single)
+            comment = connection.scalar(sa.text(self._manner.schema_comment), {"schema": single})
         return SchemaTold(comment, {})
 
-    def schema_create(self, schema: str, *, comment: str | None, properties: dict[str, str]) -> None:
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Make a schema."""
+        single = _single(schema)
         if properties:
             raise Unsupported("Schemas of this source have no properties: leave them out")
-        name_of(schema, dialect=self._engine.dialect, what="Schema")
-        self._refuse_system(schema)
-        with self._changing(f"Schema {shown(schema)}") as connection:
-            connection.execute(CreateSchema(schema))
+        name_of(single, dialect=self._engine.dialect, what="Schema")
+        self._refuse_system(single)
+        with self._changing(f"Schema {shown(single)}") as connection:
+            connection.execute(CreateSchema(single))
             if comment:
-                connection.exec_driver_sql(self._comment_on(schema, comment))
+                connection.exec_driver_sql(self._comment_on(single, comment))
 
-    def schema_drop(self, schema: str) -> None:
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
+        """Say that schemas have nothing to change."""
+        single = _single(schema)
+        with self._looking(f"Schema {shown(single)}") as connection:
+            self._require_schema(connection, single)
+        raise Unsupported("Schemas of this source have nothing that can be changed here")
+
+    def schema_drop(self, schema: Levels) -> None:
         """Drop an empty schema; the database itself says whether it is."""
-        self._refuse_system(schema)
-        with self._changing(f"Schema {shown(schema)}", container=True) as connection:
-            self._require_schema(connection, schema)
-            connection.execute(DropSchema(schema))
+        single = _single(schema)
+        self._refuse_system(single)
+        with self._changing(f"Schema {shown(single)}", container=True) as connection:
+            self._require_schema(connection, single)
+            connection.execute(DropSchema(single))
 
     def _comment_on(self, schema: str, comment: str) -> str:
         dialect = self._engine.dialect
@@ -134,36 +148,40 @@ class Database:
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
-    def table_names(self, schema: str) -> list[str]:
+    def table_names(self, schema: Levels) -> list[str]:
         """Return the tables of a schema; views are none."""
-        with self._looking(f"Schema {shown(schema)}") as connection:
-            self._require_schema(connection, schema)
-            return sorted(sa.inspect(connection).get_table_names(schema))
+        single = _single(schema)
+        with self._looking(f"Schema {shown(single)}") as connection:
+            self._require_schema(connection, single)
+            return sorted(sa.inspect(connection).get_table_names(single))
 
-    def table_exists(self, schema: str, table: str) -> bool:
+    def table_exists(self, schema: Levels, table: str) -> bool:
         """Say whether a schema has a table."""
+        single = _single(schema)
         with self._looking(f"Table {shown(table)}") as connection:
-            return self._has_table(connection, schema=schema, table=table)
+            return self._has_table(connection, schema=single, table=table)
 
-    def table_load(self, schema: str, table: str) -> TableTold:
+    def table_load(self, schema: Levels, table: str) -> TableTold:
         """Return a table with its columns, keys and comment."""
+        single = _single(schema)
         with self._looking(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema=schema, table=table)
+            self._require_table(connection, schema=single, table=table)
             inspector = sa.inspect(connection)
             try:
-                columns = inspector.get_columns(table, schema=schema)
-                comment = inspector.get_table_comment(table, schema=schema)["text"]
-                indexes = indexes_told(inspector, table, schema=schema)
+                columns = inspector.get_columns(table, schema=single)
+                comment = inspector.get_table_comment(table, schema=single)["text"]
+                indexes = indexes_told(inspector, table, schema=single)
             except NoSuchTableError:  # dropped since
                 raise _no_table(table) from None
         return TableTold(comment, [column_told(each, dialect=self._engine.dialect) for each in columns], indexes, {})
 
-    def table_create(self, schema: str, table: str, *, asked: Asked) -> None:
+    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
         """Make a table with its comments and keys."""
-        made = self._table(schema, table, asked=asked)
+        single = _single(schema)
+        made = self._table(single, table, asked=asked)
         with self._changing(f"Table {shown(table)}") as connection:
-            self._require_schema(connection, schema)
-            if self._has_table(connection, schema=schema, table=table):
+            self._require_schema(connection, single)
+            if self._has_table(connection, schema=single, table=table):
                 raise AlreadyExists(f"Table {shown(table)} already exists in the source", kind="table")
             connection.execute(CreateTable(made))
             if made.comment is not None:
@@ -185,24 +203,31 @@ class Database:
         keys = [_key(each, names) for each in asked.indexes]
         return sa.Table(table, sa.MetaData(), *columns, *keys, schema=schema, comment=asked.comment)
 
-    def table_alter(self, schema: str, table: str, *, changes: Sequence[TableChange]) -> None:
+    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Carry out changes in one transaction."""
+        single = _single(schema)
         with self._changing(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema=schema, table=table)
-            Alteration(connection, schema=schema, table=table).carry_out(changes)
+            self._require_table(connection, schema=single, table=table)
+            Alteration(connection, schema=single, table=table).carry_out(changes)
 
-    def table_rename(self, schema: str, table: str, *, name: str) -> None:
-        """Give a table another name."""
+    def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
+        """Give a table another name in its schema."""
+        single, name = _single(schema), target[-1]
+        if target[:-1] != schema:
+            raise Unsupported("Tables of this source stay in their schema: leave newSchemaName out")
         name_of(name, dialect=self._engine.dialect, what="Table")
         with self._changing(f"Table {shown(name)}") as connection:
-            self._require_table(connection, schema=schema, table=table)
-            Alteration(connection, schema=schema, table=table).rename(name)
+            self._require_table(connection, schema=single, table=table)
+            Alteration(connection, schema=single, table=table).rename(name)
 
-    def table_drop(self, schema: str, table: str) -> None:
-        """Drop a table, unless something else rests on it."""
+    def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
+        """Drop a table, unless something else rests on it. There are no files to purge."""
+        single = _single(schema)
+        if purge:
+            raise Unsupported("Tables of this source have no files to purge: drop the table, which takes its rows away")
         with self._changing(f"Table {shown(table)}") as connection:
-            self._require_table(connection, schema=schema, table=table)
-            connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=schema)))
+            self._require_table(connection, schema=single, table=table)
+            connection.execute(DropTable(sa.Table(table, sa.MetaData(), schema=single)))
 
     def _has_table(self, connection: sa.Connection, *, schema: str, table: str) -> bool:
         """Say so by the list's rule: a view is none."""
@@ -224,6 +249,13 @@ class Database:
     def _changing(self, about: str, *, container: bool = False) -> Iterator[sa.Connection]:
         with told(about, container=container, changes=True), self._engine.begin() as connection:
             yield connection
+
+
+def _single(schema: Levels) -> str:
+    """Return the one name of a schema. Raises NotFound, as none lies in another."""
+    if len(schema) != 1:
+        raise NotFound(f"Schemas of this source do not nest: {shown(schema[0])} holds none", kind="namespace")
+    return schema[0]
 
 
 def _no_table(table: str) -> NotFound:

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, Unsupported
-from limnos.model.kinds import KAFKA_PROVIDER, POSTGRESQL_PROVIDER
-from limnos.sources.connectors.addresses import database_url, require_allowed
+from limnos.model.kinds import KAFKA_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
+from limnos.sources.connectors.addresses import database_url, http_url, require_allowed
 from limnos.sources.connectors.broker_settings import broker_settings
 from limnos.sources.connectors.databases import Database, Manner
+from limnos.sources.connectors.iceberg_rest import RestSource
+from limnos.sources.connectors.rest_session import Place, Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -27,6 +29,15 @@ URL: Final = "jdbc-url"
 DATABASE: Final = "jdbc-database"
 USER: Final = "jdbc-user"
 PASSWORD: Final = "jdbc-password"  # noqa: S105 - the name of a property
+URI: Final = "uri"
+WAREHOUSE: Final = "warehouse"
+TOKEN: Final = "token"  # noqa: S105 - the name of a property
+CREDENTIAL: Final = "credential"
+TOKEN_URI: Final = "oauth2-server-uri"  # noqa: S105 - the name of a property
+SCOPE: Final = "scope"
+VENDED: Final = "vended-credentials"
+NEVER, TO_WRITERS, TO_READERS = "never", "to-writers", "to-readers"
+"""Who gets the credentials that a source gives out: they can do what the source lets this server do, whatever the caller may."""
 _MODES: Final = ("disable", "allow", "prefer", "require")
 """Modes of TLS that read no files of this machine."""
 
@@ -87,6 +98,33 @@ def _stated(properties: Mapping[str, str], name: str) -> str:
     return value
 
 
+def _rest(properties: Mapping[str, str], limits: Limits) -> RestSource:
+    place = _rest_checked(properties, limits)
+    return RestSource(Session(place, late_s=limits.timeout_s * 0.8, connections_max=CONNECTIONS_MAX))
+
+
+def _rest_checked(properties: Mapping[str, str], limits: Limits) -> Place:
+    told = f"a catalog of this provider has {URI}, and mostly {WAREHOUSE} and {TOKEN}"
+    for name in (URI, WAREHOUSE, TOKEN, CREDENTIAL, TOKEN_URI, SCOPE):
+        value = properties.get(name)
+        if (value is None and name == URI) or value == "" or (value is not None and not value.isprintable()):
+            raise BadRequest(f"Property {name} is missing or holds what does not print: {told}")
+    found = http_url(properties[URI], name=URI)
+    require_allowed(found.address, limits.addresses, told=f"Property {URI}")
+    if TOKEN in properties and CREDENTIAL in properties:
+        raise BadRequest(f"Properties {TOKEN} and {CREDENTIAL} exclude each other: leave one out")
+    if not properties.get(TOKEN, "").isascii():
+        raise BadRequest(f"Property {TOKEN} has letters that no token has: look at it")
+    tokens = http_url(properties.get(TOKEN_URI, f"{found.url}/v1/oauth/tokens"), name=TOKEN_URI)
+    require_allowed(tokens.address, limits.addresses, told=f"Property {TOKEN_URI}")
+    if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
+        raise BadRequest(f"Property {VENDED} is one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
+    return Place(
+        found.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
+        properties.get(SCOPE, "catalog"),
+    )  # fmt: skip
+
+
 _POSTGRESQL: Final = Manner(
     hides=lambda name: name == "information_schema" or name.startswith("pg_"),
     schema_comment="SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = :schema",
@@ -95,10 +133,12 @@ _POSTGRESQL: Final = Manner(
 _OPENED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], BaseCatalog]]] = {
     POSTGRESQL_PROVIDER: _postgresql,
     KAFKA_PROVIDER: _kafka,
+    REST_PROVIDER: _rest,
 }
 _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], Limits], object]]] = {
     POSTGRESQL_PROVIDER: _postgresql_checked,
     KAFKA_PROVIDER: _kafka_checked,
+    REST_PROVIDER: _rest_checked,
 }
 
 

@@ -1,0 +1,171 @@
+"""Bodies between a client and another Iceberg REST catalog: what of a request goes there, and what of its answer comes back.
+
+May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of `limnos.http`. No byte of a caller's request
+names anything to the source: what two readers might understand in two ways is read here and written anew. Of a source's answer goes on what is the
+table's; credentials and configuration only as the catalog says (decision record 0083).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from limnos.formats.iceberg import requirements as iceberg_requirements
+from limnos.http.iceberg.pages import size_of
+from limnos.http.response import JSON, NO_STORE, Response
+from limnos.model.errors import BadRequest
+from limnos.names import iceberg
+from limnos.sources.connectors.iceberg_rest import TABLE
+from limnos.sources.connectors.rest_failures import failed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.request import Request
+    from limnos.names.path import Levels
+    from limnos.services.federation import Lent
+    from limnos.services.scene import Scope
+    from limnos.sources.connectors.capabilities import Call, Reply
+
+_Shape = TypeVar("_Shape")
+PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
+"""What clients need to know of stores and may know: no secrets."""
+CREDENTIALS: Final = f"GET {TABLE}/credentials"
+COMMIT: Final = ("requirements", "updates")
+_RENEWAL: Final = "client.refresh-credentials-endpoint"
+_OF_STORES: Final = ("s3.", "gcs.", "adls.", "oss.", "client.region", "io-impl")
+_SIGNING: Final = ("s3.remote-signing-enabled", "s3.signer")
+"""What would have a client ask the source itself."""
+_REQUIREMENTS_BYTES_MAX: Final = 64 << 10
+
+
+class Entry(msgspec.Struct):
+    """Credentials for what begins with a prefix."""
+
+    prefix: str
+    config: dict[str, str]
+
+
+class Loaded(msgspec.Struct, rename="kebab"):
+    """What is looked at of an answer about a table or view; the rest of it is told on as it is."""
+
+    metadata: msgspec.Raw
+    metadata_location: str | None = None
+    config: dict[str, str] = {}
+    storage_credentials: list[Entry] = []
+
+
+class Entries(msgspec.Struct, rename="kebab"):
+    """Credentials given anew."""
+
+    storage_credentials: list[Entry] = []
+
+
+def read_reply(call: Call, reply: Reply, *, shape: type[_Shape]) -> _Shape:
+    """Read an answer of the source's. Raises SourceFailed, and StateUnknown when something was done."""
+    try:
+        return msgspec.json.decode(reply.body, type=shape)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise failed(call, f"an answer that is none: {error}", sent=True) from error
+
+
+def page_of(request: Request) -> tuple[tuple[str, str], ...]:
+    """Return which page is asked for: the token is the source's own. Raises BadRequest."""
+    token, size = request.query("pageToken"), request.query("pageSize")
+    if token is None and size is None:
+        return ()
+    checked = () if not size else (("pageSize", str(size_of(size))),)
+    return (("pageToken", token or ""), *checked)
+
+
+def known_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
+    """Return the fields of a body that are told on as they are: what they say is the source's to check."""
+    found = request.glance(data, dict[str, msgspec.Raw])
+    return {name: found[name] for name in names if name in found}
+
+
+def commit_of(
+    request: Request, *, requirements: object, updates: object, path: Levels
+) -> tuple[dict[str, object], bool]:
+    """Write a commit anew: by the name that was decided on, and with requirements that say one thing only. Raises BadRequest."""
+    few = b"[]" if requirements is None else msgspec.json.encode(requirements)
+    if len(few) > _REQUIREMENTS_BYTES_MAX:
+        raise BadRequest(f"Requirements of a commit have at most {_REQUIREMENTS_BYTES_MAX} bytes in this catalog")
+    decoded = request.decode(few, list[object])
+    makes = iceberg_requirements.is_create(decoded)
+    identifier = {"namespace": path[:-1], "name": path[-1]}
+    sent = {"identifier": identifier, "requirements": decoded, "updates": [] if updates is None else updates}
+    return sent, makes
+
+
+def mark_of(scope: Scope, mode: str, *, vends: bool = False) -> str:
+    """Tell the answers of one catalog, and those with credentials, from others: a tag of the source's is for these alone."""
+    about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
+    return blake2b(about.encode(), digest_size=6).hexdigest()
+
+
+def marked(tag: str, mark: str) -> bytes:
+    """Spell a tag of the source's as ours."""
+    return b'W/"%s-%s"' % (mark.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
+
+
+def unmarked(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
+    """Return the header that asks the source by its own tags, if the client has sent any of them."""
+    found: list[str] = []
+    for each in sent.split(b","):
+        begun, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
+        if begun != mark.encode():
+            continue
+        try:
+            tag = base64.b64decode(rest, altchars=b"-_", validate=True).decode("ascii")
+        except (binascii.Error, ValueError):
+            continue
+        if tag.isprintable() and tag.endswith('"'):
+            found.append(tag)
+    return (("if-none-match", ", ".join(found)),) if found else ()
+
+
+def told(call: Call, reply: Reply, *, scope: Scope, lent: Lent, mark: str) -> Response:
+    """Tell a table or view on: all that the source says but what clients would be configured with, which the catalog's rules let through."""
+    found, whole = read_reply(call, reply, shape=Loaded), read_reply(call, reply, shape=dict[str, msgspec.Raw])
+    known = found.config if lent.vends else {}
+    whole["config"] = _raw(_configured(found.config, known, scope=scope, path=call.path))
+    whole.pop("storage-credentials", None)
+    if lent.vends:
+        whole["storage-credentials"] = _raw(entries_of(found.storage_credentials, scope=scope, path=call.path))
+    headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if lent.vends else (JSON,)
+    if reply.etag is not None and mark:
+        headers = (*headers, (b"etag", marked(reply.etag, mark)))
+    return Response(200, msgspec.json.encode(whole), headers)
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _configured(plain: Mapping[str, str], secret: Mapping[str, str], *, scope: Scope, path: Levels) -> dict[str, str]:
+    """Return what a client is configured with: how stores are reached, and for who gets credentials those, with where they are renewed here."""
+    told = {key: value for key, value in plain.items() if key in PASSED_ON}
+    told |= {key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)}
+    if _RENEWAL in secret:
+        prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
+        namespace, name = iceberg.encode_path(path[:-1]), iceberg.encode_name(path[-1])
+        told[_RENEWAL] = f"v1/{prefix}/namespaces/{namespace}/tables/{name}/credentials"
+    return told
+
+
+def entries_of(entries: list[Entry], *, scope: Scope, path: Levels) -> list[dict[str, object]]:
+    """Return credentials as they are told on."""
+    return [{"prefix": each.prefix, "config": _configured({}, each.config, scope=scope, path=path)} for each in entries]
+
+
+def committed(call: Call, reply: Reply, *, mark: str) -> Response:
+    """Answer with what a table is now."""
+    found = read_reply(call, reply, shape=Loaded)
+    body = {"metadata-location": found.metadata_location, "metadata": found.metadata}
+    tag = () if reply.etag is None or not mark else ((b"etag", marked(reply.etag, mark)),)
+    return Response(200, msgspec.json.encode(body), (JSON, *tag))

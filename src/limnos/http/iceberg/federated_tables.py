@@ -1,0 +1,225 @@
+"""Tables of catalogs that show another Iceberg REST catalog.
+
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.iceberg.federated_bodies import (
+    COMMIT,
+    CREDENTIALS,
+    Entries,
+    commit_of,
+    committed,
+    entries_of,
+    known_of,
+    mark_of,
+    marked,
+    page_of,
+    read_reply,
+    told,
+    unmarked,
+)
+from limnos.http.iceberg.paths import levels_of, name_of, split
+from limnos.http.iceberg.tables import NewName, RegisterTable, RenameTable
+from limnos.http.iceberg.transactions import LargeTransaction
+from limnos.http.iceberg.vended import DELEGATION, delegates_of
+from limnos.http.response import NO_STORE, Response, json_response, no_content
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.names import iceberg
+from limnos.services import federation
+from limnos.services.federation import Change, Thing
+from limnos.sources.connectors.capabilities import Call
+from limnos.sources.connectors.iceberg_rest import NAMESPACE, TABLE, TABLES
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.services.context import Context
+    from limnos.services.scene import Scope
+
+
+DELEGATING: Final = ((DELEGATION.decode(), "vended-credentials"),)
+
+
+_NEW_TABLE: Final = ("schema", "partition-spec", "write-order", "location", "properties")
+
+
+class _Stages(msgspec.Struct, rename="kebab"):
+    stage_create: bool = False
+
+
+async def tables_list(request: Request, ctx: Context) -> Response:
+    """GET tables of a namespace."""
+    return await leaves_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
+
+
+async def table_load(request: Request, ctx: Context) -> Response:
+    """GET a table; 304 when the source says that the caller has this version."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
+    mode = request.query("snapshots") or "all"
+    if mode not in ("all", "refs"):
+        raise BadRequest(f"snapshots is all or refs, not {mode}")
+    sent = request.headers.get(b"if-none-match", b"")
+    plain, with_keys = unmarked(sent, mark_of(scope, mode)), unmarked(sent, mark_of(scope, mode, vends=True))
+    call = Call(
+        f"GET {TABLE}", thing.path[:-1], thing.path[-1], missing="table", query=(("snapshots", mode),), headers=plain
+    )
+    vending = call._replace(headers=(*with_keys, *DELEGATING)) if delegates_of(request) else None
+    reply, lent = await federation.loaded(ctx, scope, thing=thing, call=call, vending=vending)
+    mark = mark_of(scope, mode, vends=lent.vends)
+    if reply.status == 304:
+        return Response(304, b"", ((b"etag", marked(reply.etag or "", mark)),) if reply.etag else ())
+    return told(call, reply, scope=scope, lent=lent, mark=mark)
+
+
+def _one_table(request: Request, ctx: Context, *, action: Action) -> tuple[Scope, Thing]:
+    scope, params = split(request, ctx, 2)
+    path = (*levels_of(params[0]), name_of(params[1]))
+    return scope, Thing(Kind.TABLE, path, action, Action.TABLE_MAY_PROBE)
+
+
+async def table_exists(request: Request, ctx: Context) -> Response:
+    """HEAD a table."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_EXISTS)
+    call = Call(f"HEAD {TABLE}", thing.path[:-1], thing.path[-1], missing="table")
+    await federation.passed(ctx, scope, thing=thing, call=call)
+    return no_content()
+
+
+async def table_create(request: Request, ctx: Context) -> Response:
+    """POST tables: make one, or only stage it."""
+    data = await request.body()
+    name, stages = request.glance(data, NewName).name, request.glance(data, _Stages).stage_create
+    sent = {**known_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
+    return await _table_made(
+        request, ctx, action=Action.TABLE_CREATE, sent=sent, endpoint=f"POST {TABLES}", stages=stages
+    )
+
+
+async def table_register(request: Request, ctx: Context) -> Response:
+    """POST register."""
+    body = request.decode(await request.body(), RegisterTable)
+    sent = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
+    return await _table_made(
+        request,
+        ctx,
+        action=Action.TABLE_REGISTER,
+        sent=sent,
+        endpoint=f"POST {NAMESPACE}/register",
+        overwrites=body.overwrite,
+    )
+
+
+async def _table_made(request: Request, ctx: Context, *, action: Action, sent: dict[str, object], endpoint: str, stages: bool = False,
+    overwrites: bool = False,
+) -> Response:  # fmt: skip
+    scope, params = split(request, ctx, 1)
+    namespace, name = levels_of(params[0]), str(sent["name"])
+    call = Call(endpoint, namespace, name, body=msgspec.json.encode(sent), taken="table")
+    vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
+    reply, lent = await federation.made(ctx, scope, thing=Thing(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
+    )  # fmt: skip
+    return told(call, reply, scope=scope, lent=lent, mark=mark_of(scope, "all", vends=lent.vends))
+
+
+async def table_commit(request: Request, ctx: Context) -> Response:
+    """POST a table: commit updates, or finish a staged create."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_COMMIT)
+    namespace, name = thing.path[:-1], thing.path[-1]
+    found = known_of(request, await request.body(), names=COMMIT)
+    sent, makes = commit_of(
+        request, requirements=found.get("requirements"), updates=found.get("updates"), path=thing.path
+    )
+    call = Call(
+        f"POST {TABLE}", namespace, name, body=msgspec.json.encode(sent), missing="namespace" if makes else "table"
+    )
+    reply = await federation.committed(ctx, scope, changes=(Change(thing.path, makes),), call=call)
+    return committed(call, reply, mark=mark_of(scope, "all"))
+
+
+async def table_drop(request: Request, ctx: Context) -> Response:
+    """DELETE a table; whether its files go is told on."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_DROP)
+    query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
+    call = Call(f"DELETE {TABLE}", thing.path[:-1], thing.path[-1], query=query, missing="table")
+    await federation.dropped(ctx, scope, thing=thing, call=call)
+    return no_content()
+
+
+async def table_unregister(request: Request, ctx: Context) -> Response:
+    """POST unregister."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_DROP)
+    call = Call(f"POST {TABLE}/unregister", thing.path[:-1], thing.path[-1], missing="table")
+    return committed(call, await federation.dropped(ctx, scope, thing=thing, call=call), mark="")
+
+
+async def table_rename(request: Request, ctx: Context) -> Response:
+    """POST rename of a table."""
+    return await renamed(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
+
+
+async def metrics_report(request: Request, ctx: Context) -> Response:
+    """POST metrics: the source's table, so the source's report."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
+    report = request.decode(await request.body(), dict[str, object])
+    call = Call(
+        f"POST {TABLE}/metrics", thing.path[:-1], thing.path[-1], body=msgspec.json.encode(report), missing="table"
+    )
+    await federation.passed(ctx, scope, thing=thing, call=call)
+    return no_content()
+
+
+async def credentials_load(request: Request, ctx: Context) -> Response:
+    """GET a table's credentials anew, for who may have them."""
+    scope, thing = _one_table(request, ctx, action=Action.TABLE_LOAD)
+    exists = Call(f"HEAD {TABLE}", thing.path[:-1], thing.path[-1], missing="table")
+    offered = CREDENTIALS in await federation.endpoints(ctx, scope)
+    vending = exists._replace(endpoint=CREDENTIALS) if offered else None
+    reply, lent = await federation.loaded(ctx, scope, thing=thing, call=exists, vending=vending)
+    entries = read_reply(exists, reply, shape=Entries).storage_credentials if lent.vends else []
+    told = {"storage-credentials": entries_of(entries, scope=scope, path=thing.path)}
+    return json_response(told, 200, (NO_STORE,))
+
+
+async def transaction_commit(request: Request, ctx: Context) -> Response:
+    """POST transactions/commit: all of them decided here, carried out there as one."""
+    scope, _ = split(request, ctx, 0)
+    changes, sent = [], []
+    for each in request.glance(await request.body(), LargeTransaction).table_changes:
+        path = (*iceberg.decode_body(each.identifier.namespace), each.identifier.name)
+        commit, makes = commit_of(request, requirements=each.requirements, updates=each.updates, path=path)
+        changes.append(Change(path, makes))
+        sent.append(commit)
+    call = Call("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")
+    await federation.committed(ctx, scope, changes=changes, call=call)
+    return no_content()
+
+
+async def leaves_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Answer the names of tables or views."""
+    scope, params = split(request, ctx, 1)
+    namespace = levels_of(params[0])
+    call = Call(endpoint, namespace, query=page_of(request))
+    found = await federation.listed(ctx, scope, kind=kind, call=call)
+    told = [{"namespace": namespace, "name": name} for name in found.names]
+    return json_response({"identifiers": told, "next-page-token": found.token})
+
+
+async def renamed(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
+    """Rename a table or view, or move it."""
+    scope, _ = split(request, ctx, 0)
+    body = request.decode(await request.body(), RenameTable)
+    source, target = iceberg.decode_body(body.source.namespace), iceberg.decode_body(body.destination.namespace)
+    sent = {
+        "source": {"namespace": source, "name": body.source.name},
+        "destination": {"namespace": target, "name": body.destination.name},
+    }
+    call = Call(endpoint, source, body.source.name, body=msgspec.json.encode(sent), missing=kind.word, taken=kind.word)
+    await federation.moved(ctx, scope, kind=kind, target=(*target, body.destination.name), call=call)
+    return no_content()

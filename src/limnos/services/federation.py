@@ -1,0 +1,205 @@
+"""Requests to another Iceberg catalog that one of ours shows: decided here by the tree's rights, then passed on, then noted where something hangs on it.
+
+May import the rooms below, and `sources` for requests and their answers. Knows no body: whoever calls has built the request from what is decided on
+here. As everywhere with sources, access is the tree's alone, and what is there is the source's alone (decision record 0083).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.shadows import require_there, seek, shadow_make, stand_in
+from limnos.services.source_schemas import Seen, above_of, refuse_protected, schemas_seen, seen_in, shadow_drop
+from limnos.services.source_tables import moving, shadow_follow
+from limnos.services.sources import ask, origin_of
+from limnos.sources.connectors.capabilities import Names, with_rest
+from limnos.sources.connectors.registry import NEVER, TO_READERS, VENDED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.decisions import Chain, Decision
+    from limnos.names.path import Levels
+    from limnos.services.context import Context
+    from limnos.services.scene import Scene, Scope
+    from limnos.services.shadows import Sought
+    from limnos.services.sources import Origin
+    from limnos.sources.connectors.capabilities import Call, Reply
+
+
+class Thing(NamedTuple):
+    """An object of a source, what is to be done to it, and what lets somebody know that it is missing."""
+
+    kind: Kind
+    path: Levels
+    action: Action
+    probe: Action | None = None
+
+
+class Lent(NamedTuple):
+    """What a caller may have of a table beside its metadata."""
+
+    origin: Origin
+    vends: bool
+    """Credentials, if the source gives some out."""
+
+
+class Change(NamedTuple):
+    """A commit to one table among several; one that `makes` it."""
+
+    path: Levels
+    makes: bool
+
+
+async def endpoints(ctx: Context, scope: Scope) -> frozenset[str]:
+    """Return what the source serves, to who may use the catalog."""
+
+    def decide(scene: Scene) -> Origin:
+        scene.require_in_use()
+        scene.require(Action.CATALOG_LOAD, scene.settled.outer)
+        return origin_of(scene)
+
+    origin = await ctx.read(scope, decide)
+    return await ask(ctx, origin, of=with_rest, question=lambda found: found.endpoints())
+
+
+async def _ask(ctx: Context, origin: Origin, *, call: Call) -> Reply:
+    return await ask(ctx, origin, of=with_rest, question=lambda found: found.exchange(call), changes=call.changes)
+
+
+async def listed(ctx: Context, scope: Scope, *, kind: Kind, call: Call) -> Names:
+    """Return the names of a list that the caller sees: a page as the source cuts it, or all."""
+
+    def decide(scene: Scene) -> Seen:
+        if kind is Kind.NAMESPACE:
+            return schemas_seen(scene, call.namespace)
+        scene.require_in_use()
+        action, chain = Action(f"{kind.word}_list"), stand_in(scene, Kind.NAMESPACE, path=call.namespace)[1]
+        scene.require(action, chain)
+        return seen_in(scene, call.namespace, chain=chain, kind=kind, action=action)
+
+    seen = await ctx.read(scope, decide)
+    found = await ask(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
+    return Names(seen.of(found.names), found.token)
+
+
+async def passed(ctx: Context, scope: Scope, *, thing: Thing, call: Call) -> Reply:
+    """Pass on a request about something that is there. Raises Forbidden, and what the source says."""
+    sought = await ctx.read(scope, lambda scene: _seek(scene, thing))
+    await require_there(ctx, sought)
+    return await _ask(ctx, sought.origin, call=call)
+
+
+def _seek(scene: Scene, thing: Thing) -> Sought:
+    return seek(scene, thing.kind, path=thing.path, action=thing.action, probe=thing.probe)
+
+
+async def loaded(ctx: Context, scope: Scope, *, thing: Thing, call: Call, vending: Call | None) -> tuple[Reply, Lent]:
+    """Pass on a request for a table; `vending` is the same with credentials, for who wants them and may have them."""
+
+    def decide(scene: Scene) -> tuple[Sought, Lent]:
+        sought = _seek(scene, thing)
+        return sought, _lent(scene, sought.origin, chain=stand_in(scene, Kind.TABLE, path=thing.path)[1])
+
+    sought, lent = await ctx.read(scope, decide)
+    await require_there(ctx, sought)
+    if vending is None or not lent.vends:
+        return await _ask(ctx, sought.origin, call=call), lent._replace(vends=False)
+    return await _ask(ctx, sought.origin, call=vending), lent
+
+
+def _lent(scene: Scene, origin: Origin, *, chain: Chain) -> Lent:
+    """Say whether the caller gets credentials: they can do what the source lets this server do."""
+    rule = origin.properties.get(VENDED, NEVER)
+    if rule == NEVER:
+        return Lent(origin, vends=False)
+    action = Action.TABLE_READ if rule == TO_READERS else Action.TABLE_COMMIT
+    return Lent(origin, scene.decide(action, chain).allowed)
+
+
+async def made(
+    ctx: Context, scope: Scope, *, thing: Thing, call: Call, vending: Call | None = None, stages: bool = False,
+    overwrites: bool = False,
+) -> tuple[Reply, Lent]:  # fmt: skip
+    """Pass on a request that makes something, whose maker then owns it. What is only staged is nobody's; what is overwritten keeps its owner.
+
+    `thing.action` is done to what it lies in.
+    """
+
+    def may(scene: Scene, _chain: Chain = ()) -> Decision:
+        return scene.require(thing.action, above_of(scene, thing.path))
+
+    def decide(scene: Scene) -> tuple[Lent, bool]:
+        scene.require_in_use()
+        may(scene)
+        node, chain = stand_in(scene, thing.kind, path=thing.path)
+        if overwrites:
+            scene.require(Action.TABLE_DROP, chain)
+        origin = origin_of(scene)
+        return Lent(origin, origin.properties.get(VENDED, NEVER) != NEVER), node is not None  # its maker will own it
+
+    lent, has_shadow = await ctx.read(scope, decide)
+    if vending is None or not lent.vends:
+        lent = lent._replace(vends=False)
+    reply = await _ask(ctx, lent.origin, call=vending if vending is not None and lent.vends else call)
+    if not stages and not (overwrites and has_shadow):
+        await shadow_make(ctx, scope, kind=thing.kind, path=thing.path, allowed=may, made_here=True)
+    return reply, lent
+
+
+async def dropped(ctx: Context, scope: Scope, *, thing: Thing, call: Call) -> Reply:
+    """Pass on a request that takes something away, and drop what stood for it. Raises Protected, Forbidden."""
+    sought = await ctx.read(scope, lambda scene: _seek(scene, thing))
+    await require_there(ctx, sought)
+    await refuse_protected(ctx, sought)
+    reply = await _ask(ctx, sought.origin, call=call)
+    await shadow_drop(ctx, scope, sought=sought, action=thing.action)
+    return reply
+
+
+async def moved(ctx: Context, scope: Scope, *, kind: Kind, target: Levels, call: Call) -> None:
+    """Pass on another name or namespace of a table or view; what stands for it follows."""
+    found = await ctx.read(scope, lambda scene: moving(scene, kind, source=call.path, target=target))
+    await _ask(ctx, found.sought.origin, call=call)
+    await shadow_follow(ctx, scope, kind=kind, source=call.path, target=target)
+
+
+async def committed(ctx: Context, scope: Scope, *, changes: Sequence[Change], call: Call) -> Reply:
+    """Pass on commits to one or several tables, all decided at one moment; who makes a table owns it."""
+
+    def decide(scene: Scene) -> Origin:
+        scene.require_in_use()
+        for change in changes:
+            _require_commit(scene, change)
+        return origin_of(scene)
+
+    origin = await ctx.read(scope, decide)
+    reply = await _ask(ctx, origin, call=call)
+    for change in changes:
+        if change.makes:
+            await shadow_make(
+                ctx,
+                scope,
+                kind=Kind.TABLE,
+                path=change.path,
+                allowed=partial(_may_make, path=change.path),
+                made_here=True,
+            )
+    return reply
+
+
+def _may_make(scene: Scene, _chain: Chain, *, path: Levels) -> Decision:
+    return scene.require(Action.TABLE_CREATE, above_of(scene, path))
+
+
+def _require_commit(scene: Scene, change: Change) -> None:
+    if len(change.path) < 2:
+        raise BadRequest("A table lies in a namespace: name at least two levels")
+    if change.makes:
+        scene.require(Action.TABLE_CREATE, above_of(scene, change.path))
+    else:
+        seek(scene, Kind.TABLE, path=change.path, action=Action.TABLE_COMMIT)

@@ -1,0 +1,257 @@
+"""Another Iceberg REST catalog as a catalog: what it has in Gravitino's words, and requests of Iceberg REST passed on to it.
+
+May import `formats`, `model`, `names` and this package. Knows no caller and no rights: whoever asks has decided, and has built the request from what
+was decided on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.gravitino.tables import COMMENT, commit_of, stored_of, told_of, wanted_of
+from limnos.model.errors import BadRequest, CommitConflict, NotFound, SourceFailed, Unsupported
+from limnos.sources.connectors.capabilities import Call, Names, SchemaTold, TableTold
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.formats.gravitino.tables import Asked, TableChange
+    from limnos.names.path import Levels
+    from limnos.sources.connectors.capabilities import Reply
+    from limnos.sources.connectors.rest_session import Session
+
+NAMESPACES: Final = "/namespaces"
+NAMESPACE: Final = f"{NAMESPACES}/{{namespace}}"
+TABLES: Final = f"{NAMESPACE}/tables"
+TABLE: Final = f"{TABLES}/{{table}}"
+VIEWS: Final = f"{NAMESPACE}/views"
+VIEW: Final = f"{VIEWS}/{{view}}"
+_NAMES_MAX: Final = 1_000_000
+_UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
+"""What reading metadata may end with that is none."""
+_TRIES_MAX: Final = 5
+"""How often an alter is built anew when another commit came first."""
+
+
+class _Namespaces(msgspec.Struct, rename="kebab"):
+    namespaces: list[list[str]]
+    next_page_token: str | None = None
+
+
+class _Identifier(msgspec.Struct):
+    namespace: list[str]
+    name: str
+
+
+class _Identifiers(msgspec.Struct, rename="kebab"):
+    identifiers: list[_Identifier]
+    next_page_token: str | None = None
+
+
+class _Namespace(msgspec.Struct):
+    properties: dict[str, str] | None = None
+
+
+class _Table(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+def names_of(call: Call, body: bytes) -> Names:
+    """Read a list of namespaces, tables or views, which are all where they were asked for. Raises SourceFailed."""
+    try:
+        if call.endpoint == f"GET {NAMESPACES}":
+            spaces = msgspec.json.decode(body, type=_Namespaces)
+            paths, token = [tuple(each) for each in spaces.namespaces], spaces.next_page_token
+        else:
+            found = msgspec.json.decode(body, type=_Identifiers)
+            paths = [(*each.namespace, each.name) for each in found.identifiers]
+            token = found.next_page_token
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise _strange(str(error)) from error
+    if any(path[:-1] != call.namespace for path in paths):
+        raise _strange("a list names what lies elsewhere")
+    return Names([path[-1] for path in paths], token or None)
+
+
+def _strange(detail: str) -> SourceFailed:
+    return SourceFailed("The source answers with something else than was asked: have it looked at", detail=detail)
+
+
+class RestSource:
+    """Another Iceberg REST catalog."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def check(self) -> None:
+        """List what is outermost: an answer shows that address, warehouse and token are right."""
+        self.exchange(Call(f"GET {NAMESPACES}"))
+
+    def close(self) -> None:
+        """Let connections go."""
+        self._session.close()
+
+    def endpoints(self) -> frozenset[str]:
+        """Return what the source serves."""
+        return self._session.endpoints()
+
+    def exchange(self, call: Call) -> Reply:
+        """Pass a request on. One of those that only say that something is there becomes one that loads it, for a source that lacks them."""
+        offered = self._session.endpoints()
+        if call.endpoint in offered:
+            return self._session.send(call)
+        loads = call.endpoint.replace("HEAD ", "GET ", 1)
+        if loads not in offered:
+            raise Unsupported(f"The source does not serve {call.endpoint}: ask whoever runs it")
+        return self._session.send(call._replace(endpoint=loads))
+
+    def names(self, call: Call) -> Names:
+        """Return a page of names, or all of them, page by page."""
+        if any(name == "pageToken" for name, _ in call.query):
+            return names_of(call, self.exchange(call).body)
+        found: list[str] = []
+        token: str | None = ""
+        while token is not None:
+            names, token = names_of(call, self.exchange(call._replace(query=(("pageToken", token), *call.query))).body)
+            found += names
+            if len(found) > _NAMES_MAX:
+                raise _strange(f"more than {_NAMES_MAX} names")
+        return Names(sorted(found), None)
+
+    def _is_there(self, call: Call) -> bool:
+        try:
+            self.exchange(call)
+        except NotFound:
+            return False
+        return True
+
+    # -- schemas ---------------------------------------------------------------------------------------------------
+
+    def schema_names(self, parent: Levels) -> list[str]:
+        """Return the names of the namespaces in one."""
+        return self.names(Call(f"GET {NAMESPACES}", parent)).names
+
+    def schema_exists(self, schema: Levels) -> bool:
+        """Say whether there is one."""
+        return self._is_there(Call(f"HEAD {NAMESPACE}", schema))
+
+    def schema_load(self, schema: Levels) -> SchemaTold:
+        """Return a namespace's properties, of which one is its comment."""
+        reply = self.exchange(Call(f"GET {NAMESPACE}", schema))
+        try:
+            properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _strange(str(error)) from error
+        return SchemaTold(properties.pop(COMMENT, None), properties)
+
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
+        """Make a namespace."""
+        told = properties if comment is None else {**properties, COMMENT: comment}
+        body = msgspec.json.encode({"namespace": schema, "properties": told})
+        self.exchange(Call(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
+
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
+        """Set and remove properties; without any, see that there is one."""
+        if not sets and not removes:
+            self.exchange(Call(f"HEAD {NAMESPACE}", schema))
+            return
+        body = msgspec.json.encode({"removals": list(removes), "updates": sets})
+        self.exchange(Call(f"POST {NAMESPACE}/properties", schema, body=body))
+
+    def schema_drop(self, schema: Levels) -> None:
+        """Drop an empty namespace."""
+        self.exchange(Call(f"DELETE {NAMESPACE}", schema, taken="empty"))
+
+    # -- tables and views ------------------------------------------------------------------------------------------
+
+    def table_names(self, schema: Levels) -> list[str]:
+        """Return the tables of a namespace."""
+        return self.names(Call(f"GET {TABLES}", schema)).names
+
+    def table_exists(self, schema: Levels, table: str) -> bool:
+        """Say whether a namespace has a table."""
+        return self._is_there(Call(f"HEAD {TABLE}", schema, table, missing="table"))
+
+    def view_names(self, schema: Levels) -> list[str]:
+        """Return the views of a namespace."""
+        return self.names(Call(f"GET {VIEWS}", schema)).names
+
+    def view_exists(self, schema: Levels, view: str) -> bool:
+        """Say whether a namespace has a view."""
+        return self._is_there(Call(f"HEAD {VIEW}", schema, view, missing="view"))
+
+    def _stored(self, schema: Levels, table: str) -> bytes:
+        reply = self.exchange(Call(f"GET {TABLE}", schema, table, missing="table"))
+        try:
+            return bytes(msgspec.json.decode(reply.body, type=_Table).metadata)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise _strange(str(error)) from error
+
+    def table_load(self, schema: Levels, table: str) -> TableTold:
+        """Return a table with its columns and how its files lie."""
+        try:
+            told = told_of(stored_of(self._stored(schema, table)))
+            found = msgspec.convert(told, type=_Told)
+        except _UNREADABLE as error:
+            raise _strange(repr(error)) from error
+        layout = {name: told[name] for name in ("distribution", "sortOrders", "partitioning")}
+        return TableTold(found.comment, found.columns, found.indexes, found.properties, layout)
+
+    def table_create(self, schema: Levels, table: str, *, asked: Asked) -> None:
+        """Make a table."""
+        wanted = wanted_of(asked)
+        body = {
+            "name": table, "schema": wanted.schema, "partition-spec": wanted.partition_spec, "write-order": wanted.write_order,
+            "properties": wanted.properties,
+        }  # fmt: skip
+        if wanted.location is not None:
+            body["location"] = wanted.location
+        self.exchange(Call(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
+
+    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
+        """Carry out changes as one commit; built anew when another commit came first."""
+        for attempt in range(1, _TRIES_MAX + 1):
+            stored = self._stored(schema, table)
+            built = commit_of(stored_of(stored), changes)
+            if not built.updates:
+                return
+            uuid = msgspec.json.decode(stored, type=_Uuid)
+            requirements = [{"type": "assert-table-uuid", "uuid": uuid.table_uuid}, *built.requirements]
+            body = {"identifier": _identifier(schema, table), "requirements": requirements, "updates": built.updates}
+            try:
+                self.exchange(Call(f"POST {TABLE}", schema, table, body=msgspec.json.encode(body), missing="table"))
+            except CommitConflict:
+                if attempt == _TRIES_MAX:
+                    raise
+                continue
+            return
+
+    def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
+        """Give a table another name, or put it into another namespace."""
+        ends = {"source": _identifier(schema, table), "destination": _identifier(target[:-1], target[-1])}
+        body = msgspec.json.encode(ends)
+        self.exchange(Call("POST /tables/rename", schema, table, body=body, missing="table", taken="table"))
+
+    def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
+        """Drop a table; its files go when a purge is asked for."""
+        query = (("purgeRequested", "true"),) if purge else ()
+        self.exchange(Call(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
+
+
+class _Told(msgspec.Struct):
+    """A table in Gravitino's words, as far as it is told apart."""
+
+    columns: list[dict[str, object]]
+    indexes: list[dict[str, object]]
+    properties: dict[str, str]
+    comment: str | None = None
+
+
+class _Uuid(msgspec.Struct, rename="kebab"):
+    table_uuid: str
+
+
+def _identifier(schema: Levels, name: str) -> dict[str, object]:
+    return {"namespace": schema, "name": name}

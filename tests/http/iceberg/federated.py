@@ -1,0 +1,100 @@
+"""A node whose catalog `far` shows the catalog `main` of another node, over a real socket that can fall silent or be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
+
+import httpx2
+
+from limnos.config.settings import Sources
+from tests.bridges import Bridge
+from tests.http.driver import API, Answer, Node, grant, node_at
+from tests.http.iceberg.wire import SCHEMA
+from tests.http.sockets import Served
+
+FAR = "/iceberg/v1/lake.far"
+SPACES = f"{FAR}/namespaces"
+MAIN = "/iceberg/v1/lake.main"
+
+
+class Far(NamedTuple):
+    """A node with catalog `far`, the way to the other one, and that one's own address."""
+
+    node: Node
+    bridge: Bridge
+    uri: str
+    token: str
+    properties: dict[str, str]
+
+    def source(self, method: str, path: str, body: object = None) -> httpx2.Response:
+        """Ask the source itself."""
+        headers = {"authorization": f"Bearer {self.token}"}
+        return httpx2.request(method, f"{self.uri}{path}", json=body, headers=headers, timeout=30, trust_env=False)
+
+    def made(self, method: str, path: str, body: object = None) -> None:
+        """Ask the source for what a test takes for granted."""
+        answer = self.source(method, path, body)
+        assert answer.status_code in (200, 204), answer.text
+
+    def names(self, *namespace: str, user: str = "admin", what: str = "tables", query: str = "") -> list[str]:
+        """The names that a list shows somebody."""
+        answer = self.node.get(f"{space(*namespace)}/{what}{query}", user=user)
+        assert answer.status == 200, answer.body
+        return [each["name"] for each in answer.json()["identifiers"]]
+
+    def use(self, user: str, privileges: str, *, on: str = "far", kind: str = "CATALOG") -> str:
+        """Grant somebody something."""
+        return grant(self.node, user, privileges, kind=kind, on=on)
+
+
+def space(*levels: str, root: str = FAR) -> str:
+    """The address of a namespace."""
+    return f"{root}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
+
+
+def table(*levels: str, root: str = FAR, kind: str = "tables") -> str:
+    """The address of a table."""
+    return f"{space(*levels[:-1], root=root)}/{kind}/{quote(levels[-1], safe='')}"
+
+
+def new_table(name: str, **more: object) -> dict[str, object]:
+    """The body of a create."""
+    return {"name": name, "schema": SCHEMA, **more}
+
+
+def setting(key: str, value: str, *requirements: dict[str, object]) -> dict[str, object]:
+    """The body of a commit that sets a property."""
+    return {"requirements": list(requirements), "updates": [{"action": "set-properties", "updates": {key: value}}]}
+
+
+def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
+    """The body that makes a catalog of the provider."""
+    return {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties}
+
+
+def refused(answer: Answer) -> tuple[int, str]:
+    """Status and type of a refusal."""
+    return answer.status, answer.json()["error"]["type"]
+
+
+@contextmanager
+def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> Iterator[Far]:
+    """Serve both nodes; in the source there is namespace `sales`."""
+    served = Served(away, lane=True)
+    bridge = Bridge(served.port)
+    try:
+        token = (away / "admin.token").read_text().strip()
+        properties = {"uri": f"http://127.0.0.1:{bridge.port}/iceberg", "warehouse": "main", "token": token, **more}
+        sources = Sources(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=timeout_s)
+        with node_at(near, sources=sources) as node:
+            node.done("POST", f"{API}/lake/catalogs", catalog(properties))
+            far = Far(node, bridge, f"http://127.0.0.1:{served.port}", token, properties)
+            far.made("POST", f"{MAIN}/namespaces", {"namespace": ["sales"]})
+            yield far
+    finally:
+        bridge.close()
+        served.stop()

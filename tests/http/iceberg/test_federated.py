@@ -1,0 +1,295 @@
+"""Catalogs that show another Iceberg REST catalog: a real server behind a socket, seen and changed under rights of this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.http.driver import API
+from tests.http.iceberg.federated import (
+    FAR,
+    MAIN,
+    SPACES,
+    Far,
+    catalog,
+    far_at,
+    new_table,
+    refused,
+    setting,
+    space,
+    table,
+)
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def far(fresh: Callable[[str], Path]) -> Iterator[Far]:
+    """Two nodes, one shown by the other."""
+    with far_at(fresh("near"), fresh("away")) as pair:
+        yield pair
+
+
+def test_tables_are_made_loaded_changed_and_known_to_the_source(far: Far) -> None:
+    """What is made over this server stands in the source, and is told the same by both."""
+    made = far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
+
+    assert made["metadata"]["properties"]["a"] == "1"
+    assert made["config"] == {}
+    loaded = far.node.done("GET", table("sales", "t"))
+    assert loaded == {**made, "config": {}}
+    assert far.source("GET", table("sales", "t", root=MAIN)).json()["metadata"] == loaded["metadata"]
+    changed = far.node.done("POST", table("sales", "t"), setting("a", "2"))
+    assert changed["metadata"]["properties"]["a"] == "2"
+    assert far.names("sales") == ["t"]
+    assert far.node.ask("HEAD", table("sales", "t")).status == 204
+    assert far.node.ask("HEAD", table("sales", "none")).status == 404
+    assert refused(far.node.post(f"{space('sales')}/tables", new_table("t"))) == (409, "AlreadyExistsException")
+    wrong = setting("a", "3", {"type": "assert-table-uuid", "uuid": "0" * 8 + "-0000-4000-8000-" + "0" * 12})
+    assert refused(far.node.post(table("sales", "t"), wrong)) == (409, "CommitFailedException")
+    assert far.node.delete(f"{table('sales', 't')}?purgeRequested=true").status == 204
+    assert refused(far.node.get(table("sales", "t"))) == (404, "NoSuchTableException")
+
+
+def test_namespaces_nest_and_have_properties(far: Far) -> None:
+    """Namespaces of any depth and spelling come, change and go."""
+    odd = ("a b", "ä/ö+%", "c.d")
+    made = far.node.done("POST", SPACES, {"namespace": odd, "properties": {"k": "v"}})
+
+    assert made["namespace"] == list(odd)
+    assert far.node.done("GET", space(*odd))["properties"]["k"] == "v"
+    assert far.node.done("GET", f"{SPACES}?parent=a%20b")["namespaces"] == [list(odd[:2])]
+    assert [each[0] for each in far.node.done("GET", SPACES)["namespaces"]] == ["a b", "sales"]
+    told = far.node.done("POST", f"{space(*odd)}/properties", {"removals": ["k", "x"], "updates": {"n": "1"}})
+    assert told == {"updated": ["n"], "removed": ["k"], "missing": ["x"]}
+    far.node.done("POST", f"{space(*odd)}/tables", new_table("t.t"))
+    assert refused(far.node.delete(space(*odd))) == (409, "NamespaceNotEmptyException")
+    assert far.names(*odd) == ["t.t"]
+    assert far.node.delete(table(*odd, "t.t")).status == 204
+    assert far.node.delete(space(*odd)).status == 204
+    assert refused(far.node.get(space(*odd))) == (404, "NoSuchNamespaceException")
+    assert refused(far.node.get(f"{space(*odd)}/tables")) == (404, "NoSuchNamespaceException")
+    assert refused(far.node.get(f"{SPACES}?parent=none")) == (404, "NoSuchNamespaceException")
+    assert refused(far.node.post(SPACES, {"namespace": ["sales"]})) == (409, "AlreadyExistsException")
+
+
+def test_config_tells_what_the_source_offers_too(far: Far) -> None:
+    """A client learns our prefix and separator, nothing of where the source is."""
+    told = far.node.done("GET", "/iceberg/v1/config?warehouse=far")
+
+    assert told["overrides"] == {"prefix": "lake.far", "namespace-separator": "%1F"}
+    assert told["defaults"] == {}
+    assert "GET /v1/{prefix}/namespaces/{namespace}/views/{view}" in told["endpoints"]
+    assert far.properties["token"] not in str(told)
+
+
+def test_tags_spare_a_client_what_it_has(far: Far) -> None:
+    """A tag of the source's comes back as one of ours, answers 304, and stands for one representation of one catalog."""
+    far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
+    loaded = far.node.get(table("sales", "t"))
+    tag = loaded.headers["etag"]
+
+    again = far.node.get(table("sales", "t"), If_None_Match=f'"other", {tag}')
+
+    assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag)
+    assert far.node.get(f"{table('sales', 't')}?snapshots=refs", If_None_Match=tag).status == 200
+    far.node.done("POST", table("sales", "t"), setting("a", "1"))
+    assert far.node.get(table("sales", "t"), If_None_Match=tag).status == 200
+    for wrong in ("*", 'W/"x-!!"', '"' + tag.split("-")[0].removeprefix('W/"') + '-_____w=="'):
+        assert far.node.get(table("sales", "t"), If_None_Match=wrong).status == 200
+
+
+def test_tables_move_and_are_registered_and_let_go(far: Far) -> None:
+    """Rename, move, unregister, register; several commits at once are one."""
+    for name in ("t", "u"):
+        far.node.done("POST", f"{space('sales')}/tables", new_table(name))
+    far.node.done("POST", SPACES, {"namespace": ["other"]})
+    ends = {
+        "source": {"namespace": ["sales"], "name": "t"},
+        "destination": {"namespace": ["other"], "name": "v"},
+    }
+    assert far.node.post(f"{FAR}/tables/rename", ends).status == 204
+    assert (far.names("sales"), far.names("other")) == (["u"], ["v"])
+    assert refused(far.node.post(f"{FAR}/tables/rename", ends))[0] == 404
+    changes = [
+        {"identifier": {"namespace": [space_of], "name": name}, **setting("k", "1")}
+        for space_of, name in (("sales", "u"), ("other", "v"))
+    ]
+    assert far.node.post(f"{FAR}/transactions/commit", {"table-changes": changes}).status == 204
+    assert far.node.done("GET", table("other", "v"))["metadata"]["properties"]["k"] == "1"
+    told = far.node.done("POST", f"{table('other', 'v')}/unregister")
+    again = {"name": "w", "metadata-location": told["metadata-location"]}
+    assert far.node.done("POST", f"{space('other')}/register", again)["metadata"] == told["metadata"]
+    assert far.names("other") == ["w"]
+    staged = far.node.done("POST", f"{space('other')}/tables", new_table("s", **{"stage-create": True}))
+    assert far.names("other") == ["w"]
+    whole = [
+        {"action": "assign-uuid", "uuid": staged["metadata"]["table-uuid"]},
+        {"action": "upgrade-format-version", "format-version": 2},
+        {"action": "add-schema", "schema": staged["metadata"]["schemas"][0]},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}, {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}, {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "set-location", "location": staged["metadata"]["location"]},
+    ]  # fmt: skip
+    body = {"requirements": [{"type": "assert-create"}], "updates": whole}
+    assert far.node.post(table("other", "s"), body).status == 200
+    assert far.names("other") == ["s", "w"]
+    assert refused(far.node.post(table("other", "s"), body))[0] == 409
+
+
+VIEW = {
+    "schema": {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]},
+    "view-version": {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["sales"],
+        "representations": [{"type": "sql", "sql": "SELECT 1 AS x", "dialect": "spark"}],
+    },
+    "properties": {},
+}  # fmt: skip
+
+
+def test_views_are_made_loaded_replaced_renamed_and_dropped(far: Far) -> None:
+    """Views of the source are as its tables."""
+    made = far.node.done("POST", f"{space('sales')}/views", {"name": "v", **VIEW})
+
+    assert far.names("sales", what="views") == ["v"]
+    at = table("sales", "v", kind="views")
+    assert far.node.done("GET", at)["metadata"] == made["metadata"]
+    assert far.node.ask("HEAD", at).status == 204
+    changed = far.node.done("POST", at, setting("a", "1"))
+    assert changed["metadata"]["properties"]["a"] == "1"
+    ends = {"source": {"namespace": ["sales"], "name": "v"}, "destination": {"namespace": ["sales"], "name": "w"}}
+    assert far.node.post(f"{FAR}/views/rename", ends).status == 204
+    assert far.names("sales", what="views") == ["w"]
+    assert refused(far.node.get(at)) == (404, "NoSuchViewException")
+    assert far.node.delete(table("sales", "w", kind="views")).status == 204
+    assert far.names("sales", what="views") == []
+
+
+def test_rights_hang_on_names_and_bind_the_next_request(far: Far) -> None:
+    """A grant on a table that others made in the source is seen at once, and so is its end; who may nothing learns nothing."""
+    for name in ("a", "b"):
+        far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
+    far.use("bea", "use_catalog use_schema")
+    assert far.names("sales", user="bea") == []
+    role = far.use("bea", "select_table", on="far.sales.a", kind="TABLE")
+
+    assert far.names("sales", user="bea") == ["a"]
+    assert [far.node.get(table("sales", name), user="bea").status for name in ("a", "b", "none")] == [200, 403, 403]
+    for wrong in (
+        far.node.post(table("sales", "a"), setting("x", "y"), user="bea"),
+        far.node.delete(table("sales", "a"), user="bea"),
+        far.node.post(f"{space('sales')}/tables", new_table("c"), user="bea"),
+        far.node.post(f"{space('sales')}/register", {"name": "c", "metadata-location": "file:/x"}, user="bea"),
+        far.node.post(SPACES, {"namespace": ["mine"]}, user="bea"),
+        far.node.delete(space("sales"), user="bea"),
+    ):
+        assert refused(wrong) == (403, "ForbiddenException")
+    far.node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/far.sales.a/revoke", {"privileges": [
+        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    assert far.names("sales", user="bea") == []
+    assert far.node.get(table("sales", "a"), user="bea").status == 403
+    assert far.node.get(SPACES, user="cem").status == 403
+    assert far.node.get("/iceberg/v1/config?warehouse=far", user="cem").status == 404
+
+
+def test_makers_own_what_they_make_and_names_carry_rights_along(far: Far) -> None:
+    """Who makes a table may drop it; renamed it keeps its grants; dropped and made anew it has none."""
+    far.use("ann", "use_catalog use_schema create_table")
+    far.use("bea", "use_catalog use_schema")
+    assert far.node.get(table("sales", "t"), user="ann").status == 404, "who makes tables learns that a name is free"
+    far.node.done("POST", f"{space('sales')}/tables", new_table("t"), user="ann")
+    far.use("bea", "select_table", on="far.sales.t", kind="TABLE")
+    ends = {"source": {"namespace": ["sales"], "name": "t"}, "destination": {"namespace": ["sales"], "name": "u"}}
+
+    assert far.node.post(f"{FAR}/tables/rename", ends, user="ann").status == 204
+
+    assert far.names("sales", user="bea") == ["u"]
+    assert far.node.delete(table("sales", "u"), user="bea").status == 403
+    assert far.node.delete(table("sales", "u"), user="ann").status == 204
+    far.node.done("POST", f"{space('sales')}/tables", new_table("u"), user="ann")
+    assert far.node.get(table("sales", "u"), user="bea").status == 403
+    far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table("theirs"))
+    assert far.node.get(table("sales", "theirs"), user="ann").status == 403
+    assert far.node.delete(table("sales", "theirs"), user="ann").status == 403
+
+
+def test_a_body_means_what_was_decided_on(far: Far) -> None:
+    """A body that names another table, or says something twice, changes what the address names and was decided on, or nothing."""
+    for name in ("mine", "theirs"):
+        far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
+    far.use("bea", "use_catalog use_schema")
+    far.use("bea", "select_table modify_table", on="far.sales.mine", kind="TABLE")
+    smuggled = {"identifier": {"namespace": ["sales"], "name": "theirs"}, **setting("x", "y")}
+    assert far.node.post(table("sales", "mine"), smuggled, user="bea").status == 200
+    twice = (
+        b'{"table-changes":[{"identifier":{"namespace":["sales"],"name":"theirs"},"identifier":{"namespace":["sales"],"name":"mine"},'
+        b'"requirements":[],"updates":[{"action":"set-properties","updates":{"z":"1"}}]}]}'
+    )
+    assert far.node.post(f"{FAR}/transactions/commit", twice, user="bea").status == 204
+    both = {"table-changes": [
+        {"identifier": {"namespace": ["sales"], "name": name}, **setting("w", "1")} for name in ("mine", "theirs")
+    ]}  # fmt: skip
+    assert far.node.post(f"{FAR}/transactions/commit", both, user="bea").status == 403
+    staged = {"requirements": [{"type": "assert-create"}], "updates": []}
+    assert far.node.post(table("sales", "new"), staged, user="bea").status == 403
+
+    told = {name: far.node.done("GET", table("sales", name))["metadata"]["properties"] for name in ("mine", "theirs")}
+    assert {name: sorted(told[name].keys() & {"x", "z", "w"}) for name in told} == {"mine": ["x", "z"], "theirs": []}
+
+
+def test_wrong_bodies_are_answered_here(far: Far) -> None:
+    """What is no request never reaches the source."""
+    far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
+    far.bridge.cut()
+    wrong = (
+        ("POST", f"{space('sales')}/tables", {"schema": {}}), ("POST", f"{space('sales')}/tables", b"{"),
+        ("POST", table("sales", "t"), {"requirements": 1}), ("POST", SPACES, {"namespace": []}),
+        ("POST", f"{FAR}/tables/rename", {"source": 1}), ("POST", f"{FAR}/transactions/commit", {"table-changes": []}),
+        ("GET", f"{space('sales')}/tables?pageSize=0", None), ("GET", f"{table('sales', 't')}?snapshots=some", None),
+        ("POST", f"{space('sales')}/properties", {"removals": "x"}), ("POST", f"{space('sales')}/views", {"name": "v"}),
+        ("POST", f"{space('sales')}/register", {"name": "v"}), ("GET", f"{FAR}/namespaces/a%00b", None),
+    )  # fmt: skip
+    for method, path, body in wrong:
+        answer = far.node.ask(method, path, body)
+
+        assert answer.status == 400, (method, path, body, answer.body)
+    both = {"removals": ["a"], "updates": {"a": "1"}}
+    assert far.node.post(f"{space('sales')}/properties", both).status == 422
+
+
+def test_pages_are_the_sources_and_hide_what_is_hidden(far: Far) -> None:
+    """Pages follow each other by the source's token; what a caller may not see is left out."""
+    for at in range(5):
+        far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
+    far.use("bea", "use_catalog use_schema")
+    far.use("bea", "select_table", on="far.sales.t3", kind="TABLE")
+    found, seen, token = [], [], ""
+    while token is not None:
+        for user, names in (("admin", found), ("bea", seen)):
+            page = far.node.get(f"{space('sales')}/tables?pageSize=2&pageToken={token}", user=user).json()
+            names += [each["name"] for each in page["identifiers"]]
+        token = page["next-page-token"]
+
+    assert (found, seen) == ([f"t{at}" for at in range(5)], ["t3"])
+
+
+def test_other_doors_tell_where_to_go(far: Far) -> None:
+    """Gravitino's clients see the same tables with their columns; the catalog's secrets are seen nowhere."""
+    far.node.done("POST", f"{space('sales')}/tables", new_table("t", properties={"a": "1"}))
+    schemas = f"{API}/lake/catalogs/far/schemas"
+
+    assert [each["name"] for each in far.node.done("GET", schemas)["identifiers"]] == ["sales"]
+    assert [each["name"] for each in far.node.done("GET", f"{schemas}/sales/tables")["identifiers"]] == ["t"]
+    shown = far.node.done("GET", f"{schemas}/sales/tables/t")["table"]
+    assert [(each["name"], each["type"]) for each in shown["columns"]] == [("id", "long"), ("city", "string")]
+    assert shown["properties"]["a"] == "1"
+    assert far.node.done("GET", f"{API}/lake/catalogs/far")["catalog"]["properties"]["token"] == "******"
+    far.use("bea", "use_catalog")
+    assert far.node.get(f"{API}/lake/catalogs/far", user="bea").json()["catalog"]["properties"] == {"in-use": "true"}
+    assert far.node.get("/lance/v1/namespace/far/list").status in (404, 406)
+    again = far.node.post(f"{API}/lake/catalogs", catalog({**far.properties, "uri": "http://127.0.0.1:1/iceberg"}, "x"))
+    assert again.status == 400
+    assert "--allow-source 127.0.0.1:1" in again["message"]
