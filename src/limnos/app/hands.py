@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 PASSED_ON: Final = ("LANG", "LC_ALL", "PATH", "PYTHONPATH", "TMPDIR")
 PIECE_BYTES: Final = 1 << 20
+CRASHES: Final = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL)
 
 
 class Hand:
@@ -40,6 +41,8 @@ class Hand:
             unless_started.pop_all()
         self._wire = ours
         self._ended = False
+        self.has_crashed = False
+        """Seen off, and found to have ended by a fault of its own: no limit, no stop of the server, nobody's kill."""
         self.used_at = 0.0
 
     async def ask(self, parts: list[bytes]) -> list[bytes]:
@@ -101,4 +104,5 @@ class Hand:
         if not self._ended:
             self._ended = True
             with suppress(ChildProcessError):
-                os.waitpid(self.pid, 0)  # it was killed: that takes no time
+                _, status = os.waitpid(self.pid, 0)  # it was killed: that takes no time
+                self.has_crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in CRASHES

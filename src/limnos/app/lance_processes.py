@@ -190,7 +190,7 @@ class LanceProcesses:
             except ConnectionError as error:
                 grown = self._busy.pop(hand)
                 hand.end()
-                raise self._lost(errand, grown=grown) from error
+                raise self._lost(errand, grown=grown, crashed=hand.has_crashed) from error
             except BaseException:
                 DONE[errand.kind, "ended"] += 1
                 self._after(hand, errand)
@@ -207,15 +207,31 @@ class LanceProcesses:
         else:
             self._rest(hand)
 
-    def _lost(self, errand: Errand, *, grown: bool) -> LimnosError:
+    def _lost(self, errand: Errand, *, grown: bool, crashed: bool) -> LimnosError:
         """Say what it means that a process is gone."""
         DONE[errand.kind, "too large" if grown else "died"] += 1
-        log.warning("a process that worked on a table was lost", kind=errand.kind, grown=grown, begun=errand.is_begun)
+        log.warning(
+            "a process that worked on a table was lost",
+            kind=errand.kind,
+            grown=grown,
+            crashed=crashed,
+            begun=errand.is_begun,
+        )
         why = "This takes more memory than a request may have" if grown else "The process that did this has died"
         if errand.writes and errand.is_begun:
-            return StateUnknown(f"{why}, and the change may have been made: look before you repeat it")
+            failure = errand.failure()
+            if failure is None and not errand.commits_here:
+                return StateUnknown(f"{why}, and the change may have been made: look before you repeat it")
+            if not isinstance(failure, StateUnknown):
+                errand.refused()
+            if failure is not None:
+                return failure
         if grown:
             return TooLarge(f"{why}; nothing was changed: ask for less at once, or send smaller batches")
+        if crashed:
+            return BadRequest(
+                "Lance's library has ended its process over this, and nothing was changed: ask for something simpler, or for less"
+            )
         return Unavailable(f"{why}, and nothing was changed: try again, or ask for less")
 
     @staticmethod

@@ -101,6 +101,11 @@ class Errand:
             )
         return self._calls.failure
 
+    @property
+    def commits_here(self) -> bool:
+        """Whether the process asks back to commit: then nothing is committed as long as it has not asked."""
+        return self._calls is not None
+
     async def called(self, name: str, about: bytes) -> list[bytes]:
         """Answer what the process asks back."""
         if self._calls is None:

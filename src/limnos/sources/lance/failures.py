@@ -34,7 +34,9 @@ REFUSED: Final = re.compile(
 PANIC: Final = "PanicException"
 """What the library ends with where it did not expect what it was given; it is no `Exception`."""
 _SOURCE: Final = re.compile(r",? *(?:location: )?/\S*?\.rs:\d+:\d+")
-_WRAPPED: Final = re.compile(r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |Execution error: )+")
+_WRAPPED: Final = re.compile(
+    r"^(?:Invalid user input: |LanceError\(\w+\): |Schema error: |External error: |(?:Query )?Execution error: |Error applying filter expression to batch: |Arrow error: )+"
+)
 _SCHEMA: Final = re.compile(r" (?:in|dataset) schema: +Schema \{.*", re.DOTALL)
 _BRIEF: Final = 400
 _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]] = (
@@ -62,7 +64,10 @@ _CALLERS: Final[tuple[tuple[re.Pattern[str], Callable[[str], LimnosError]], ...]
 """What a caller did, by what is said about it."""
 _CALLERS_FAULT: Final = re.compile(
     r"Invalid user input|Cannot (?:cast|drop)|LanceError\((?:Schema|Arrow)\)|sql parser error|supported|NotSupported|Unsupported|must be|Query vector"
+    r"|Error applying filter expression|Arrow error: (?:Divide by zero|Cast error|Compute error|Parser error|Arithmetic)"
+    r"|(?<!Query )Execution error: |Compute error: |panicked with message|Task was aborted|producer terminated before end of stream"
 )
+"""The last ones: an expression that cannot be worked out for some row, as a text that is no number."""
 
 
 @contextmanager

@@ -361,3 +361,23 @@ class TransactionTold(msgspec.Struct, frozen=True):
     uuid: str
     version: int
     read_version: int
+
+
+def expressions_of(question: Question) -> list[str]:
+    """Return the expressions of SQL in a question."""
+    match question:
+        case Count() | Delete():
+            found: list[str | None] = [question.predicate]
+        case Query():
+            found = [question.filter, *(question.aliases or {}).values()]
+        case Explain():
+            return expressions_of(question.query)
+        case Update():
+            found = [question.predicate, *question.updates.values()]
+        case Merge():
+            found = [question.updates_if, question.deletes_if]
+        case AddColumns():
+            found = [*question.columns.values()]
+        case _:
+            found = []
+    return [each for each in found if each]

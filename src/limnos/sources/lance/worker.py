@@ -1,6 +1,6 @@
 """A process that works on Lance tables: `python -m limnos.sources.lance.worker`, standard input is a socket to who started it.
 
-May import this room, the wire of `sources` and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
+May import this room, the wire of `sources`, `formats` and `model`. It is spawned, never forked, with no secret in its environment: what a table's storage needs comes with
 each question. Lance's library is loaded with the first question, which asks for nothing else: it may be missing, which is told.
 """
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
+from limnos.formats.lance_expressions import check_expression
 from limnos.model.errors import AlreadyExists, LimnosError, NotFound
 from limnos.sources.lance import questions
 from limnos.sources.lance.calling import Line
@@ -113,12 +114,20 @@ def _done(name: str, text: bytes, *, body: object, wire: Wire) -> object:
         return None
     if name in known.fed:
         shape, fed = known.fed[name]
-        return fed(msgspec.json.decode(text, type=shape), body)
+        return fed(_asked(text, shape=shape), body)
     if name in known.in_pieces:
         shape, in_pieces = known.in_pieces[name]
-        return in_pieces(msgspec.json.decode(text, type=shape), wire.send)
+        return in_pieces(_asked(text, shape=shape), wire.send)
     shape, plain = known.plain[name]
-    return plain(msgspec.json.decode(text, type=shape))
+    return plain(_asked(text, shape=shape))
+
+
+def _asked(text: bytes, *, shape: type) -> questions.Question:
+    """Read a question. Raises BadRequest for an expression that would end this process."""
+    found: questions.Question = msgspec.json.decode(text, type=shape)
+    for each in questions.expressions_of(found):
+        check_expression(each)
+    return found
 
 
 def code_of(error: LimnosError) -> str:

@@ -1,0 +1,80 @@
+"""Expressions of SQL that Lance's library is given: whether they are too deep for it.
+
+May import `model` and the standard library. Pure. An expression is not understood, its tokens are counted: the library works along a chain of operators by recursion, and ends its whole process
+when there are some thousand of them. What AND, OR and commas join it takes in any number.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from limnos.model.errors import BadRequest
+
+DEPTH_MAX: Final = 1000
+"""Tokens of a chain, with the chains in whose parentheses it stands: half as many operators. The library bears twice that."""
+_BRIEF: Final = 60
+_TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[\w.]+|\s+|.""", re.DOTALL)
+_OPENS, _CLOSES = ("(", "["), (")", "]")
+
+
+class _Chains:
+    """How long the chains are at a place of an expression, from the outermost parentheses to the innermost."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._lengths = [0]
+        self._betweens = [0]
+        """Whose AND is still to come: that one joins nothing."""
+
+    def opens(self) -> None:
+        self._lengths.append(0)
+        self._betweens.append(0)
+
+    def closes(self) -> None:
+        if len(self._lengths) > 1:
+            self.depth -= self._lengths.pop()
+            self._betweens.pop()
+
+    def ends(self) -> None:
+        self.depth -= self._lengths[-1]
+        self._lengths[-1] = self._betweens[-1] = 0
+
+    def joins(self) -> None:
+        if self._betweens[-1]:
+            self._betweens[-1] -= 1
+            self.goes_on()
+        else:
+            self.ends()
+
+    def goes_on(self, *, between: bool = False) -> None:
+        self._betweens[-1] += between
+        self._lengths[-1] += 1
+        self.depth += 1
+
+
+def check_expression(text: str) -> None:
+    """Refuse an expression that is too deep. Raises BadRequest."""
+    chains = _Chains()
+    for found in _TOKEN.finditer(text):
+        if found[0].isspace():
+            continue
+        _follow(chains, found[0].upper())
+        if chains.depth > DEPTH_MAX:
+            raise BadRequest(
+                f"The expression {text[:_BRIEF]}… is a chain of too many operators (over {DEPTH_MAX // 2} in one another): shorten it; "
+                "what AND, OR or a list joins may be longer"
+            )
+
+
+def _follow(chains: _Chains, word: str) -> None:
+    if word in _OPENS:
+        chains.opens()
+    elif word in _CLOSES:
+        chains.closes()
+    elif word in (",", "OR"):
+        chains.ends()
+    elif word == "AND":
+        chains.joins()
+    else:
+        chains.goes_on(between=word == "BETWEEN")

@@ -1,0 +1,40 @@
+"""Expressions that are too deep for Lance's library are told before it has them; long ones that are not deep are no trouble."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.lance_expressions import DEPTH_MAX, check_expression
+from limnos.model.errors import BadRequest
+
+MANY = DEPTH_MAX
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "id", "id > 1 AND text = 'it''s (((' OR `a b` IS NOT NULL",
+        " OR ".join(["id = 1"] * MANY), " and ".join(["id + 1 = 2"] * MANY), f"id IN ({', '.join(map(str, range(10 * MANY)))})",
+        " OR ".join(f"id BETWEEN {each} AND {each + 1}" for each in range(MANY)), f"text = '{'+' * 10 * MANY}'", "+".join(["id"] * (MANY // 2)),
+        f"coalesce({', '.join(['id + 1'] * MANY)}) = 1", "))))" * MANY,
+    ],
+    ids=["nothing", "column", "usual", "or", "and", "in", "between", "text", "chain", "arguments", "closing"],
+)  # fmt: skip
+def test_what_is_not_deep_passes(text: str) -> None:
+    """However long it is; what is no SQL at all is the library's to say, unless it is a chain."""
+    check_expression(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+".join(["id"] * MANY), "||".join(["text"] * MANY), "id" + "::int" * MANY, "id" + " IS NULL" * MANY, "text" + "[1]" * MANY + "+1" * MANY,
+        f"id = 1 OR {'*'.join(['id'] * MANY)} = 1", f"({'+'.join(['id'] * (MANY // 3))} + ({'+'.join(['id'] * (MANY // 3))})) = 1",
+        "id" + " BETWEEN 1 AND 2" * (MANY // 3), f"text = '{'a ' * MANY}",
+    ],
+    ids=["plus", "texts", "casts", "is null", "items", "behind or", "nested", "between", "open quote"],
+)  # fmt: skip
+def test_what_is_deep_is_refused(text: str) -> None:
+    """A chain of operators, also where it is spread over parentheses."""
+    with pytest.raises(BadRequest, match="too many operators"):
+        check_expression(text)

@@ -1,0 +1,75 @@
+"""Expressions of SQL that cannot be worked out: the caller's mistake at every door, with the library's words, and nothing is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+
+from tests.http.driver import Node
+from tests.http.iceberg.wire import node_over
+from tests.http.lance.wire import Json, arrow, declare, table, told
+
+ENDLESS = "array_repeat(id, 1000000000000)[1] = 1"
+"""The library ends its process when it has no such amount of memory."""
+WRONG = (
+    "cast(text as int) = 1", "id / 0 = 1", "regexp_like(text, '(((a{100}){100}){100}){100}')", "date_part('x', now()) = 1", "to_date(text) = now()",
+    "repeat(text, 1000000000) = 'x'", "$1 = id", "+".join(["id"] * 20_000) + " = 1", "id" + "::int" * 5000 + " = 1",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    """A node with a table of each kind, that holds three rows."""
+    with node_over(tmp_path_factory.mktemp("expressions")) as node:
+        for name, managed in (("plain", "false"), ("kept", "true")):
+            declare(node, "lance", name, properties={"managed_versioning": managed})
+            node.done("POST", f"{table('lance', name)}/insert", arrow())
+        yield node
+
+
+def doors(expression: str) -> list[tuple[str, Json | bytes]]:
+    """Each request that has an expression."""
+    merging = f"merge_insert?on=id&when_matched_update_all=true&when_matched_update_all_filt={quote(expression.replace('id', 'source.id'))}"
+    return [
+        *([] if "text" in expression else [(merging, arrow())]),
+        ("count_rows", {"predicate": expression}),
+        ("query", {"vector": [], "filter": expression}),
+        ("query", {"vector": [], "columns": {"column_aliases": {"x": expression}}}),
+        ("delete", {"predicate": expression}),
+        ("update", {"updates": [["text", "'x'"]], "predicate": expression}),
+        ("update", {"updates": [["text", f"cast({expression} as text)"]]}),
+        ("add_columns", {"new_columns": [{"name": "x", "expression": expression}]}),
+    ]
+
+
+def versions(node: Node, t: str) -> list[int]:
+    """The versions of a table."""
+    return [each["version"] for each in node.done("POST", f"{t}/version/list", {})["versions"]]
+
+
+@pytest.mark.parametrize("name", ["plain", "kept"])
+@pytest.mark.parametrize("expression", WRONG, ids=range(len(WRONG)))
+def test_what_cannot_be_worked_out_is_a_wrong_request(home: Node, name: str, expression: str) -> None:
+    """400 and code 13 for a text that is no number, a division by zero, a pattern too large, a chain too long; the table is not told as damaged."""
+    t = table("lance", name)
+    answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
+
+    assert {door: answer for door, answer in answers if answer != (400, 13)} == {}
+    assert versions(home, t) == [1]
+
+
+def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: Node) -> None:
+    """A process that ends itself over a read, or over a change of a table whose versions the server keeps: no client is to send that again."""
+    for name, action, body in (
+        ("plain", "count_rows", {"predicate": ENDLESS}),
+        ("kept", "delete", {"predicate": ENDLESS}),
+    ):
+        answer = home.post(f"{table('lance', name)}/{action}", body)
+        assert told(answer) == (400, 13), name
+        assert "nothing was changed" in str(answer["error"])
+    assert told(home.post(f"{table('lance', 'plain')}/delete", {"predicate": ENDLESS})) == (500, 18)
+
+    assert [versions(home, table("lance", name)) for name in ("plain", "kept")] == [[1], [1]]
+    assert home.done("POST", f"{table('lance', 'kept')}/count_rows", {"predicate": "id > 1"}) == 2
