@@ -3,6 +3,7 @@
 May import `view` and `model`. `simple`: the Basic user is believed. Tokens: `lim_<id>_<secret>`; the id finds the stored
 token (a fact of zone 0, so a revoked one is refused at the next request on every node), the secret's hash is compared, and
 what the token's worth rests on must count here. Parsed headers are remembered by their bytes; nothing about validity is.
+JWTs of an outside issuer are checked elsewhere (`issued`): what they said is remembered here until they are to be checked again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import binascii
 import hashlib
 import hmac
 import secrets
+import time
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from limnos.model.errors import Unauthenticated
@@ -31,6 +33,9 @@ _NOBODY = frozenset({b"", b"Bearer None"})
 REMEMBERED_MAX = 10_000
 REMEMBERED_BYTES_MAX = 512
 """Longer headers are read anew each time: what is remembered has a bound in bytes, too."""
+JWT_POINTS = 2
+CHECKED_BYTES_MAX = 16 << 20
+"""JWTs that are remembered, by their length."""
 NO_TOKEN = 1 << 62
 """Stands for a token's root where somebody is believed without one: whoever has the name now is meant."""
 _VOID = {
@@ -38,6 +43,9 @@ _VOID = {
     Trust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "
     "tokens count",
 }
+
+
+EXPIRED = "The token has expired: get a new one from the issuer that gave it out"
 
 
 class Clock(Protocol):
@@ -49,11 +57,15 @@ class Clock(Protocol):
 
 
 class Credential(NamedTuple):
-    """What a header says: a user to believe, or a token to check."""
+    """What a header says: a user to believe, or a token to check.
+
+    With `expires_ms` (milliseconds since 1970) the user need not be believed: an outside issuer's token said so, which was checked.
+    """
 
     user: str | None
     token_id: int = 0
     secret_hash: bytes = b""
+    expires_ms: int | None = None
 
 
 def hash_secret(secret: str) -> bytes:
@@ -72,16 +84,27 @@ def token_text(token_id: int, secret: str) -> str:
 
 
 class Authenticator:
-    """Turns Authorization headers into user names. `believes_basic` is `access.authentication = simple`."""
+    """Turns Authorization headers into user names. `believes_basic` is `access.authentication = simple`.
 
-    def __init__(self, *, believes_basic: bool) -> None:
+    `has_issuer`: JWTs of an outside issuer are taken, too.
+    """
+
+    def __init__(self, *, believes_basic: bool, has_issuer: bool = False) -> None:
         self.believes_basic = believes_basic
+        self.has_issuer = has_issuer
         self._remembered: dict[bytes, Credential] = {}
+        self._checked: dict[bytes, tuple[Credential, float]] = {}
+        self._checked_bytes = 0
 
-    def credential(self, header: bytes) -> Credential:
-        """Parse a header, or remember what it said. Raises Unauthenticated for anything malformed."""
+    def credential(self, header: bytes) -> Credential | None:
+        """Parse a header, or remember what it said; None for a JWT that is to be checked first.
+
+        Raises Unauthenticated for anything malformed.
+        """
         found = self._remembered.get(header)
         if found is None:
+            if self.has_issuer and is_jwt(header):
+                return self._found_right(header)
             found = self._parse(header)
             if len(header) > REMEMBERED_BYTES_MAX:
                 return found
@@ -89,6 +112,19 @@ class Authenticator:
                 self._remembered.clear()
             self._remembered[header] = found
         return found
+
+    def remember(self, header: bytes, credential: Credential, *, for_s: float) -> None:
+        """Keep what a JWT said, after it was checked, for so many seconds."""
+        if self._checked_bytes > CHECKED_BYTES_MAX:
+            self._checked.clear()
+            self._checked_bytes = 0
+        if header not in self._checked:
+            self._checked_bytes += len(header)
+        self._checked[header] = credential, time.monotonic() + for_s
+
+    def _found_right(self, header: bytes) -> Credential | None:
+        found = self._checked.get(header)
+        return found[0] if found is not None and found[1] > time.monotonic() else None
 
     def _parse(self, header: bytes) -> Credential:
         if header in _NOBODY:
@@ -102,6 +138,11 @@ class Authenticator:
             "The Authorization header is not understood: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
         )
+
+
+def is_jwt(header: bytes) -> bool:
+    """Say whether a header has the form of a signed JWT (RFC 7515, section 7.1): three parts with points between."""
+    return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
 
 
 def _parse_basic(encoded: bytes) -> Credential:
@@ -144,6 +185,8 @@ def user_of(view: View, credential: Credential, trusts: frozenset[Trust], clock:
     A token that was found right is remembered until anything of the server's access moves, its expiry is not.
     """
     if credential.user is not None:
+        if credential.expires_ms is not None and credential.expires_ms <= clock.now_ms():
+            raise Unauthenticated(EXPIRED, was_right=True)
         return credential.user, NO_TOKEN
     memo = view.memo(ROOT_ID)
     token: Token | None = memo.get(credential)

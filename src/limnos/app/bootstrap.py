@@ -101,6 +101,8 @@ async def _ensure_token(ctx: Context, path: Path) -> None:
 async def _is_valid(ctx: Context, text: str) -> bool:
     try:
         credential = ctx.services.authenticator.credential(f"Bearer {text}".encode())
+        if credential is None:
+            return False
         bearer = Context(ctx.services, credential, ctx.request_id)
         await refuse_former(bearer)
         return await bearer.read(Scope(), lambda scene: scene.user) == ctx.credential.user

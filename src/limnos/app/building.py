@@ -40,7 +40,9 @@ from limnos.view.gate import InlineGate, SharedGate
 from limnos.view.view import View
 
 if TYPE_CHECKING:
-    from limnos.config.settings import Settings
+    from limnos.access.authentication import Clock
+    from limnos.config.settings import Oidc, Settings
+    from limnos.services.issuer import Issuer
     from limnos.store.interface import Store
     from limnos.view.gate import Gate
 
@@ -163,6 +165,15 @@ def defaults_of(settings: Settings, allowed: Allowed) -> Defaults:
     )
 
 
+def _issuer_of(settings: Oidc, clock: Clock) -> Issuer | None:
+    """Return who checks tokens of the outside issuer; what that needs is loaded only where there is one."""
+    if settings.issuer is None:
+        return None
+    from limnos.app.issuing import IssuerKeys
+
+    return IssuerKeys(settings, clock)
+
+
 def build(settings: Settings) -> Built:
     """Build a node. Opens the store; nothing listens yet."""
     make_data_directory(settings)
@@ -192,7 +203,7 @@ def build(settings: Settings) -> Built:
             frozenset({settings.server.admin, *settings.access.service_admins}),
             trusted(access_enabled=settings.access.enabled, believes_basic=believes_basic),
         ),
-        authenticator=Authenticator(believes_basic=believes_basic),
+        authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
         defaults=defaults_of(settings, allowed),
         files=files,
         wake_worker=upkeep.wake,
@@ -200,6 +211,7 @@ def build(settings: Settings) -> Built:
         lance=lance_processes(settings.lance),
         sqlpp_chores=ChoreProcesses(processes_max=settings.sqlpp.workers_max),
         vendor=Vendor(timeout_s=settings.storage.timeout_s, time=store.time),
+        issuer=_issuer_of(settings.oidc, store.time),
         sources=Sources(Limits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
     )
     upkeep.services = services

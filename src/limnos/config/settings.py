@@ -205,6 +205,54 @@ class Access(Section):
     )
 
 
+def _issuer_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or "")):
+        return url
+    raise ValueError(f"'{url}' is not https://…: what is not on this machine has to prove who it is")
+
+
+class Oidc(Section):
+    """An outside issuer of tokens (OpenID Connect): its JWTs are taken as bearer tokens, in every protocol."""
+
+    issuer: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
+        default=None, description="The issuer's URL, exactly as its tokens say it as `iss`. Unset: none."
+    )
+    audiences: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=(), description="What tokens must say as `aud`, one of them; separated by commas."
+    )
+    user_claim: str = Field(
+        default="sub", description="Claim that names the user: one that users of the issuer cannot choose themselves."
+    )
+    groups_claim: str | None = Field(
+        default=None, description="Claim that lists a user's groups. Unset: tokens say nothing of groups."
+    )
+    metalakes: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        description="Metalakes to which users are added when they sign in first, and whose groups the tokens' groups are.",
+    )
+    jwks_url: Annotated[str, AfterValidator(_issuer_url)] | None = Field(
+        default=None, description="Where the issuer's keys are. Unset: where its discovery document says."
+    )
+    skew_s: NonNegativeInt = Field(
+        default=60, description="By how much the issuer's clock may differ from the database's, in seconds."
+    )
+    refresh_s: PositiveInt = Field(
+        default=300, description="After so many seconds keys are fetched anew and known tokens checked again."
+    )
+    timeout_s: PositiveFloat = Field(
+        default=5.0, description="Longest time for fetching the issuer's keys, in seconds."
+    )
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> Oidc:
+        if self.issuer is not None and not self.audiences:
+            raise ValueError(
+                "oidc.issuer needs oidc.audiences: without them a token made for any other service of the issuer would count here"
+            )
+        return self
+
+
 class Names(Section):
     """How nested namespaces are spelled where a protocol has one string for them."""
 
@@ -534,6 +582,7 @@ class Settings(BaseSettings):
     server: Server = Server()
     database: Database = Database()
     access: Access = Access()
+    oidc: Oidc = Oidc()
     names: Names = Names()
     storage: Storage = Storage()
     sources: Sources = Sources()

@@ -30,6 +30,7 @@ from limnos.model.errors import LimnosError, NotFound, StateUnknown, Unauthentic
 from limnos.names.errors import InvalidName
 from limnos.services.admission import require_prospect
 from limnos.services.context import Context
+from limnos.services.signing_in import sign_in
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
 from limnos.telemetry.request_ids import current_request_id, next_request_id
@@ -257,7 +258,10 @@ class Application:
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
             if target.takes_key and not header and not target.anonymous:
                 header = _header_of_key(headers)
-            request.credential = credential = self.services.authenticator.credential(header)
+            credential = self.services.authenticator.credential(header)
+            if credential is None:
+                credential = await sign_in(self.services, header, request_id)
+            request.credential = credential
             ctx = Context(self.services, credential, request_id)
             if ACTIVE_ROLES in headers and not target.anonymous:
                 if not target.narrows:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
 from limnos.model.decisions import Link
 from limnos.model.errors import Forbidden
@@ -39,6 +40,18 @@ class Trust(StrEnum):
     """The maker only said who they were (`access.authentication = simple`). Also every token from before this was kept."""
     PROVEN = "proven"
     """The maker had a proven token, or the server made it for its administrator."""
+
+
+class Identity(NamedTuple):
+    """Whom a token of an outside issuer speaks for. Times are milliseconds since 1970.
+
+    `groups` is None where no claim of the issuer's tells them; `expires_ms` has the time added by which clocks may differ.
+    """
+
+    user: str
+    issued_ms: int
+    expires_ms: int
+    groups: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from limnos.model.errors import StalePermit, Unavailable
 from limnos.services.chores import OwnChores
 from limnos.services.credentials import Vendor
 from limnos.services.joint import Joint
+from limnos.services.issuer import NoIssuer
 from limnos.services.lance_descriptions import Descriptions
 from limnos.services.lance_work import NoWorkers
 from limnos.services.lines import Lines
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from limnos.services.chores import Chores
     from limnos.services.defaults import Defaults, Rules
     from limnos.services.files import Files
+    from limnos.services.issuer import Issuer
     from limnos.services.lance_work import LanceWorkers
     from limnos.services.once import Once
     from limnos.services.sqlpp_engine import Engine
@@ -73,6 +75,7 @@ class Services:
         sqlpp_chores: Chores | None = None,
         vendor: Vendor | None = None,
         sources: Sources | None = None,
+        issuer: Issuer | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -104,6 +107,10 @@ class Services:
         self.repeats = Lines()
         """Of requests with the same key."""
         self.watch = Watch(gate, store)
+        self.issuer: Issuer = NoIssuer() if issuer is None else issuer
+        """Of tokens from outside."""
+        self.signing_in = Lines()
+        """Of requests that bring the same token of an issuer for the first time."""
         self.locks = Locks(gate, store)
         """Of SQL++ statements."""
 

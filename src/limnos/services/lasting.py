@@ -74,7 +74,7 @@ def lasting_of(
     `about`: the object of the catalog that it is about, and the action that was decided; `document`: it holds the object's document.
     """
     token = _token(scene.view, credential)
-    expires_ms = None if token is None else token.expires_at
+    expires_ms = credential.expires_ms if token is None else token.expires_at
     ground = (
         None
         if about is None or scene.active is not None

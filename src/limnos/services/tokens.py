@@ -93,7 +93,9 @@ def worth_of(ctx: Context, scene: Scene, *, user: str, by_server: bool = False) 
         return Trust.PROVEN, root_id
     if not scene.rules.access_enabled:
         return Trust.OPEN, root_id
-    return (Trust.BELIEVED if own is None else own.trust), root_id
+    if own is not None:
+        return own.trust, root_id
+    return (Trust.BELIEVED if ctx.credential.expires_ms is None else Trust.PROVEN), root_id
 
 
 async def token_create(

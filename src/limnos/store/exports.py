@@ -62,7 +62,8 @@ HOLDERS = Sql(
 )
 MEMBERS = Sql(
     "SELECT x.user_id, x.group_id FROM group_member x JOIN principal g ON g.id = x.group_id AND g.deleted = 0"
-    " JOIN principal u ON u.id = x.user_id AND u.deleted = 0 WHERE g.metalake_id = :metalake ORDER BY x.group_id, x.user_id"
+    " JOIN principal u ON u.id = x.user_id AND u.deleted = 0 WHERE g.metalake_id = :metalake AND NOT x.issued"
+    " ORDER BY x.group_id, x.user_id"
 )
 _ATTACHED = (
     "SELECT x.object_id, x.attached, x.field FROM (SELECT object_id, {0}_id AS attached, 0 AS field FROM {0}_object UNION ALL"

@@ -14,6 +14,8 @@ from limnos.store.changes import ChangeDraft
 from limnos.store.sql import Load, Row, Sql, Value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limnos.store.tx import Tx
 
 _COLUMNS = (
@@ -46,6 +48,13 @@ ENABLE = Sql("UPDATE principal SET enabled = :enabled, modified_by = :actor, mod
 BURY = Sql("UPDATE principal SET deleted = id, modified_by = :actor, modified_at = :now WHERE id = :id")
 JOIN = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:user, :group) ON CONFLICT DO NOTHING")
 LEAVE = Sql("DELETE FROM group_member WHERE user_id = :user AND group_id = :group")
+ISSUE = Sql("INSERT INTO group_member (user_id, group_id, issued) VALUES (:user, :group, :yes) ON CONFLICT DO NOTHING")
+ISSUED = Sql(
+    f"SELECT {', '.join('g.' + each for each in _COLUMNS.split(', '))} FROM group_member m"
+    " JOIN principal g ON g.id = m.group_id AND g.deleted = 0 WHERE m.user_id = :id AND m.issued = :yes"
+)
+SIGNED_IN = Sql("SELECT signed_in FROM principal WHERE id = :id AND deleted = 0")
+SIGN_IN = Sql("UPDATE principal SET signed_in = :issued WHERE id = :id AND (signed_in IS NULL OR signed_in < :issued)")
 FORGET_MEMBER = Sql("DELETE FROM group_member WHERE user_id = :id OR group_id = :id")
 FORGET_ROLES = Sql("DELETE FROM role_member WHERE principal_id = :id")
 
@@ -83,6 +92,12 @@ def members_read(group_id: int) -> Load[tuple[str, ...]]:
     """Read the names of a group's members."""
     rows = yield MEMBERS, {"id": group_id}
     return tuple(row[0] for row in rows)
+
+
+def signed_in_read(user_id: int) -> Load[int | None]:
+    """Read when the newest token was issued by which an outside issuer spoke of a user, in milliseconds since 1970."""
+    rows = yield SIGNED_IN, {"id": user_id}
+    return rows[0][0] if rows else None
 
 
 class PrincipalWrites:
@@ -158,6 +173,20 @@ class PrincipalWrites:
         if left:
             self._changed("leave", user, old=True, group=group)
         return left
+
+    def sign_in(self, user: Principal, issued_ms: int) -> bool:
+        """Note that an issuer's token spoke of a user; says no where a newer one did."""
+        return self.tx.count(SIGN_IN, {"id": user.id, "issued": issued_ms}) > 0
+
+    def issue(self, user: Principal, groups: Iterable[Principal]) -> None:
+        """Make the memberships that an issuer tells those of `groups`; what administrators made themselves is left alone."""
+        wanted = {group.id: group for group in groups}
+        held = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
+        for group_id in held.keys() - wanted.keys():
+            self.leave(held[group_id], user)
+        for group_id in wanted.keys() - held.keys():
+            if self.tx.count(ISSUE, {"user": user.id, "group": group_id, "yes": True}):
+                self._changed("join", user, old=True, group=wanted[group_id])
 
     def _changed(
         self, operation: str, found: Principal, *, new: bool = False, old: bool = False, group: Principal | None = None

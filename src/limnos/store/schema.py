@@ -128,6 +128,7 @@ principal = Table(
     *_audit(),
     Column("deleted", Id, nullable=False),
     Column("tokens_from", Id, nullable=False, server_default="0"),
+    Column("signed_in", BigInteger),
 )
 Index(
     "principal_former",
@@ -227,6 +228,7 @@ group_member = Table(
     metadata,
     Column("user_id", Id, nullable=False),
     Column("group_id", Id, nullable=False),
+    Column("issued", Boolean, nullable=False, server_default=false()),
     PrimaryKeyConstraint("user_id", "group_id"),
     sqlite_with_rowid=False,
 )

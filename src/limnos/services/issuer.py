@@ -1,0 +1,35 @@
+"""An outside issuer of tokens, as the services see it; who fetches its keys stands in `limnos.app`.
+
+May import `model`. Knows no network and no wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from limnos.model.principals import Identity
+
+
+class Issuer(Protocol):
+    """Who checks tokens of the outside issuer, and what the settings say of it."""
+
+    metalakes: tuple[str, ...]
+    """Those that learn of users and groups by its tokens."""
+    remember_s: float
+    """How long a token that was found right is not checked again."""
+
+    async def identity(self, text: str) -> Identity:
+        """Check a token. Raises Unauthenticated, Unavailable when the issuer's keys cannot be had."""
+        ...
+
+
+class NoIssuer:
+    """Stands where the settings name no issuer; nothing asks it."""
+
+    metalakes: tuple[str, ...] = ()
+    remember_s = 0.0
+
+    async def identity(self, text: str) -> Identity:
+        """Refuse."""
+        raise NotImplementedError(f"no issuer is set up to check a token of {len(text)} bytes")

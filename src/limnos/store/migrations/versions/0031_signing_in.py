@@ -1,0 +1,30 @@
+"""What an outside issuer's tokens say of users: when they spoke last, and which memberships are theirs to give and take.
+
+Revision ID: 0031
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0031"
+down_revision = "0025"
+
+
+def upgrade() -> None:
+    """Add the columns; a store made by this release has them from the start. The release before takes all memberships as its own."""
+    if not _has("principal", "signed_in"):
+        op.add_column("principal", sa.Column("signed_in", sa.BigInteger))
+    if not _has("group_member", "issued"):
+        op.add_column("group_member", sa.Column("issued", sa.Boolean, nullable=False, server_default=sa.false()))
+
+
+def downgrade() -> None:
+    """Take them away."""
+    op.drop_column("group_member", "issued")
+    op.drop_column("principal", "signed_in")
+
+
+def _has(table: str, name: str) -> bool:
+    return name in {column["name"] for column in sa.inspect(op.get_bind()).get_columns(table)}

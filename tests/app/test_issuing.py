@@ -1,0 +1,162 @@
+"""The issuer's keys: found, fetched once for all, fetched anew for a new key, kept while the issuer is away."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Coroutine, Iterator
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from limnos.app import issuing as module
+from limnos.app.issuing import IssuerKeys
+from limnos.config.settings import Oidc
+from limnos.model.errors import Unauthenticated, Unavailable
+from limnos.model.principals import Identity
+from tests.issuer import AUDIENCE, Issuer, issuing
+
+
+class Now:
+    """The time of this machine."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return int(time.time() * 1000)
+
+
+@pytest.fixture
+def issuer() -> Iterator[Issuer]:
+    """A running issuer."""
+    with issuing() as running:
+        yield running
+
+
+def keys(issuer: Issuer, **settings: Any) -> IssuerKeys:  # noqa: ANN401
+    """Who checks its tokens."""
+    return IssuerKeys(Oidc(issuer=issuer.url, audiences=(AUDIENCE,), groups_claim="groups", **settings), Now())
+
+
+def run(work: Coroutine[Any, Any, Identity]) -> Identity:
+    """Run to the end, with what was begun beside it."""
+
+    async def whole() -> Identity:
+        try:
+            return await work
+        finally:
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.gather(*others, return_exceptions=True)
+
+    return asyncio.run(whole())
+
+
+def test_keys_are_found_and_fetched_once(issuer: Issuer) -> None:
+    """Sixty-four first tokens at once fetch the keys once, by the discovery document."""
+    checker = keys(issuer)
+
+    async def crowd() -> Identity:
+        told = await asyncio.gather(*(checker.identity(issuer.token(f"u{i}")) for i in range(64)))
+        assert [each.user for each in told] == [f"u{i}" for i in range(64)]
+        return told[0]
+
+    run(crowd())
+    assert issuer.asked == 1
+
+
+def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that comes is fetched when a token names it; one that went is refused once keys were fetched anew."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    checker, old = keys(issuer), issuer.token("ana")
+    assert run(checker.identity(old)).user == "ana"
+
+    issuer.rotate("second", keep=False)
+
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+    with pytest.raises(Unauthenticated, match="names a key that the issuer does not tell"):
+        run(checker.identity(old))
+
+
+def test_made_up_keys_do_not_drive_the_server(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens name keys that nobody has, the issuer is asked a bounded number of times, and they are 401."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.05)
+    checker = keys(issuer)
+    forged = []
+    for number in range(32):
+        issuer.rotate(f"k{number}") if number == 0 else None
+        forged.append(issuer.token("ana").replace(issuer.token("ana").split(".")[0], _head(f"made-up-{number}"), 1))
+
+    async def crowd() -> Identity:
+        told = await asyncio.gather(*(checker.identity(text) for text in forged), return_exceptions=True)
+        assert {type(each) for each in told} == {Unauthenticated}
+        return await checker.identity(issuer.token("ben"))
+
+    assert run(crowd()).user == "ben"
+    assert issuer.asked <= 3
+
+
+def _head(kid: str) -> str:
+    import base64
+    import json
+
+    return base64.urlsafe_b64encode(json.dumps({"alg": "RS256", "kid": kid}).encode()).rstrip(b"=").decode()
+
+
+def test_issuer_that_is_away(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Known keys go on without the issuer, also when they are due to be fetched anew; a token by another key is 503."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    checker = keys(issuer)
+    issuer.broken = True
+    with pytest.raises(Unavailable, match="does not tell its keys at the moment"):
+        run(checker.identity(issuer.token("ana")))
+    issuer.broken = False
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+
+    issuer.broken = True
+    checker.remember_s = -1.0
+
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+    issuer.rotate("second")
+    with pytest.raises(Unavailable, match="try again"):
+        run(checker.identity(issuer.token("ana")))
+    issuer.broken = False
+    assert run(checker.identity(issuer.token("ana"))).user == "ana"
+
+
+def test_issuer_that_is_silent(issuer: Issuer) -> None:
+    """An issuer that takes connections and says nothing costs the deadline once; known keys go on meanwhile."""
+    checker = keys(issuer, timeout_s=0.2)
+    known = issuer.token("ana")
+    assert run(checker.identity(known)).user == "ana"
+    issuer.silent_now, checker.remember_s = True, -1.0
+    checker._tried = float("-inf")
+
+    async def meanwhile() -> Identity:
+        renewing = asyncio.ensure_future(checker.identity(known))
+        await asyncio.sleep(0)
+        assert renewing.done()
+        return await renewing
+
+    assert run(meanwhile()).user == "ana"
+
+
+@pytest.mark.parametrize("settings, words", [
+    ({"issuer": "http://sign.example.com", "audiences": "x"}, "is not https"),
+    ({"issuer": "https://sign.example.com"}, "needs oidc.audiences"),
+    ({"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"}, "is not https"),
+])  # fmt: skip
+def test_settings_that_are_refused(settings: dict[str, Any], words: str) -> None:
+    """Keys come over TLS or from this machine, and tokens made for other services do not count."""
+    with pytest.raises(ValidationError, match=words):
+        Oidc(**settings)
+
+
+def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A discovery document of another issuer is not believed, nor is a set without keys."""
+    monkeypatch.setattr(module, "AGAIN_S", 0.0)
+    other = IssuerKeys(Oidc(issuer=issuer.url + "/", audiences=(AUDIENCE,)), Now())
+    issuer.published = []
+
+    for checker in (other, keys(issuer)):
+        with pytest.raises(Unavailable):
+            run(checker.identity(issuer.token("ana")))
